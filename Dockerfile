@@ -6,10 +6,12 @@
 # scripts/packages.txt, as everywhere), and scripts/image_root.sh takes out of them what docmill
 # opens at run time. By their packages OpenCV's libraries bring those of a desktop, ten times as much.
 
-ARG RUST_IMAGE=rust:1.95-slim-bookworm
-ARG BASE_IMAGE=debian:bookworm-slim
+# The Debian that has regular security support. Digests are written behind the tags for a release, by
+# scripts/pin_images.sh; scripts/check_deploy.sh refuses a release without.
+ARG RUST_IMAGE=rust:1.95-slim-trixie
+ARG BASE_IMAGE=debian:trixie-slim
 
-# checkov:skip=CKV_DOCKER_7:the tag is bookworm-slim, behind an argument
+# checkov:skip=CKV_DOCKER_7:the tag is trixie-slim, behind an argument
 FROM ${BASE_IMAGE} AS base
 
 FROM ${RUST_IMAGE} AS build
@@ -27,7 +29,7 @@ COPY . .
 # crates it is made of beside it, as BINARY.crates. Empty: compiled here.
 ARG BINARY=""
 # The caches are not part of the layer: the program is copied out of them. Relocations packed, which
-# wants glibc 2.36 as the base has it, make the program 2 MB smaller; other programs have no use for
+# wants glibc 2.36 or later as the base has it, make the program 2 MB smaller; other programs have no use for
 # it, so it is asked for here and not in the profile.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \

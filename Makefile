@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint proof sqlx samples bare-root deploy-check image
+.PHONY: help demo test lint proof sqlx samples bare-root deploy-check image release-check
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -21,19 +21,22 @@ test:           ## every test, with a private Postgres and stand-ins for S3, SQS
 	@scripts/setup.sh test
 	@scripts/with_postgres.sh scripts/run_tests.sh
 
-lint:           ## format, clippy, documentation, .sqlx, licences: no warning passes
+lint:           ## format, clippy, documentation, .sqlx: no warning passes
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --lib
 	scripts/sqlx.sh --check
-	@if command -v cargo-deny >/dev/null; then cargo deny --locked check; \
-	else echo "cargo-deny is not installed: licences and sources not checked"; fi
 
 sqlx:           ## renew .sqlx after a change of SQL or schema
 	scripts/sqlx.sh
 
 deploy-check:   ## Dockerfile, manifests, templates, alarms and board: what linters and schemas say
 	scripts/check_deploy.sh
+
+release-check:  ## what a release needs besides: bases by digest, the advisories of the day
+	scripts/pin_images.sh --check
+	@command -v cargo-deny >/dev/null || { echo "needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
+	$(CARGO) deny --locked check
 
 image:          ## build and run the image without Docker, and weigh it; root only
 	@scripts/setup.sh proof

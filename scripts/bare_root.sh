@@ -13,7 +13,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-suite=bookworm
+suite=trixie
 base="${BARE_ROOT:-/var/tmp/docmill-bare-root}"
 root="$base/root"
 user=root
@@ -69,7 +69,8 @@ carry_over() {
     [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
     [ ! -f /etc/apt/sources.list.d/debian.sources ] ||
         { rm -f "$root/etc/apt/sources.list" &&
-            cp /etc/apt/sources.list.d/debian.sources "$root/etc/apt/sources.list.d/"; }
+            sed "s/\b$(. /etc/os-release && echo "$VERSION_CODENAME")\b/$suite/g" \
+                /etc/apt/sources.list.d/debian.sources >"$root/etc/apt/sources.list.d/debian.sources"; }
     local file
     for file in $(grep -l 'Acquire::' /etc/apt/apt.conf.d/* 2>/dev/null); do
         cp "$file" "$root/etc/apt/apt.conf.d/"

@@ -35,6 +35,12 @@ checkov() {
 
 images() {
     say "Dockerfile"
+    # Between releases a base's tag is followed, security updates and all.
+    if git describe --exact-match --match 'v*' HEAD >/dev/null 2>&1; then
+        scripts/pin_images.sh --check
+    else
+        skipped+=("digests of the bases: this commit is no release (tag v*)")
+    fi
     $home/bin/hadolint Dockerfile
     checkov --framework dockerfile --file Dockerfile
 }
@@ -47,7 +53,7 @@ compose() {
     local form=$home/compose-form
     [ -d $form ] || {
         $home/bin/pip download --quiet --disable-pip-version-check --no-deps --dest $home \
-            docker-compose==1.29.2
+            --require-hashes --requirement <(echo "docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0b605fcd08f73c94cef809")
         $home/bin/python -m zipfile --extract $home/docker_compose-1.29.2-*.whl $form
     }
     $home/bin/python - $form/compose/config/compose_spec.json <<'PYTHON'

@@ -19,5 +19,5 @@ echo "making $home" >&2
 rm -rf "$home"
 mkdir -p "$(dirname "$home")"
 python3 -m venv "$home"
-"$home/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" </dev/null
+"$home/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$requirements" </dev/null
 echo "$stamp" >"$home/stamp"

@@ -4,7 +4,7 @@
 # samples/ against Moto and a private Postgres, stops it by SIGTERM and says what it weighs.
 #
 #   scripts/image.sh                    compiles in the build stage, as `docker build` does
-#   scripts/image.sh --binary PATH      with a docmill that was compiled on this Debian
+#   scripts/image.sh --binary PATH      with a docmill that was compiled on the Debian of the base
 #   scripts/image.sh --keep             leaves the image and its layers where they are
 #
 # Exit code 1 if anything of that fails, or above 250 MB. Needs root, the network, and what
@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 most=250000000
-suite=bookworm
+suite=trixie
 store="${IMAGE_STORE:-/var/tmp/docmill-image}"
 tag=localhost/docmill:check
 base=localhost/debian:$suite-slim

@@ -110,6 +110,10 @@ take_languages
 # Made by the package's installation from the certificates it brings.
 take -m 644 -t "$root/etc/ssl/certs" /etc/ssl/certs/ca-certificates.crt
 record /usr/sbin/update-ca-certificates
+# Of authorities that are not public, RDS's for one: docs/deploy-ecs.md.
+for certificate in config/authorities/*.pem; do
+    [ ! -e "$certificate" ] || take -m 644 -t "$root/etc/ssl/docmill" "$certificate"
+done
 mkdir -p "$root/usr/share/doc/docmill"
 take -m 644 LICENSE "$root/usr/share/doc/docmill/copyright"
 bill_of_materials >"$root/usr/share/doc/docmill/sbom.cdx.json"

@@ -4,6 +4,7 @@
 //! needs and to nothing else.
 
 mod bucket;
+mod descriptors;
 mod doctor;
 mod health;
 mod models;
@@ -26,7 +27,7 @@ use crate::shutdown::Shutdown;
 use crate::web::ServiceDependencies;
 use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
-use docmill_core::config::{Config, QueueBackend, StoreBackend};
+use docmill_core::config::{Config, DatabaseConfig, QueueBackend, StoreBackend};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::cpu::{
     CpuPool, ProcessMemory, ProcessPool, ProcessProgram, ProcessSetup, process_memory,
@@ -45,6 +46,7 @@ use docmill_storage::store::ObjectStore;
 use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::s3::S3Store;
 
+pub use descriptors::raise_descriptor_limit;
 pub use health::HealthPages;
 pub use page_process::serve_page_process;
 pub use workspace::WorkspaceParts;
@@ -76,12 +78,6 @@ impl ServiceBackends {
             ledger: Arc::clone(&self.ledger) as _,
             services: Arc::new(services),
         }
-    }
-
-    /// The backends that the health pages ask.
-    pub fn dependencies(&self) -> Arc<ServiceDependencies> {
-        let (ledger, queue) = (Arc::clone(&self.ledger), Arc::clone(&self.queue));
-        Arc::new(ServiceDependencies { ledger, queue })
     }
 }
 
@@ -170,6 +166,20 @@ impl App {
         Ok(ServiceBackends { db, ledger, queue, store })
     }
 
+    /// What the health pages ask: Postgres over a connection of their own, so that they neither wait
+    /// for jobs nor keep them waiting.
+    ///
+    /// # Errors
+    /// Postgres cannot be reached.
+    pub async fn health_dependencies(
+        &self,
+        parts: &ServiceBackends,
+    ) -> anyhow::Result<Arc<ServiceDependencies>> {
+        let config = DatabaseConfig { max_connections: 1, ..self.config.database.clone() };
+        let (database, queue) = (Db::connect(&config).await?, Arc::clone(&parts.queue));
+        Ok(Arc::new(ServiceDependencies { database, queue }))
+    }
+
     /// The models, each server asked whether it is there.
     ///
     /// # Errors
@@ -253,7 +263,7 @@ impl App {
             "worker ready, {}",
             pages.describe()
         );
-        let pages = pages.serve(worker.monitor(), parts.dependencies());
+        let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
         let tending = tokio::spawn(maintenance.run(stop.clone()));
         let (ended, protecting) = self.start_protection(worker.monitor())?;
         worker.run(stop).await;

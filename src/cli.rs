@@ -209,6 +209,7 @@ pub fn main() -> ExitCode {
         // Before any thread is started, so that it can give up what it does not need.
         return run::run_page_process();
     }
+    crate::app::raise_descriptor_limit();
     let verbose = global.verbose;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

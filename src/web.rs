@@ -4,6 +4,12 @@
 //! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue, or
 //! the store of a bucket) does not answer, and from the moment the worker drains. `/metrics` is
 //! Prometheus text.
+//!
+//! Whoever reaches the port may ask as often as he likes: dependencies are asked at most every two
+//! seconds, and Postgres over a connection that no job needs.
+
+mod connections;
+mod fresh;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -24,8 +30,9 @@ use crate::ops::workspace::Workspace;
 use crate::runner::RunnerMonitor;
 use docmill_core::fault;
 use docmill_core::metrics;
-use docmill_ledger::ledger::Ledger;
+use docmill_ledger::db::Db;
 use docmill_queue::queue::MessageQueue;
+use fresh::SharedAnswer;
 
 /// The intake loop turns every second; this long without a turn means that it hangs.
 const STUCK: Duration = Duration::from_secs(60);
@@ -56,8 +63,8 @@ pub struct HealthState {
 
 /// Postgres and a queue.
 pub struct ServiceDependencies {
-    /// The ledger in Postgres.
-    pub ledger: Arc<dyn Ledger>,
+    /// Postgres, over connections of its own: jobs and renewals need theirs.
+    pub database: Db,
     /// The queue of messages.
     pub queue: Arc<dyn MessageQueue>,
 }
@@ -66,7 +73,7 @@ pub struct ServiceDependencies {
 impl HealthDependencies for ServiceDependencies {
     async fn check_all(&self) -> Vec<(&'static str, bool)> {
         let (database, queue) = tokio::join!(
-            is_answering(self.ledger.current_time()),
+            is_answering(self.database.ping(PATIENCE)),
             check_queue_depth(self.queue.as_ref()),
         );
         vec![("database", database), ("queue", queue)]
@@ -119,20 +126,26 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
     format!("cannot listen on {address}: {error}; change worker.address (port 0: any free one)")
 }
 
-/// Serves the pages until the process ends.
-///
-/// # Errors
-/// The listener failed for good.
-pub async fn serve(listener: TcpListener, health: HealthState) -> std::io::Result<()> {
+/// What the pages are made of: the state, and the answers that are shared for a moment.
+#[derive(Clone)]
+struct SharedPages {
+    health: HealthState,
+    dependencies: Arc<SharedAnswer<Vec<(&'static str, bool)>>>,
+    metrics: Arc<SharedAnswer<String>>,
+}
+
+/// Serves the pages until it is dropped.
+pub async fn serve(listener: TcpListener, health: HealthState) {
+    let (dependencies, metrics) = (SharedAnswer::new(), SharedAnswer::new());
     let router = Router::new()
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/metrics", get(render_metrics))
-        .with_state(health);
-    axum::serve(listener, router).await
+        .with_state(SharedPages { health, dependencies, metrics });
+    connections::serve_connections(listener, router).await;
 }
 
-async fn livez(State(health): State<HealthState>) -> (StatusCode, Json<Value>) {
+async fn livez(State(SharedPages { health, .. }): State<SharedPages>) -> (StatusCode, Json<Value>) {
     let age = health.monitor.intake_age();
     let draining = health.monitor.is_draining();
     let alive = draining || age < STUCK;
@@ -144,10 +157,13 @@ async fn livez(State(health): State<HealthState>) -> (StatusCode, Json<Value>) {
     (status_code(alive), Json(body))
 }
 
-async fn readyz(State(health): State<HealthState>) -> (StatusCode, Json<Value>) {
-    let draining = health.monitor.is_draining();
-    let answers = health.dependencies.check_all().await;
-    let ready = !draining && answers.iter().all(|(_, is_there)| *is_there);
+async fn readyz(State(pages): State<SharedPages>) -> (StatusCode, Json<Value>) {
+    let asked = Arc::clone(&pages.health.dependencies);
+    let found = pages.dependencies.find(async move { asked.check_all().await }).await;
+    let draining = pages.health.monitor.is_draining();
+    let has_answers = found.is_some();
+    let answers = found.unwrap_or_default();
+    let ready = !draining && has_answers && answers.iter().all(|(_, is_there)| *is_there);
     let own = [("ready", ready), ("draining", draining)];
     let all = own.into_iter().chain(answers);
     let body = all.map(|(name, is)| (name.to_owned(), Value::Bool(is))).collect();
@@ -168,9 +184,14 @@ async fn check_queue_depth(queue: &dyn MessageQueue) -> bool {
     true
 }
 
-async fn render_metrics(State(health): State<HealthState>) -> String {
-    health.dependencies.refresh_gauges().await;
-    health.metrics.render()
+async fn render_metrics(State(pages): State<SharedPages>) -> (StatusCode, String) {
+    let HealthState { dependencies, metrics, .. } = pages.health;
+    let rendered = pages.metrics.find(async move {
+        dependencies.refresh_gauges().await;
+        metrics.render()
+    });
+    let rendered = rendered.await;
+    (status_code(rendered.is_some()), rendered.unwrap_or_default())
 }
 
 fn status_code(good: bool) -> StatusCode {

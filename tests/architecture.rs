@@ -3,6 +3,8 @@
 //! crates that its manifest names. Within a room, no modules import from each other in a circle.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod dependencies;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

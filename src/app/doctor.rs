@@ -37,7 +37,7 @@ impl App {
         config.connect_timeout = config.connect_timeout.min(PATIENCE);
         match docmill_ledger::db::Db::connect(&config).await {
             Ok(db) => {
-                let findings = database::check(&db, db.is_remote()).await;
+                let findings = database::check(&db).await;
                 db.close().await;
                 findings
             }

@@ -66,11 +66,11 @@ impl HealthPages {
         self,
         monitor: RunnerMonitor,
         dependencies: Arc<dyn HealthDependencies>,
-    ) -> JoinHandle<std::io::Result<()>> {
+    ) -> JoinHandle<()> {
         let Self { listener, metrics } = self;
         tokio::spawn(async move {
-            let Some(listener) = listener else { return Ok(()) };
-            web::serve(listener, HealthState { monitor, dependencies, metrics }).await
+            let Some(listener) = listener else { return };
+            web::serve(listener, HealthState { monitor, dependencies, metrics }).await;
         })
     }
 }

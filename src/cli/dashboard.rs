@@ -9,9 +9,6 @@ use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, print};
 use crate::ops::dashboard::{self, ServiceOverview};
 use crate::shutdown::Shutdown;
 
-/// Clears the screen and goes to its first line (ECMA-48).
-const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
-
 /// Arguments of `dashboard`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DashboardArgs {
@@ -43,7 +40,7 @@ pub(super) async fn run(
             context.result_output().show(&overview, || format_overview(&overview))?;
             return Ok(CommandExit::Done);
         }
-        print::print(&format!("{CLEAR}{}", format_overview(&overview)))?;
+        print::redraw(&format_overview(&overview))?;
         tokio::select! {
             () = tokio::time::sleep(arguments.every.max(Duration::from_millis(200))) => {}
             () = stop.wait_until_requested() => return Ok(CommandExit::Done),

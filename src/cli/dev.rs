@@ -148,10 +148,10 @@ async fn serve_health(
     app: &App,
     parts: &ServiceBackends,
     monitor: &RunnerMonitor,
-) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
+) -> anyhow::Result<tokio::task::JoinHandle<()>> {
     let pages = app.health_pages().await?;
     print::note(&pages.describe());
-    Ok(pages.serve(monitor.clone(), parts.dependencies()))
+    Ok(pages.serve(monitor.clone(), app.health_dependencies(parts).await?))
 }
 
 /// The ingestions of submissions, none twice.

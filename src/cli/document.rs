@@ -104,11 +104,12 @@ async fn read_input(path: &Path, app: &App) -> anyhow::Result<Bytes> {
 }
 
 fn format_processed(processed: &ProcessReport) -> String {
+    let file = print::inline(&processed.file);
     let mut lines = vec![match processed.reason {
-        Some(reason) => format!("{}: {} ({})", processed.file, reason.code(), processed.detail),
+        Some(reason) => format!("{file}: {} ({})", reason.code(), print::inline(&processed.detail)),
         None => {
             let reader = processed.reader.as_deref().unwrap_or("-");
-            format!("{}: completed by {reader}", processed.file)
+            format!("{file}: completed by {reader}")
         }
     }];
     for (field, value) in processed.data.iter().flatten() {
@@ -119,7 +120,8 @@ fn format_processed(processed: &ProcessReport) -> String {
                 lines.extend(items.iter().map(|item| format!("    {item}")));
             }
             serde_json::Value::String(text) => {
-                lines.push(format!("  {field}: {}", text.replace('\n', ", ")));
+                let text = print::inline(&text.replace('\n', ", "));
+                lines.push(format!("  {field}: {text}"));
             }
             other => lines.push(format!("  {field}: {other}")),
         }

@@ -144,7 +144,7 @@ pub(super) fn format_history(story: &IngestionHistory) -> String {
     let mut lines = vec![format!("ingestion {}: {}", row.id, row.status)];
     let mut say = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("  {name}: {value}"));
+            lines.push(format!("  {name}: {}", print::inline(&value)));
         }
     };
     let waits = story.state.as_ref().zip(story.explanation.as_ref());
@@ -169,7 +169,7 @@ pub(super) fn format_history(story: &IngestionHistory) -> String {
     for attempt in &story.attempts {
         let stage = attempt.stage.as_deref().unwrap_or("-");
         let counted = if attempt.counted { "" } else { ", given back" };
-        let detail = attempt.detail.as_deref().unwrap_or_default();
+        let detail = print::inline(attempt.detail.as_deref().unwrap_or_default());
         let (claims, outcome) = (attempt.claims, &attempt.outcome);
         lines.push(format!("  attempt {claims}: {outcome} at {stage}{counted} {detail}"));
     }

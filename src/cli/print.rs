@@ -1,13 +1,21 @@
 //! The one place that writes to the terminal.
 //!
-//! A reader that has seen enough (`docmill list | head`) ends the program quietly.
+//! Names of files, keys of objects and values of documents are written by strangers: what a
+//! terminal would obey instead of showing it (ESC, its C1 forms, overrides of the direction of
+//! writing) leaves here as `\u{fffd}`, in JSON as an escape. A reader that has seen enough
+//! (`docmill list | head`) ends the program quietly.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 /// Cells longer than this are cut in tables; `--json` has them whole.
 const WIDEST: usize = 60;
+
+/// Clears the screen and goes to its first line (ECMA-48).
+const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
 /// Where results go, and in which form.
 #[derive(Debug, Clone, Copy)]
@@ -22,15 +30,17 @@ impl ResultOutput {
         value: &T,
         text: impl FnOnce() -> String,
     ) -> anyhow::Result<()> {
-        let text = if self.json { serde_json::to_string_pretty(value)? } else { text() };
-        Ok(print(&text)?)
+        match self.json {
+            true => Ok(print(&escape_json(&serde_json::to_string_pretty(value)?))?),
+            false => Ok(print(&text())?),
+        }
     }
 }
 
 /// Writes to standard output, with a line break at the end if there is none.
 pub(super) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(sanitize_text(text).as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
@@ -39,12 +49,61 @@ pub(super) fn print(text: &str) -> io::Result<()> {
 
 /// Writes a piece of a longer text to standard output.
 pub(super) fn piece(text: &str) -> io::Result<()> {
-    io::stdout().lock().write_all(text.as_bytes())
+    io::stdout().lock().write_all(sanitize_text(text).as_bytes())
+}
+
+/// Writes to a terminal in the place of what it shows.
+pub(super) fn redraw(text: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(CLEAR.as_bytes())?;
+    print(text)
 }
 
 /// A line on standard error. That nobody can read it is no reason to fail.
 pub(super) fn note(text: &str) {
-    writeln!(io::stderr().lock(), "{text}").ok();
+    writeln!(io::stderr().lock(), "{}", sanitize_text(text)).ok();
+}
+
+/// A value as JSON on one line, for [`print`] and [`piece`].
+pub(super) fn json_line<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    Ok(escape_json(&serde_json::to_string(value)?))
+}
+
+/// JSON with an escape for each character that a terminal obeys; within JSON they stand in texts
+/// only, and serde escapes only the older half of them.
+fn escape_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' => escaped.push(c),
+            c if is_obeyed(c) => {
+                write!(escaped, "\\u{:04x}", u32::from(c)).ok();
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Whether a terminal obeys a character or lets it change the order of others.
+fn is_obeyed(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text of several lines as it may reach a terminal: breaks of lines and pages and tabulators
+/// stay.
+pub(super) fn sanitize_text(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| is_obeyed(c) && !matches!(c, '\n' | '\t' | '\u{c}');
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars().map(|c| if is_bad(c) { char::REPLACEMENT_CHARACTER } else { c }).collect(),
+    )
+}
+
+/// A value as part of a line: a break in it could pass for a line of ours.
+pub(super) fn inline(text: &str) -> String {
+    text.chars().map(|c| if is_obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// What went wrong, on standard error.
@@ -85,10 +144,10 @@ fn format_line(cells: &[String], widths: &[usize]) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// A cell fit for one line: no control characters (a file name could move the cursor), not too
-/// long.
+/// A cell fit for one line: nothing that a terminal obeys (a file name could move the cursor), not
+/// too long.
 fn sanitize_cell(cell: &str) -> String {
-    let plain: String = cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let plain = inline(cell);
     if plain.chars().count() <= WIDEST {
         return plain;
     }
@@ -116,6 +175,24 @@ mod tests {
         let column = lines[0].chars().collect::<String>().find("note").unwrap();
         assert_eq!(lines[1].chars().nth(column), Some('x'));
         assert!(lines[1].ends_with('…') && !text.contains('\u{1b}'));
+    }
+
+    /// Writes the clipboard (OSC 52), moves the cursor by C1, turns the direction of writing.
+    const HOSTILE: &str = "a\u{1b}]52;c;ZXZpbA==\u{7}b\u{9b}2Jc\u{202e}fdp.\u{2066}d\re\u{7f}";
+
+    #[test]
+    fn a_text_keeps_its_lines_and_nothing_that_a_terminal_obeys() {
+        let text = sanitize_text(HOSTILE);
+        assert!(!text.contains(is_obeyed), "{text:?}");
+        assert_eq!(sanitize_text("one\n\ttwo\u{c}\nדרך ünï"), "one\n\ttwo\u{c}\nדרך ünï");
+        assert!(!inline("a.pdf\n  status: completed").contains('\n'));
+    }
+
+    #[test]
+    fn json_escapes_what_a_terminal_obeys_and_says_the_same() {
+        let line = json_line(&HOSTILE).unwrap();
+        assert!(!line.contains(is_obeyed), "{line:?}");
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), HOSTILE);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! `docmill redis`: looking after a queue in Redis that other programs work on as well.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{CommandContext, CommandExit, QUEUE, UsageError};
+use super::{CommandContext, CommandExit, QUEUE, UsageError, print};
 use crate::shutdown::Shutdown;
 use docmill_core::config::QueueBackend;
 use docmill_queue::queue::redis::{Cleaning, RedisQueue};
@@ -99,9 +98,7 @@ async fn serve_metrics(app: &crate::app::App) -> anyhow::Result<()> {
         if let Some(queue) = known.get(name) {
             queue.clean(depth).await?;
         }
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{how} cleaned {name}")?;
-        out.flush()?;
+        print::print(&format!("{how} cleaned {name}"))?;
     }
     Ok(())
 }

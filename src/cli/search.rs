@@ -116,7 +116,7 @@ async fn print_page(
     after: Option<Uuid>,
 ) -> anyhow::Result<Option<Uuid>> {
     let rows = inspect::find_documents(db, wanted, PAGE, after).await?;
-    let lines = rows.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+    let lines = rows.iter().map(print::json_line).collect::<Result<Vec<_>, _>>()?;
     if !lines.is_empty() {
         print::print(&lines.join("\n"))?;
     }

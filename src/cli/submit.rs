@@ -171,7 +171,7 @@ impl SubmitReporter {
 
     /// One element of the JSON array, as it comes.
     fn stream_json(&mut self, done: &Submission, first: bool) {
-        let text = match serde_json::to_string(done) {
+        let text = match print::json_line(done) {
             Ok(text) => text,
             Err(error) => format!("{{\"problem\":\"{error}\"}}"),
         };

@@ -13,7 +13,7 @@
 //! by the worker's own clock.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
@@ -60,7 +60,8 @@ pub struct ObjectAttempt {
     ledger: Arc<ObjectLedger>,
     id: IngestionId,
     token: ClaimToken,
-    written: Mutex<(AttemptRecord, Etag)>,
+    /// Held while it is written: what is spent and what is stored are written at the same time.
+    written: tokio::sync::Mutex<(AttemptRecord, Etag)>,
 }
 
 /// What is stored of a document's attempts.
@@ -75,6 +76,8 @@ struct AttemptRecord {
     transcription: Option<ArtefactRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extraction: Option<ArtefactRef>,
+    /// What all attempts have cost, in billionths of the currency.
+    spent_nanos: u64,
 }
 
 /// What is known of one day's spending.
@@ -146,7 +149,7 @@ impl ObjectLedger {
                 continue;
             };
             let claimed = build_claimed(id, token, document, &record);
-            let written = Mutex::new((record, etag));
+            let written = tokio::sync::Mutex::new((record, etag));
             return Ok((claimed, ObjectAttempt { ledger: Arc::clone(self), id, token, written }));
         }
         Err(Error::transient("attempts at a document are begun by many at once"))
@@ -304,14 +307,14 @@ impl ObjectAttempt {
         if (id, token) != (self.id, self.token) {
             return Ok(WriteResult::Lost);
         }
-        let (mut record, etag) =
-            self.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut written = self.written.lock().await;
+        let (mut record, etag) = written.clone();
         change(&mut record);
         let (store, key) = (self.ledger.store.as_ref(), keys::attempt_record_key(id));
         let Some(etag) = write_record(store, &key, Some(&etag), &record).await? else {
             return Ok(WriteResult::Lost);
         };
-        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = (record, etag);
+        *written = (record, etag);
         Ok(WriteResult::Yes)
     }
 }
@@ -349,15 +352,31 @@ impl AttemptLedger for ObjectAttempt {
 
     async fn add_spending(
         &self,
-        _id: IngestionId,
+        id: IngestionId,
         _claims: i64,
         spent: &ProviderSpending,
     ) -> Result<()> {
-        self.ledger.add_spending(spent).await
+        let (ledger, nanos) = (&self.ledger, spent.cost_nanos.unwrap_or(0));
+        if nanos == 0 {
+            return ledger.add_spending(spent).await;
+        }
+        // A newer attempt has the record by now: it knows what was spent before it began.
+        let add = |record: &mut AttemptRecord| {
+            record.spent_nanos = record.spent_nanos.saturating_add(nanos);
+        };
+        let in_record = self.save_record(id, self.token, add);
+        let (of_day, of_document) = tokio::join!(ledger.add_spending(spent), in_record);
+        of_day?;
+        of_document.map(drop)
     }
 
-    async fn spent_today(&self) -> Result<SpentToday> {
+    /// Buckets and workspaces know no tenants: whoever is meant, it is everybody.
+    async fn spent_today(&self, _tenant: Option<&str>) -> Result<SpentToday> {
         self.ledger.sum_today().await
+    }
+
+    async fn spent_on(&self, _id: IngestionId) -> Result<u64> {
+        Ok(self.written.lock().await.0.spent_nanos)
     }
 
     async fn is_blocked(&self, _sha256: &str) -> Result<bool> {

@@ -1,10 +1,12 @@
-//! What a document costs: priced and written down as it is spent, and not begun once the day's
-//! budget is.
+//! What a document costs: priced and written down as it is spent, and not begun once the budget of
+//! the day, of the tenant's day or of the document is.
 //!
-//! The budget is hard in this sense: no call begins once what all workers have written down reaches
+//! A budget is hard in this sense: no call begins once what all workers have written down reaches
 //! it. Calls under way then, of every worker, still end and are written down; and a worker learns
-//! of what others have spent within `FRESH`.
+//! of what others have spent in the day within `FRESH`. A spent day puts work off, a spent document
+//! ends: another day would not make it cheaper.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,9 @@ use crate::pipeline::step_error::StepError;
 use docmill_core::config::CostConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
-use docmill_core::model::{ClaimedIngestion, EncodedImage, ModelUsage, PageText, PageUsage};
+use docmill_core::model::{
+    ClaimedIngestion, EncodedImage, IngestionId, ModelUsage, OutcomeReason, PageText, PageUsage,
+};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_extract::extract::RecordedReplies;
 use docmill_ledger::ledger::{AttemptLedger, ProviderSpending};
@@ -35,7 +39,8 @@ const NANOS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub struct CostTracker {
     config: CostConfig,
-    known: Mutex<Option<KnownSpending>>,
+    /// Of the day, by tenant; under no name of everybody together.
+    known: Mutex<HashMap<Option<String>, KnownSpending>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -49,48 +54,85 @@ impl CostTracker {
     /// A tracker that knows nothing of the day's spending yet.
     pub fn new(config: CostConfig) -> Self {
         metrics::daily_budget(nanos_to_units(decimal_to_nanos(config.daily_budget)));
-        Self { config, known: Mutex::new(None) }
+        Self { config, known: Mutex::default() }
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, Option<KnownSpending>> {
+    fn lock_known(&self) -> MutexGuard<'_, HashMap<Option<String>, KnownSpending>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns if something may be spent now.
+    /// Returns if something may be spent today, on behalf of this tenant.
     ///
     /// # Errors
     /// [`Fault::OverBudget`] with the time until the next day's budget; what the ledger says.
-    pub async fn ensure_budget(&self, ledger: &dyn AttemptLedger) -> Result<()> {
-        let budget = decimal_to_nanos(self.config.daily_budget);
-        if budget == 0 {
-            return Ok(());
-        }
-        let fresh = self.lock_known().filter(|known| known.at.elapsed() < FRESH);
-        let known = match fresh {
-            Some(known) => known,
-            None => {
-                let today = wait_off_clock(ledger.spent_today()).await?;
-                let (nanos, until_next_day) = (today.cost_nanos, today.until_next_day);
-                let known = KnownSpending { nanos, until_next_day, at: Instant::now() };
-                *self.lock_known() = Some(known);
-                known
+    pub async fn ensure_budget(
+        &self,
+        ledger: &dyn AttemptLedger,
+        tenant: Option<&str>,
+    ) -> Result<()> {
+        let budget = self.config.daily_budget;
+        if !budget.is_zero() {
+            let known = self.spent_today(ledger, None).await?;
+            let is_spent = known.nanos >= decimal_to_nanos(budget);
+            metrics::spent_today(nanos_to_units(known.nanos), is_spent);
+            if is_spent {
+                return Err(self.over_budget_error("cost.daily_budget", budget, known));
             }
-        };
-        let is_spent = known.nanos >= budget;
-        metrics::spent_today(nanos_to_units(known.nanos), is_spent);
-        if !is_spent {
+        }
+        let budget = tenant.map(|tenant| self.config.tenant_budget(tenant)).unwrap_or_default();
+        if budget.is_zero() {
             return Ok(());
         }
+        let known = self.spent_today(ledger, tenant).await?;
+        if known.nanos < decimal_to_nanos(budget) {
+            return Ok(());
+        }
+        Err(self.over_budget_error("cost.tenant_daily_budget", budget, known))
+    }
+
+    /// Whether something may still be spent on this document.
+    ///
+    /// # Errors
+    /// What the ledger says.
+    async fn has_room(&self, ledger: &dyn AttemptLedger, id: IngestionId) -> Result<bool> {
+        let budget = decimal_to_nanos(self.config.document_budget);
+        // Without prices nothing is ever spent.
+        if budget == 0 || self.config.price.is_empty() {
+            return Ok(true);
+        }
+        Ok(wait_off_clock(ledger.spent_on(id)).await? < budget)
+    }
+
+    async fn spent_today(
+        &self,
+        ledger: &dyn AttemptLedger,
+        tenant: Option<&str>,
+    ) -> Result<KnownSpending> {
+        let whose = tenant.map(ToOwned::to_owned);
+        let known = self.lock_known().get(&whose).copied();
+        if let Some(known) = known.filter(|known| known.at.elapsed() < FRESH) {
+            return Ok(known);
+        }
+        let today = wait_off_clock(ledger.spent_today(tenant)).await?;
+        let (nanos, until_next_day) = (today.cost_nanos, today.until_next_day);
+        let read = KnownSpending { nanos, until_next_day, at: Instant::now() };
+        let mut known = self.lock_known();
+        // Tenants come and go; what is old is read again anyway.
+        known.retain(|_, known| known.at.elapsed() < FRESH);
+        known.insert(whose, read);
+        Ok(read)
+    }
+
+    fn over_budget_error(&self, key: &str, budget: Decimal, known: KnownSpending) -> Error {
         let wait = known.until_next_day + SPREAD.mul_f64(fastrand::f64());
-        let CostConfig { currency, daily_budget, .. } = &self.config;
-        Err(Error::new(
+        let currency = &self.config.currency;
+        Error::new(
             Fault::OverBudget(wait),
             format!(
-                "cost.daily_budget of {daily_budget} {currency} is spent: waits for the next day, \
-                 in {} min",
+                "{key} of {budget} {currency} is spent: waits for the next day, in {} min",
                 wait.as_secs() / 60
             ),
-        ))
+        )
     }
 
     /// `None`: there is no price.
@@ -148,9 +190,11 @@ pub(super) struct SpendingBook<'a> {
 }
 
 impl SpendingBook<'_> {
-    /// Fails once nothing may be spent any more; see [`CostTracker::ensure_budget`].
-    async fn allow(&self) -> Result<()> {
-        self.costs.ensure_budget(self.ledger).await
+    /// Whether a call may be paid for; `false`: this document has cost enough. Fails once nothing
+    /// may be spent today, see [`CostTracker::ensure_budget`].
+    async fn may_call(&self) -> Result<bool> {
+        self.costs.ensure_budget(self.ledger, self.claimed.tenant.as_deref()).await?;
+        self.costs.has_room(self.ledger, self.claimed.id).await
     }
 
     /// Writes down what was spent.
@@ -169,8 +213,11 @@ impl SpendingBook<'_> {
             cost_nanos: price,
         };
         metrics::count_spending(spent.provider, spent.model, price.unwrap_or(0));
-        if let Some(known) = &mut *self.costs.lock_known() {
-            known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
+        let tenant = self.claimed.tenant.clone();
+        for (whose, known) in self.costs.lock_known().iter_mut() {
+            if whose.is_none() || *whose == tenant {
+                known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
+            }
         }
         let (id, claims) = (self.claimed.id, self.claimed.claims);
         wait_off_clock(self.ledger.add_spending(id, claims, &spending)).await
@@ -208,7 +255,14 @@ impl PageSink for BilledPageSink<'_> {
     }
 
     async fn before_call(&mut self) -> std::result::Result<(), StepError> {
-        self.spending.allow().await?;
+        if !self.spending.may_call().await? {
+            let CostConfig { document_budget, currency, .. } = &self.spending.costs.config;
+            let detail = format!(
+                "reading its pages costs more than cost.document_budget of {document_budget} \
+                 {currency}"
+            );
+            return Err(StepError::rejected(OutcomeReason::TooLarge, detail));
+        }
         self.inner.before_call().await
     }
 
@@ -242,9 +296,9 @@ impl<'a> LlmCallBilling<'a> {
         self.booked = kept.map_or(0, |kept| kept.calls.len());
     }
 
-    /// Returns if a call may be paid for.
-    pub(super) async fn ensure_budget(&self) -> Result<()> {
-        self.spending.allow().await
+    /// Whether a call may be paid for; see [`SpendingBook::may_call`].
+    pub(super) async fn may_call(&self) -> Result<bool> {
+        self.spending.may_call().await
     }
 
     /// Writes down what is new among these.

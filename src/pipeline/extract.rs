@@ -189,9 +189,10 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         Ok(kept)
     }
 
-    async fn check_claim(&mut self) -> fault::Result<()> {
-        self.book.ensure_budget().await?;
-        self.readings.attempt.claim.ensure_live().await
+    async fn may_call(&mut self) -> fault::Result<bool> {
+        let may = self.book.may_call().await?;
+        self.readings.attempt.claim.ensure_live().await?;
+        Ok(may)
     }
 
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {

@@ -87,9 +87,10 @@ impl ReplyJournal for KindChoiceStore<'_> {
         Ok(kept)
     }
 
-    async fn check_claim(&mut self) -> fault::Result<()> {
-        self.book.ensure_budget().await?;
-        self.attempt.claim.ensure_live().await
+    async fn may_call(&mut self) -> fault::Result<bool> {
+        let may = self.book.may_call().await?;
+        self.attempt.claim.ensure_live().await?;
+        Ok(may)
     }
 
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {

@@ -102,3 +102,59 @@ async fn a_spent_budget_parks_the_work_until_the_next_day_and_counts_no_attempt(
     assert_eq!(world.column(second, "attempt_count").await.unwrap(), "1");
     assert_eq!(calls(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_has_cost_its_budget_ends_and_no_further_call_is_paid() {
+    // Prose is asked for once more, in form; that call is one too many.
+    let world = World::with_model(Script::of([Answer::Text { content: "prose".to_owned() }])).await;
+    let worker = world
+        .worker_with(|config| {
+            let document_budget = "0.000001".parse().unwrap();
+            config.cost = CostConfig { document_budget, ..prices("0") };
+        })
+        .await;
+    let id = world.submit("invoice.pdf", documents::invoice("C-5")).await;
+    world.until(id, "status", "failed").await;
+    worker.stop().await;
+    assert_eq!(world.llm.as_ref().unwrap().calls().len(), 1);
+    assert_eq!(world.column(id, "reason").await.unwrap(), "cut");
+    assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "true");
+    let detail = world.column(id, "detail").await.unwrap();
+    assert!(detail.contains("cost.document_budget"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_tenant_cannot_spend_the_day_of_the_others() {
+    let world = World::with_model(Script::default()).await;
+    let ids = [
+        world.insert("a.pdf", documents::invoice("C-6")).await,
+        world.insert("b.pdf", documents::invoice("C-7")).await,
+        world.insert("c.pdf", documents::invoice("C-8")).await,
+        world.insert("d.pdf", documents::invoice("C-9")).await,
+    ];
+    for (id, tenant) in ids.iter().zip(["acme", "acme", "globex", "vip"]) {
+        let sql = format!("UPDATE docmill.ingestion SET tenant = '{tenant}' WHERE id = '{id}'");
+        world.execute(&sql).await;
+    }
+    let worker = world
+        .worker_with(|config| {
+            config.cost = CostConfig {
+                tenant_daily_budget: "0.000001".parse().unwrap(),
+                tenant_daily_budgets: [("vip".to_owned(), "100".parse().unwrap())].into(),
+                ..prices("100")
+            };
+        })
+        .await;
+    world.send(ids[0].to_string()).await;
+    world.until(ids[0], "status", "completed").await;
+    world.send(ids[1].to_string()).await;
+    until(SOON, || async { world.attempts(ids[1]).await == ["over_budget"] }).await;
+    let detail = world.column(ids[1], "detail").await.unwrap();
+    assert!(detail.contains("cost.tenant_daily_budget"), "{detail}");
+    for id in &ids[2..] {
+        world.send(id.to_string()).await;
+        world.until(*id, "status", "completed").await;
+    }
+    worker.stop().await;
+    assert_eq!(world.llm.as_ref().unwrap().calls().len(), 3);
+}

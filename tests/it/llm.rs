@@ -291,6 +291,20 @@ async fn a_prompt_over_its_limit_is_split_before_anything_is_sent() {
 }
 
 #[tokio::test]
+async fn a_document_of_more_parts_than_may_be_asked_about_is_refused_before_the_first_call() {
+    let server = Server::start(Script::default()).await.unwrap();
+    let words = "words ".repeat(600);
+    let pages = vec![[words.trim_end(); 3]; 420];
+    let pages: Vec<&[&str]> = pages.iter().map(<[&str; 3]>::as_slice).collect();
+    let terms = CallLimits { prompt_tokens: 6_000, ..terms() };
+    let (client, pages) = (client(&server), transcript(&pages));
+    let asked =
+        extract::extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default()).await;
+    assert_eq!(ending(asked).0, IncompleteReason::TooCostly);
+    assert_eq!(server.calls().len(), 0, "nothing is paid for what cannot be finished");
+}
+
+#[tokio::test]
 async fn invariant_8_a_stored_reply_is_used_again_and_never_paid_for_twice() {
     let server = Server::start(Script::of([
         Answer::Text { content: "prose".to_owned() },

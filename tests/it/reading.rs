@@ -125,15 +125,84 @@ async fn text_that_does_not_show_is_not_read() {
         ("outside the clip",           "0 0 10 10 re W n BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
         ("under a white rectangle",    "BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET 1 g 0 380 400 50 re f"),
         ("in a size nobody can read",  "BT /F1 0.5 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("in one point",               "BT /F1 1.01 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("squeezed to a line",         "BT /F1 14 Tf 2 Tz 60 400 Td (Total 9999) Tj ET"),
+        ("nearly white on white",      "BT 0.957 g /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("light on a light bar",       "0.9 g 0 380 400 50 re f 0.8 g BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
+        ("under a white polygon",      "BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET 1 g 50 380 m 400 380 l 401 430 l 50 430 l h f"),
+        ("under a thick white line",   "BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET 1 G 40 w 50 405 m 400 405 l S"),
+        ("outside a clip's shape",     "0 0 m 595 0 l 595 10 l 10 10 l 10 842 l 0 842 l h W n BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET"),
     ];
     for (name, hidden) in table {
         let file = pdf(&[&format!("q {} Q q {hidden} Q", content(&INVOICE))], "");
         let text = read_blind(file, LimitsConfig::default()).await.unwrap().full_text();
         assert_eq!(text, INVOICE.join("\n"), "{name}");
     }
-    let on_dark = "0 g 0 380 400 50 re f 1 g BT /F1 14 Tf 60 400 Td (Total 480) Tj ET";
-    let text = read_blind(pdf(&[on_dark], ""), LimitsConfig::default()).await.unwrap().full_text();
-    assert_eq!(text, "Total 480", "white on a dark bar shows");
+}
+
+#[tokio::test]
+async fn text_that_shows_is_read_whatever_is_painted_around_it() {
+    #[rustfmt::skip]
+    let table = [
+        ("white on a dark bar",           "0 g 0 380 400 50 re f 1 g BT /F1 14 Tf 60 400 Td (Total 480) Tj ET"),
+        ("black on a shaded row",         "0.9 g 0 380 400 50 re f 0 g BT /F1 8 Tf 60 400 Td (Total 480) Tj ET"),
+        ("grey print",                    "0.6 g BT /F1 6 Tf 60 400 Td (Total 480) Tj ET"),
+        ("red print",                     "0.8 0 0 rg BT /F1 8 Tf 60 400 Td (Total 480) Tj ET"),
+        ("heavy print in a box",          "3 w 50 390 120 30 re S 2 Tr 1 w BT /F1 14 Tf 60 400 Td (Total 480) Tj ET"),
+        ("beside a polygon",              "BT /F1 14 Tf 60 400 Td (Total 480) Tj ET 1 g 50 300 m 400 300 l 401 350 l 50 350 l h f"),
+        ("in the hole of a shape",        "BT /F1 14 Tf 60 400 Td (Total 480) Tj ET 0.5 g 20 300 400 200 re 50 380 300 60 re f*"),
+        ("in a clip of any shape",        "40 380 m 300 380 l 310 430 l 40 430 l h W n BT /F1 14 Tf 60 400 Td (Total 480) Tj ET"),
+        ("over what a polygon has hidden", "BT /F1 14 Tf 60 400 Td (Total 9999) Tj ET 1 g 50 380 m 400 380 l 401 430 l 50 430 l h f 0 g BT /F1 14 Tf 60 400 Td (Total 480) Tj ET"),
+    ];
+    for (name, shown) in table {
+        let file = pdf(&[shown], "");
+        let text = read_blind(file, LimitsConfig::default()).await.unwrap().full_text();
+        assert_eq!(text, "Total 480", "{name}");
+    }
+}
+
+/// A page whose font says of its glyphs what `map` says, in hexadecimal: drawn code to character.
+fn mapped(shown: &str, font: &str, map: &[(&str, &str)]) -> Vec<u8> {
+    let pairs: String = map.iter().map(|(code, text)| format!("<{code}> <{text}>\n")).collect();
+    let to_unicode = format!(
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 \
+         def\n1 begincodespacerange <00> <FF> endcodespacerange\n1 beginbfrange <20> <7E> <0020> \
+         endbfrange\n{} beginbfchar\n{pairs}endbfchar\nendcmap CMapName currentdict /CMap \
+         defineresource pop end end",
+        map.len()
+    );
+    let content = content(&[shown]);
+    pdf_of(&[
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>".to_vec(),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R\
+          /Resources<</Font<</F1 5 0 R>>>>>>"
+            .to_vec(),
+        stream("", content.as_bytes()),
+        format!("<</Type/Font/Subtype/Type1/BaseFont/{font}/ToUnicode 6 0 R>>").into_bytes(),
+        stream("", to_unicode.as_bytes()),
+    ])
+}
+
+#[tokio::test]
+async fn an_amount_is_read_as_it_is_drawn_and_not_as_its_font_says() {
+    let shown = "Invoice total: 1100.00 EUR payable";
+    for font in ["Courier", "Helvetica", "Times-Bold"] {
+        for (name, map) in [
+            ("a 1 that is called 9", ("31", "0039")),
+            ("a 1 that is called a wide 9", ("31", "FF19")),
+            ("a 0 that is called 8", ("30", "0038")),
+            ("a 1 that is called nothing", ("31", "0020")),
+            ("a 1 that is called 99", ("31", "00390039")),
+        ] {
+            let read = read_with_tesseract(mapped(shown, font, &[map])).await.unwrap();
+            let text = read.full_text();
+            assert!(text.contains("1100.00"), "{font}, {name}: {text}");
+            assert_eq!(read.pages[0].source, PageSource::Ocr, "{font}, {name}");
+        }
+        let honest = read_blind(mapped(shown, font, &[("31", "0031")]), LimitsConfig::default());
+        assert_eq!(honest.await.unwrap().full_text(), shown, "{font}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! Loading does no I/O beyond reading the file and knows no other module. [`Config::check`] lists
 //! everything that is wrong at once, by key, before anything connects.
 
+mod address;
 mod bucket;
 mod claim;
 mod cost;
@@ -12,6 +13,7 @@ mod cpu;
 mod database;
 mod janitor;
 mod kinds;
+mod layers;
 mod limits;
 mod llm;
 mod ocr;
@@ -27,10 +29,12 @@ mod tiers;
 mod units;
 mod worker;
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use address::strip_credentials;
 pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cost::{CostConfig, ModelPrice};
@@ -119,11 +123,11 @@ impl Config {
     /// relations.
     ///
     /// # Errors
-    /// A file that cannot be read or parsed; a key that does not exist, by name; a value of the
-    /// wrong type, by key.
+    /// A file that cannot be read, or parsed, by position; a key that does not exist, by name; a
+    /// value of the wrong type, by key. Never with the value.
     pub fn load(file: Option<&Path>) -> Result<Self, InvalidConfig> {
-        let units::LoadedConfig { config, problems } =
-            units::load_layers(file, environment_pairs());
+        let layers::LoadedConfig { config, problems } =
+            layers::load_layers(file, environment_pairs());
         if problems.is_empty() {
             Ok(config)
         } else {
@@ -137,8 +141,8 @@ impl Config {
     /// # Errors
     /// Everything that is wrong.
     pub fn load_for(file: Option<&Path>, needs: ConfigNeeds) -> Result<Self, InvalidConfig> {
-        let units::LoadedConfig { config, problems } =
-            units::load_layers(file, environment_pairs());
+        let layers::LoadedConfig { config, problems } =
+            layers::load_layers(file, environment_pairs());
         let broken: Vec<String> = problems.iter().map(|(section, _)| section.clone()).collect();
         let mut all = problem_messages(problems);
         if let Err(InvalidConfig(more)) = config.check(needs) {
@@ -206,14 +210,19 @@ impl Config {
 
 fn environment_pairs() -> Vec<(String, String)> {
     // Ours come last and win.
-    let mut all = bucket::alias_variables(std::env::vars());
-    all.extend(std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")));
+    let mut all = bucket::alias_variables(readable_variables());
+    all.extend(readable_variables().filter(|(name, _)| name.starts_with("DOCMILL__")));
     all
 }
 
-fn problem_messages(problems: Vec<(String, String)>) -> Vec<String> {
-    let word = |(section, problem): (String, String)| {
-        if section.is_empty() { problem } else { format!("[{section}] {problem}") }
+/// What is not UTF-8 can be no setting of ours; `std::env::vars` would panic over it, and quote it.
+fn readable_variables() -> impl Iterator<Item = (String, String)> {
+    let readable = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
     };
-    problems.into_iter().map(word).collect()
+    std::env::vars_os().filter_map(readable)
+}
+
+fn problem_messages(problems: Vec<(String, String)>) -> Vec<String> {
+    problems.into_iter().map(|(_, problem)| problem).collect()
 }

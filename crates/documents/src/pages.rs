@@ -11,6 +11,8 @@
 //! that a person can see what it says.
 
 pub mod attachments;
+mod contrast;
+mod digit_shapes;
 mod document;
 mod doubt;
 mod encode;

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use docmill_core::config::DatabaseConfig;
@@ -64,6 +64,7 @@ struct DatabaseAddress {
     port: u16,
     database: String,
     schema: String,
+    verifies: bool,
 }
 
 impl std::fmt::Display for DatabaseAddress {
@@ -97,6 +98,7 @@ impl Db {
             port: options.get_port(),
             database: options.get_database().unwrap_or(options.get_username()).to_owned(),
             schema: config.schema.clone(),
+            verifies: matches!(options.get_ssl_mode(), PgSslMode::VerifyFull),
         };
         let first = wait_for_answer(&options, &place, config.connect_timeout).await?;
         pooler::refuse_transaction_pooling(first, &options, &place).await?;
@@ -135,6 +137,12 @@ impl Db {
         let host = self.place.host.as_str();
         let loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
         !(loopback || host == "localhost" || host.starts_with('/') || host.is_empty())
+    }
+
+    /// Whether nobody else can pass for the server: its certificate and its name are verified
+    /// (`sslmode=verify-full`).
+    pub fn verifies_server(&self) -> bool {
+        self.place.verifies
     }
 
     /// Name of the schema.

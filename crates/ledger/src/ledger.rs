@@ -182,7 +182,7 @@ pub struct ProviderSpending {
     pub cost_nanos: Option<u64>,
 }
 
-/// What all workers have spent since the day (UTC) began.
+/// What all workers have spent, perhaps for one tenant, since the day (UTC) began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpentToday {
     /// Billionths of the currency.
@@ -267,8 +267,11 @@ pub trait AttemptLedger: Send + Sync {
         spent: &ProviderSpending,
     ) -> Result<()>;
 
-    /// The sum of today's spending (UTC).
-    async fn spent_today(&self) -> Result<SpentToday>;
+    /// The sum of today's spending (UTC), of everybody or on behalf of one tenant.
+    async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday>;
+
+    /// What was spent on an ingestion so far, in all its attempts, in billionths of the currency.
+    async fn spent_on(&self, id: IngestionId) -> Result<u64>;
 
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;

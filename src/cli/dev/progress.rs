@@ -85,7 +85,7 @@ impl ProgressDisplay {
 
     fn show_ended(&self, rows: &[inspect::IngestionRow]) {
         for row in rows {
-            let name = row.original_name.as_deref().unwrap_or(&row.file_path);
+            let name = print::inline(row.original_name.as_deref().unwrap_or(&row.file_path));
             let reason = row.reason.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
             self.print_line(&format!("{name}: {}{reason}", row.status));
         }
@@ -106,7 +106,7 @@ impl ProgressDisplay {
         if self.bar.is_hidden() {
             print::note(line);
         } else {
-            self.bar.println(line);
+            self.bar.println(print::sanitize_text(line));
         }
     }
 }

@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 
 use super::DoctorFinding;
 use docmill_client::http;
+use docmill_core::config::strip_credentials;
 use docmill_core::fault::{Error, Result};
 
 /// AWS refuses signatures that are off by 5 minutes.
@@ -49,7 +50,9 @@ pub fn check(check: &'static str, whose: &str, reading: ClockSample) -> DoctorFi
 /// # Errors
 /// No answer, or one without a readable date.
 pub async fn sample_server(address: &str) -> Result<ClockSample> {
-    let url = address.parse().map_err(|_| Error::internal(format!("{address} is no address")))?;
+    let url = address
+        .parse()
+        .map_err(|_| Error::internal(format!("{} is no address", strip_credentials(address))))?;
     let client = http::build_client(&url, PATIENCE)?;
     let before = SystemTime::now();
     let answer = client.head(url).send().await;

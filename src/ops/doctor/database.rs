@@ -12,8 +12,8 @@ use docmill_ledger::db::{Db, SchemaVersion};
 const OLDEST: i32 = 13;
 const NEWEST: i32 = 17;
 
-/// Every check of the database; `url` shows whether the way to it leaves this machine.
-pub async fn check(db: &Db, leaves_machine: bool) -> Vec<DoctorFinding> {
+/// Every check of the database.
+pub async fn check(db: &Db) -> Vec<DoctorFinding> {
     let facts = match inspect::inspect_database(db).await {
         Ok(facts) => facts,
         Err(error) => return vec![DoctorFinding::unusable("database", &error)],
@@ -21,7 +21,11 @@ pub async fn check(db: &Db, leaves_machine: bool) -> Vec<DoctorFinding> {
     let mut findings = vec![
         check_version(facts.version),
         check_standby(&facts),
-        check_encryption(&facts, leaves_machine),
+        check_encryption(ServerTrust {
+            leaves_machine: db.is_remote(),
+            encrypted: facts.encrypted,
+            verified: db.verifies_server(),
+        }),
     ];
     if !facts.may_use {
         findings.push(missing_schema(db, &facts));
@@ -63,13 +67,32 @@ fn check_standby(facts: &DatabaseInspection) -> DoctorFinding {
     DoctorFinding::ok(CHECK, "takes writes")
 }
 
-fn check_encryption(facts: &DatabaseInspection, leaves_machine: bool) -> DoctorFinding {
+/// What is known of the way to the server.
+#[derive(Debug, Clone, Copy)]
+struct ServerTrust {
+    leaves_machine: bool,
+    encrypted: bool,
+    /// Certificate and name are those of the server that `database.url` names.
+    verified: bool,
+}
+
+fn check_encryption(trust: ServerTrust) -> DoctorFinding {
     const CHECK: &str = "database.encryption";
-    if leaves_machine && !facts.encrypted {
-        let advice = "add ?sslmode=verify-full&sslrootcert=FILE to database.url";
-        return DoctorFinding::warn(CHECK, "the connection is not encrypted", advice);
+    let advice = "add ?sslmode=verify-full&sslrootcert=FILE to database.url";
+    match trust {
+        ServerTrust { leaves_machine: false, encrypted: false, .. } => {
+            DoctorFinding::ok(CHECK, "on this machine")
+        }
+        ServerTrust { leaves_machine: true, encrypted: false, .. } => {
+            DoctorFinding::wrong(CHECK, "the connection is not encrypted", advice)
+        }
+        ServerTrust { leaves_machine: true, verified: false, .. } => DoctorFinding::warn(
+            CHECK,
+            "TLS, but whoever answers is believed: only sslmode=verify-full verifies the server",
+            advice,
+        ),
+        ServerTrust { encrypted: true, .. } => DoctorFinding::ok(CHECK, "TLS"),
     }
-    DoctorFinding::ok(CHECK, if facts.encrypted { "TLS" } else { "on this machine" })
 }
 
 fn missing_schema(db: &Db, facts: &DatabaseInspection) -> DoctorFinding {
@@ -127,6 +150,20 @@ async fn check_time(db: &Db) -> Result<Vec<DoctorFinding>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_verified_server_on_another_machine_is_well() {
+        for (leaves_machine, encrypted, verified, verdict) in [
+            (false, false, false, Severity::Ok),
+            (false, true, false, Severity::Ok),
+            (true, false, false, Severity::Wrong),
+            (true, true, false, Severity::Warn),
+            (true, true, true, Severity::Ok),
+        ] {
+            let trust = ServerTrust { leaves_machine, encrypted, verified };
+            assert_eq!(check_encryption(trust).verdict, verdict, "{trust:?}");
+        }
+    }
 
     #[test]
     fn a_version_that_is_too_old_is_wrong_and_one_nobody_has_tried_is_doubtful() {

@@ -106,3 +106,25 @@ async fn what_is_kept_goes_with_the_result_and_what_nobody_has_touched_goes_in_t
         assert!(store.list(OWN_FOLDER, None, 9).await.unwrap().is_empty());
     }
 }
+
+#[tokio::test]
+async fn what_a_document_has_cost_is_known_to_the_next_attempt_at_it_and_to_no_other() {
+    let ledger = ObjectLedger::new(Arc::new(MemoryStore::default()));
+    let id = IngestionId::random();
+    let (first, attempt) = ledger.begin_attempt(id, document()).await.unwrap();
+    // As the pipeline does: what was paid and what was stored are written at once.
+    let (paid, reply) = (spent(5), reference("reply"));
+    let (booked, saved) = tokio::join!(
+        attempt.add_spending(id, first.claims, &paid),
+        attempt.save_extraction(id, first.token, &reply),
+    );
+    booked.unwrap();
+    assert_eq!(saved.unwrap(), WriteResult::Yes, "booking takes no claim away");
+    attempt.add_spending(id, first.claims, &spent(7)).await.unwrap();
+    assert_eq!(attempt.spent_on(id).await.unwrap(), 12);
+    let (second, next) = ledger.begin_attempt(id, document()).await.unwrap();
+    assert_eq!(next.spent_on(id).await.unwrap(), 12);
+    assert_eq!(second.extraction, Some(reply));
+    let (_, other) = ledger.begin_attempt(IngestionId::random(), document()).await.unwrap();
+    assert_eq!(other.spent_on(IngestionId::random()).await.unwrap(), 0);
+}

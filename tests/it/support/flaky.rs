@@ -93,8 +93,12 @@ impl AttemptLedger for FlakyLedger {
         self.inner.add_spending(id, claims, spent).await
     }
 
-    async fn spent_today(&self) -> Result<SpentToday> {
-        self.inner.spent_today().await
+    async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
+        self.inner.spent_today(tenant).await
+    }
+
+    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+        self.inner.spent_on(id).await
     }
 
     async fn current_time(&self) -> Result<OffsetDateTime> {

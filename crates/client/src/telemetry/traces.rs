@@ -22,7 +22,7 @@ use tracing_subscriber::{Layer, Registry};
 
 use super::{TelemetryError, spans};
 use crate::http;
-use docmill_core::config::TelemetryConfig;
+use docmill_core::config::{TelemetryConfig, strip_credentials};
 
 /// The name under which our spans are made.
 pub(super) const SCOPE: &str = "docmill";
@@ -43,7 +43,9 @@ impl TraceExporter {
     pub(super) fn start(config: &TelemetryConfig) -> Result<Option<Self>, TelemetryError> {
         let Some(url) = config.traces_url() else { return Ok(None) };
         let failed = |error: String| TelemetryError::Traces(error);
-        let parsed = url.parse().map_err(|_| failed(format!("{url} is not an address")))?;
+        let parsed = url
+            .parse()
+            .map_err(|_| failed(format!("{} is not an address", strip_credentials(&url))))?;
         let client =
             http::build_client(&parsed, config.timeout).map_err(|e| failed(e.to_string()))?;
         let exporter = SpanExporter::builder()

@@ -35,6 +35,7 @@ pub struct BucketConfig {
     /// AWS region; empty: from the environment. Also `BLOBFORGE_S3_REGION`.
     pub region: String,
     /// Another endpoint than AWS's own. Also `BLOBFORGE_S3_ENDPOINT_URL`.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub endpoint: String,
     /// Access key; empty: from the environment, a profile or a role. Also
     /// `BLOBFORGE_S3_ACCESS_KEY_ID`.

@@ -1,4 +1,6 @@
-//! `[cost]`: what providers charge, and what may be spent in a day.
+//! `[cost]`: what providers charge, and what may be spent in a day, by a tenant, on a document.
+
+use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -41,13 +43,28 @@ pub struct CostConfig {
     pub currency: String,
     /// Most that may be spent in a day (UTC), by all workers together; 0: no bound.
     pub daily_budget: Decimal,
+    /// Most that may be spent in a day (UTC) on behalf of one tenant; 0: no bound.
+    pub tenant_daily_budget: Decimal,
+    /// The same for tenants by name, in the place of the above.
+    pub tenant_daily_budgets: BTreeMap<String, Decimal>,
+    /// Most that one document may cost, all attempts together; 0: no bound.
+    pub document_budget: Decimal,
     /// The prices, in any order.
     pub price: Vec<ModelPrice>,
 }
 
 impl Default for CostConfig {
     fn default() -> Self {
-        Self { currency: "USD".to_owned(), daily_budget: Decimal::ZERO, price: Vec::new() }
+        Self {
+            currency: "USD".to_owned(),
+            daily_budget: Decimal::ZERO,
+            tenant_daily_budget: Decimal::ZERO,
+            tenant_daily_budgets: BTreeMap::new(),
+            // Some hundred pages by a strong model: far above what documents cost, far below what
+            // one could.
+            document_budget: Decimal::from(5),
+            price: Vec::new(),
+        }
     }
 }
 
@@ -60,28 +77,41 @@ impl CostConfig {
         of_it.filter(|it| it.from <= day).max_by(|a, b| a.from.cmp(&b.from))
     }
 
+    /// What may be spent in a day on behalf of a tenant; 0: no bound.
+    pub fn tenant_budget(&self, tenant: &str) -> Decimal {
+        self.tenant_daily_budgets.get(tenant).copied().unwrap_or(self.tenant_daily_budget)
+    }
+
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
-        if self.daily_budget.is_sign_negative() {
-            problems.push("cost.daily_budget must not be negative; 0 is no bound".to_owned());
-        }
-        if !self.daily_budget.is_zero() && self.price.is_empty() {
-            problems.push(
-                "cost.daily_budget needs prices: without [[cost.price]] nothing is ever spent"
-                    .to_owned(),
-            );
-        }
-        for price in &self.price {
-            let ModelPrice { provider, model, from, .. } = price;
-            if Date::parse(from, format_description!("[year]-[month]-[day]")).is_err() {
+        let by_name = self.tenant_daily_budgets.iter();
+        let by_name =
+            by_name.map(|(name, budget)| (format!("tenant_daily_budgets.{name}"), budget));
+        let days = [
+            ("daily_budget".to_owned(), &self.daily_budget),
+            ("tenant_daily_budget".to_owned(), &self.tenant_daily_budget),
+        ];
+        for (key, budget) in days.into_iter().chain(by_name) {
+            if budget.is_sign_negative() {
+                problems.push(format!("cost.{key} must not be negative; 0 is no bound"));
+            }
+            if !budget.is_zero() && self.price.is_empty() {
                 problems.push(format!(
-                    "cost.price of {provider} {model}: from = \"{from}\" is no date, write \
-                     YYYY-MM-DD"
+                    "cost.{key} needs prices: without [[cost.price]] nothing is ever spent"
                 ));
+            }
+        }
+        if self.document_budget.is_sign_negative() {
+            problems.push("cost.document_budget must not be negative; 0 is no bound".to_owned());
+        }
+        for (at, price) in self.price.iter().enumerate() {
+            let form = format_description!("[year]-[month]-[day]");
+            if Date::parse(&price.from, form).is_err() {
+                problems.push(format!("cost.price[{at}].from is no date: write YYYY-MM-DD"));
             }
             let amounts =
                 [price.input, price.cache_read, price.cache_write, price.output, price.pages];
             if amounts.iter().any(Decimal::is_sign_negative) {
-                problems.push(format!("cost.price of {provider} {model} must not be negative"));
+                problems.push(format!("cost.price[{at}] must not be negative"));
             }
         }
     }
@@ -123,7 +153,7 @@ mod tests {
         assert!(problems("daily_budget = 5").contains("[[cost.price]]"));
         let wrong = "[[price]]\nprovider = 'p'\nfrom = '1.6.2026'\noutput = -1\n";
         let said = problems(wrong);
-        assert!(said.contains("1.6.2026") && said.contains("negative"), "{said}");
+        assert!(said.contains("cost.price[0].from") && said.contains("negative"), "{said}");
         assert_eq!(problems(""), "");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::address;
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
@@ -34,6 +35,7 @@ pub struct LlmConfig {
     pub server: LlmServer,
     /// Up to and without `/chat/completions`, e.g. `https://api.openai.com/v1`; up to and without
     /// `/messages`; with Bedrock another endpoint than AWS's own.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub base_url: String,
     /// May be empty for local servers and, with AWS's own credentials, for Bedrock.
     pub api_key: SecretString,
@@ -130,6 +132,12 @@ impl LlmConfig {
             problems.push(format!("{at}.model is missing"));
         }
         let has_key = !self.api_key.is_empty() || self.key_source().is_file();
+        if has_key && address::sends_in_the_clear(&self.base_url) {
+            problems.push(format!(
+                "{at}.base_url begins with http:// and leaves this machine: {at}.api_key and every \
+                 document could be read on the way; use https://"
+            ));
+        }
         if self.provider == LlmProvider::Anthropic && !has_key {
             problems.push(format!("{at}.api_key is missing"));
         }
@@ -213,6 +221,7 @@ pub struct EscalationModelConfig {
     /// Another server of the same protocol.
     pub server: Option<LlmServer>,
     /// Another address than that of `[llm]`.
+    #[serde(serialize_with = "super::address::serialize_optional_address")]
     pub base_url: Option<String>,
     /// Another API key than that of `[llm]`.
     pub api_key: Option<SecretString>,
@@ -292,6 +301,21 @@ mod tests {
             assert_eq!((rung.base_url.as_str(), rung.api_key.reveal()), (address, key), "{name}");
             assert_eq!(rung.model, "large", "{name}");
         }
+    }
+
+    #[test]
+    fn a_key_is_not_sent_unencrypted_to_another_machine() {
+        let problems = |base_url: &str, api_key: &str| {
+            let (base_url, api_key) = (base_url.to_owned(), api_key.to_owned().into());
+            let mut problems = Vec::new();
+            LlmConfig { base_url, api_key, ..first() }.collect_problems(&mut problems);
+            problems.join("\n")
+        };
+        let said = problems("http://models.example/v1", "key");
+        assert!(said.contains("llm.base_url") && said.contains("https://"), "{said}");
+        assert_eq!(problems("http://models.example/v1", ""), "", "nothing to lose");
+        assert_eq!(problems("http://127.0.0.1:8000/v1", "key"), "");
+        assert_eq!(problems("https://models.example/v1", "key"), "");
     }
 
     #[test]

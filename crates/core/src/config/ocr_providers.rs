@@ -55,6 +55,7 @@ pub struct DocumentAiConfig {
     /// Version of the processor; empty: its default version.
     pub version: String,
     /// Another address than `https://LOCATION-documentai.googleapis.com`.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub endpoint: String,
     /// Key file of a service account; empty: `GOOGLE_APPLICATION_CREDENTIALS`, else the metadata
     /// server.
@@ -121,6 +122,7 @@ pub struct TextractConfig {
     /// AWS region; empty: from the environment.
     pub region: String,
     /// Another address than AWS's own.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub endpoint: String,
     /// Longest one call may take.
     #[serde(with = "humantime_serde")]

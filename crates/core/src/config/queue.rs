@@ -44,10 +44,13 @@ pub struct QueueConfig {
     /// Which implementation of the message queue is used.
     pub backend: QueueBackend,
     /// URL of the SQS queue.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub url: String,
     /// URL of its dead-letter queue; empty: found through the redrive policy.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub dead_letter_url: String,
     /// Another endpoint than AWS's own, for stand-ins.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub endpoint: String,
     /// AWS region; empty: from the environment.
     pub region: String,

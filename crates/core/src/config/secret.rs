@@ -37,7 +37,8 @@ impl SecretSource {
     /// that cannot be read any more keeps its last content.
     ///
     /// # Errors
-    /// The file could never be read; the text names it.
+    /// The file could never be read; the text does not name it, since what stands where a file's
+    /// name is expected may be the secret itself.
     pub fn current_secret(&self) -> Result<SecretString, String> {
         if !self.is_file() {
             return Ok(self.value.clone());
@@ -59,7 +60,7 @@ impl SecretSource {
                 Some(known) => Ok(known.secret.clone()),
                 None => {
                     let why = answer.err().map(|error| error.to_string()).unwrap_or_default();
-                    Err(format!("the secret in {} cannot be read: {why}", self.file.display()))
+                    Err(format!("the file with this secret cannot be read: {why}"))
                 }
             },
         }
@@ -104,7 +105,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("password");
         let source = SecretSource::new(&SecretString::default(), &file);
-        assert!(source.current_secret().unwrap_err().contains("password"));
+        let problem = source.current_secret().unwrap_err();
+        assert!(problem.contains("cannot be read") && !problem.contains("password"), "{problem}");
         let write = |text: &str, seconds: u64| {
             std::fs::write(&file, text).unwrap();
             let then = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);

@@ -34,6 +34,7 @@ pub struct StoreConfig {
     /// Bucket of documents without a bucket of their own, and of all artefacts.
     pub bucket: String,
     /// Another endpoint than AWS's own.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub endpoint: String,
     /// AWS region; empty: from the environment.
     pub region: String,

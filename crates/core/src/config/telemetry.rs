@@ -14,6 +14,7 @@ const TRACES_PATH: &str = "/v1/traces";
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {
     /// Address of an OpenTelemetry collector (OTLP over HTTP, protobuf); empty: no traces.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub otlp_endpoint: String,
     /// `service.name` of the traces.
     pub service_name: String,

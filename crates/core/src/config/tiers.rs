@@ -11,8 +11,10 @@ pub struct TierConfig {
     /// What is sent there: `critical`, `high`, `normal`, `low` or `background`.
     pub name: Priority,
     /// URL of its SQS queue; empty with other backends.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub url: String,
     /// URL of its dead-letter queue; empty: found through the redrive policy.
+    #[serde(serialize_with = "super::address::serialize_address")]
     pub dead_letter_url: String,
     /// Its share of the slots against the other tiers' while all have work, 1 to 1000; 0: 16, 8,
     /// 4, 2 and 1 from `critical` to `background`.

@@ -11,7 +11,7 @@ use super::text_cells::TextCells;
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Dots per inch that are enough to see where text is.
-const GLANCE_DPI: u32 = 150;
+pub(super) const GLANCE_DPI: u32 = 150;
 /// Share of what looks like text that a layer must have under its words.
 const COVERED: f32 = 0.75;
 /// Words from pictures are added if Tesseract is this sure of them: textures look like words too.

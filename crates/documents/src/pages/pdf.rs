@@ -19,7 +19,7 @@ use super::page::PageContent;
 use super::refusal::PageRefusal;
 use super::render::RenderBounds;
 use super::surface::{GlyphCollector, PageGlyph};
-use super::{doubt, expansion, lines, render, salvage, words};
+use super::{contrast, doubt, expansion, lines, render, salvage, words};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, TextLayer, TextLine};
 
@@ -123,6 +123,10 @@ impl PdfFile {
         let page = self.page_at(index)?;
         let surface = collect_glyphs(page, bounds);
         let (width, height) = page.render_dimensions();
+        if surface.has_false_digits() {
+            // What it says of amounts is nothing to hold an e-invoice against.
+            return Ok(Some(PageContent::Damaged { width, height }));
+        }
         let what = read_mode(&surface, f64::from(width) * f64::from(height));
         matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
             .then(|| self.text_page(page, &surface, what, bounds))
@@ -157,7 +161,8 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<PageContent, PageRefusal> {
         let page = self.page_at(index)?;
-        let surface = collect_glyphs(page, bounds);
+        let mut surface = collect_glyphs(page, bounds);
+        contrast::hide_unseen(page, &mut surface, bounds)?;
         let (width, height) = page.render_dimensions();
         match read_mode(&surface, f64::from(width) * f64::from(height)) {
             PageReadMode::TextLayer => text_or_doubt(page, &surface, bounds),
@@ -197,7 +202,7 @@ fn text_or_doubt(
     let (width, height) = page.render_dimensions();
     let lines = ordered_lines(surface, bounds)?;
     let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
-    let garbled = doubt::is_garbled(&lines);
+    let garbled = surface.has_false_digits() || doubt::is_garbled(&lines);
     if garbled || may_show_more && doubt::leaves_text_out(page, &lines, bounds)? {
         let picture = render::render_page(page, bounds)?;
         let layer = TextLayer { width, height, lines, garbled };
@@ -357,6 +362,8 @@ mod tests {
                 em: Vec2::new(10.0, 0.0),
                 size: 10.0,
                 visible,
+                ink: 0,
+                doubtful: false,
             })
             .collect();
         surface.images = images.iter().map(|area| PlacedImage { area: *area }).collect();

@@ -192,7 +192,8 @@ fn paint_mask(mut mask: LumaData, paint: &Paint<'_>) -> LumaData {
     mask
 }
 
-fn blend_pixel(value: u8, alpha: u8) -> u8 {
+/// A grey with this much of it on white paper.
+pub(super) fn blend_pixel(value: u8, alpha: u8) -> u8 {
     let (value, alpha) = (u32::from(value), u32::from(alpha));
     u8::try_from((value * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
 }

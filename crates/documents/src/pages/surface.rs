@@ -2,10 +2,10 @@
 //! positions, where images lie, and how much is drawn as shapes.
 //!
 //! It decides for each glyph whether a person looking at the page would see it: not if it is drawn
-//! invisibly (text render mode 3), transparent, tiny, outside the page or its clip, in white on
-//! nothing, or under an opaque image or rectangle that is painted later. Clips are approximated by
-//! their bounding boxes and colours behind white text by the boxes of earlier paint, so a glyph is
-//! called hidden only when it is surely hidden.
+//! invisibly (text render mode 3), transparent, tiny, outside the page or its clip, hardly darker
+//! than the paper, or under an opaque image or shape that is painted later. Clips are approximated
+//! by their bounding boxes; where those, other paint or transparency leave it open, the glyph is
+//! doubtful, and how the page looks decides ([`super::contrast`]).
 
 use std::time::Instant;
 
@@ -14,20 +14,35 @@ use hayro::hayro_interpret::hayro_cmap::BfString;
 use hayro::hayro_interpret::hayro_syntax::object::Stream;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro::hayro_interpret::{
-    BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, Paint, SoftMask,
+    BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, Paint,
+    SoftMask,
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
+use super::contrast;
+use super::digit_shapes::DigitShapes;
 use super::expansion::stream_bytes;
+use super::picture::grey_of_rgb;
 use super::refusal::{PageRefusal, stop_decoder};
+use super::render::blend_pixel;
 use docmill_core::model::OutcomeReason;
 
 /// Drawing operations on one page, forms drawn inside forms included. Several times what dense
 /// drawings need; nested forms reach it in seconds instead of years.
 const MAX_OPERATIONS: u64 = 1_000_000;
 
-/// Glyphs below this size, in points, are not meant to be read.
-const TINY: f64 = 1.0;
+/// Glyphs below this share of the page's longer side are not meant to be read: 2 points on A4, ...
+const TINY: f64 = 1.0 / 420.0;
+/// ... and never more or less than this, in points.
+const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
+/// Glyphs that are squeezed to less than this share of their height are lines, not letters.
+const NARROWEST: f64 = 0.2;
+/// Cells across and down in which it is kept where paint is.
+const PAINT_CELLS: usize = 128;
+/// A dark line of this width, in points, is a rule beside text: it hides none.
+const RULE: f64 = 3.0;
+/// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
+const MOST_COVER: usize = 1_000;
 
 /// Text lighter than this is taken for white.
 const WHITE: u8 = 245;
@@ -47,10 +62,15 @@ pub(super) struct PageGlyph {
     pub size: f64,
     /// Whether a person looking at the page sees it.
     pub visible: bool,
+    /// Its ink on white paper, as a grey of the rendered page.
+    pub ink: u8,
+    /// Whether transparency or a clip of any shape leave open what is seen of it.
+    pub doubtful: bool,
 }
 
 impl PageGlyph {
-    fn centre(&self) -> Point {
+    /// The middle of its lower case letters.
+    pub(super) fn centre(&self) -> Point {
         let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.3);
         self.origin + self.advance * 0.5 + up
     }
@@ -77,6 +97,12 @@ pub(super) struct GlyphCollector {
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
     painted: Vec<Rect>,
+    page: Rect,
+    /// Where anything was painted that text could be on or under, row by row.
+    paint: Vec<bool>,
+    /// Clips that are no rectangles and hold now.
+    shaped_clips: Vec<bool>,
+    digits: DigitShapes,
     substituted: bool,
     operations: u64,
     deadline: Instant,
@@ -101,6 +127,10 @@ impl GlyphCollector {
             clips: vec![page],
             groups: Vec::new(),
             painted: Vec::new(),
+            page,
+            paint: vec![false; PAINT_CELLS * PAINT_CELLS],
+            shaped_clips: Vec::new(),
+            digits: DigitShapes::default(),
             substituted: false,
             operations: 0,
             deadline,
@@ -126,9 +156,56 @@ impl GlyphCollector {
         self.clips.last().copied().unwrap_or(Rect::ZERO)
     }
 
-    fn push_clip(&mut self, bounds: Rect) {
+    fn push_clip(&mut self, bounds: Rect, is_shaped: bool) {
         self.count_operations(0);
         self.clips.push(self.current_clip().intersect(bounds));
+        self.shaped_clips.push(is_shaped);
+    }
+
+    /// Whether some digit looks like another than it is called.
+    pub(super) fn has_false_digits(&self) -> bool {
+        self.digits.contradict()
+    }
+
+    /// Whether how the page looks has to say if a person sees this glyph.
+    pub(super) fn is_doubtful(&self, glyph: &PageGlyph) -> bool {
+        let centre = glyph.centre();
+        let cell = cell_of(self.page, centre);
+        let is_painted = cell.and_then(|cell| self.paint.get(cell)).copied().unwrap_or(false);
+        glyph.visible && (glyph.doubtful || is_painted)
+    }
+
+    /// Keeps where paint is that text may be on or under.
+    fn mark_paint(&mut self, area: Rect) {
+        let first = cell_at(self.page, area.origin());
+        let last = cell_at(self.page, Point::new(area.x1, area.y1));
+        let (Some((left, top)), Some((right, bottom))) = (first, last) else { return };
+        for row in top..=bottom {
+            for column in left..=right {
+                if let Some(cell) = self.paint.get_mut(row * PAINT_CELLS + column) {
+                    *cell = true;
+                }
+            }
+        }
+    }
+
+    /// Everything drawn so far within a filled shape is under paint.
+    fn cover_shape(&mut self, path: &BezPath, shape: &DrawnShape) {
+        let area = shape.area;
+        let within = self.glyphs.iter().filter(|glyph| area.contains(glyph.centre())).count();
+        if within == 0 || path.elements().len() > MOST_COVER {
+            return;
+        }
+        self.count_operations(within * path.elements().len() / 64);
+        let back = shape.transform.inverse();
+        let is_within = |place: Point| match (shape.rule, path.winding(back * place)) {
+            (FillRule::EvenOdd, turns) => turns % 2 != 0,
+            (FillRule::NonZero, turns) => turns != 0,
+        };
+        for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
+            let centre = glyph.centre();
+            glyph.visible = !(area.contains(centre) && is_within(centre));
+        }
     }
 
     fn current_opacity(&self) -> f32 {
@@ -192,6 +269,18 @@ impl GlyphCollector {
         if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < WHITE {
             self.painted.push(area);
         }
+        let stroke = match mode {
+            DrawMode::Stroke(stroke) => {
+                let [a, b, c, d, ..] = props.transform.as_coeffs();
+                Some(f64::from(stroke.line_width) * (a * d - b * c).abs().sqrt())
+            }
+            _ => None,
+        };
+        let width = stroke.unwrap_or_else(|| area.width().min(area.height()));
+        // A thin dark line hides no text, and nearly every table has some.
+        if ink.luma >= 128 || width >= RULE {
+            self.mark_paint(area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0)));
+        }
         let opaque = filled
             && ink.solid
             && ink.alpha >= 1.0
@@ -202,11 +291,22 @@ impl GlyphCollector {
     }
 }
 
+/// A shape that was filled opaquely.
+struct DrawnShape {
+    /// The smallest box around it on the page, clipped.
+    area: Rect,
+    /// From its own coordinates to those of the page.
+    transform: Affine,
+    rule: FillRule,
+}
+
 /// The properties of a paint that decide about visibility.
 struct PaintAppearance {
     alpha: f32,
     luma: u8,
     solid: bool,
+    /// What is seen of it on white paper, as a grey.
+    on_white: u8,
 }
 
 fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
@@ -214,10 +314,11 @@ fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
         Paint::Color(color) => {
             let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
             let luma = red.min(green).min(blue);
-            PaintAppearance { alpha: f32::from(alpha) / 255.0, luma, solid: true }
+            let on_white = blend_pixel(grey_of_rgb([red, green, blue]), alpha);
+            PaintAppearance { alpha: f32::from(alpha) / 255.0, luma, solid: true, on_white }
         }
         // Some texture: assume that it shows, and that it does not hide.
-        Paint::Pattern(_) => PaintAppearance { alpha: 1.0, luma: 0, solid: false },
+        Paint::Pattern(_) => PaintAppearance { alpha: 1.0, luma: 0, solid: false, on_white: 0 },
     }
 }
 
@@ -239,6 +340,26 @@ fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
     f64::from(width.filter(|width| width.is_finite()).unwrap_or(500.0)) / 1000.0
 }
 
+/// Column and row of the cell of a page that has this point.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "clamped to the cells of a page"
+)]
+fn cell_at(page: Rect, place: Point) -> Option<(usize, usize)> {
+    let cells = PAINT_CELLS as f64;
+    let column = (place.x - page.x0) / page.width() * cells;
+    let row = (place.y - page.y0) / page.height() * cells;
+    let usable = column.is_finite() && row.is_finite();
+    let clamp = |at: f64| at.clamp(0.0, cells - 1.0) as usize;
+    usable.then(|| (clamp(column), clamp(row)))
+}
+
+fn cell_of(page: Rect, place: Point) -> Option<usize> {
+    cell_at(page, place).map(|(column, row)| row * PAINT_CELLS + column)
+}
+
 /// Where a glyph stands on the page; `None` if its matrix is degenerate.
 fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGlyph> {
     let placed = transform * glyph.transform();
@@ -248,7 +369,16 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
     let size = Vec2::new(c, d).length() * 1000.0;
     let usable = origin.is_finite() && em.is_finite() && em.length() > 0.0 && size.is_finite();
     let advance = em * advance_in_ems(glyph);
-    usable.then(|| PageGlyph { text: glyph_text(glyph), origin, advance, em, size, visible: false })
+    usable.then(|| PageGlyph {
+        text: glyph_text(glyph),
+        origin,
+        advance,
+        em,
+        size,
+        visible: false,
+        ink: 0,
+        doubtful: false,
+    })
 }
 
 /// Most bytes of a pixel: four components of 16 bits.
@@ -274,7 +404,12 @@ impl<'a> Device<'a> for GlyphCollector {
                 |element: &&PathEl| matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
             self.curves += path.elements().iter().filter(is_curve).count();
         }
-        self.paint_shape(path.control_box(), &props, mode);
+        let area = self.paint_shape(path.control_box(), &props, mode);
+        if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
+        {
+            let shape = DrawnShape { area, transform: props.transform, rule: *rule };
+            self.cover_shape(path, &shape);
+        }
     }
 
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
@@ -285,16 +420,17 @@ impl<'a> Device<'a> for GlyphCollector {
     }
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
-        self.push_clip(clip.path.bounding_box());
+        self.push_clip(clip.path.bounding_box(), true);
     }
 
     fn push_clip_rect(&mut self, rect: &Rect) {
-        self.push_clip(*rect);
+        self.push_clip(*rect, false);
     }
 
     fn pop_clip(&mut self) {
         if self.clips.len() > 1 {
             self.clips.pop();
+            self.shaped_clips.pop();
         }
     }
 
@@ -320,13 +456,27 @@ impl<'a> Device<'a> for GlyphCollector {
             !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
         let mut glyphs: Vec<PageGlyph> =
             run.glyphs().iter().filter_map(|glyph| place_glyph(glyph, props.transform)).collect();
+        if shown {
+            run.glyphs().iter().for_each(|glyph| self.digits.examine(glyph, &glyph_text(glyph)));
+        }
         self.undo_stretching(&mut glyphs);
+        let is_plain = ink.solid
+            && ink.alpha >= 1.0
+            && props.soft_mask.is_none()
+            && props.blend_mode == BlendMode::Normal
+            && self.is_opaque_here();
+        let is_shaped = self.shaped_clips.contains(&true);
+        let tiny = self.page.width().max(self.page.height()) * TINY;
+        let tiny = tiny.clamp(*TINIEST.start(), *TINIEST.end());
         for mut glyph in glyphs {
             let centre = glyph.centre();
             glyph.visible = shown
-                && glyph.size >= TINY
+                && glyph.size >= tiny
+                && glyph.em.length() >= glyph.size * NARROWEST
                 && self.current_clip().contains(centre)
-                && (ink.luma < WHITE || self.painted.iter().any(|area| area.contains(centre)));
+                && (contrast::is_seen_on_white(ink.on_white)
+                    || self.painted.iter().any(|area| area.contains(centre)));
+            (glyph.ink, glyph.doubtful) = (ink.on_white, is_shaped || !is_plain);
             self.glyphs.push(glyph);
         }
     }
@@ -351,6 +501,7 @@ impl<'a> Device<'a> for GlyphCollector {
         }
         self.images.push(PlacedImage { area });
         self.painted.push(area);
+        self.mark_paint(area);
         if let Image::Raster(raster) = &image {
             let masks = [keys::SMASK, keys::MASK, keys::SMASK_IN_DATA];
             let dict = raster.stream();

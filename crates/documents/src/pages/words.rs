@@ -229,6 +229,8 @@ mod tests {
             em: Vec2::new(10.0, 0.0),
             size: 10.0,
             visible: true,
+            ink: 0,
+            doubtful: false,
         }
     }
 

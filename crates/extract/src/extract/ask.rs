@@ -45,8 +45,11 @@ pub enum IncompleteReason {
     /// A reply about a few lines was cut, or they did not fit.
     #[error("the reply was cut at the token limit and its lines cannot be split further")]
     Cut,
-    /// The document needs more calls or longer replies than one document may.
-    #[error("the document needs more than {MOST_CALLS} calls or {MOST_BYTES} bytes of replies")]
+    /// The document needs more calls, longer replies or more money than one document may.
+    #[error(
+        "the document needs more than {MOST_CALLS} calls, {MOST_BYTES} bytes of replies or \
+         cost.document_budget"
+    )]
     TooCostly,
     /// The model declined to answer.
     #[error("the model or its filter declined")]
@@ -188,6 +191,10 @@ impl ExtractionSession<'_> {
     /// those under way are waited for, because they are paid for and kept.
     async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), Error> {
         let mut todo = VecDeque::from(self.first_parts()?);
+        if todo.len() > MOST_CALLS {
+            // Known before the first call: nothing is paid for what cannot be finished.
+            return Ok((PartsRead::default(), Some(IncompleteReason::TooCostly)));
+        }
         let mut under_way = FuturesUnordered::new();
         let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
         let (mut stopped, mut rescued) = (None, None);

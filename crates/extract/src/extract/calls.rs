@@ -85,7 +85,9 @@ impl<'a> JournaledCalls<'a> {
             return Ok(Some(call));
         }
         let Some(_under_way) = self.reserve_call() else { return Ok(None) };
-        self.journal.lock().await.journal.check_claim().await?;
+        if !self.journal.lock().await.journal.may_call().await? {
+            return Ok(None);
+        }
         let reply = self.llm.complete(prompt).await?;
         metrics::count_tokens(&reply.usage);
         let came = {

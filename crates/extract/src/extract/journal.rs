@@ -82,9 +82,10 @@ pub trait ReplyJournal: Send {
     /// What an earlier run kept, of whatever identity; `None` if there is nothing.
     async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>>;
 
-    /// Returns when a paid call may be made: the claim is ours right now.
-    async fn check_claim(&mut self) -> fault::Result<()> {
-        Ok(())
+    /// Whether a paid call may be made; returns when the claim is ours right now. `false`: this
+    /// document has cost enough. An error ends the extraction.
+    async fn may_call(&mut self) -> fault::Result<bool> {
+        Ok(true)
     }
 
     /// Keeps all replies so far. When it returns they are safe. An error ends the extraction: a

@@ -91,8 +91,12 @@ impl AttemptLedger for PostgresLedger {
         spending::add_spending(&self.db, id, claims, spent).await
     }
 
-    async fn spent_today(&self) -> Result<SpentToday> {
-        spending::spent_today(&self.db).await
+    async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
+        spending::spent_today(&self.db, tenant).await
+    }
+
+    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+        spending::spent_on(&self.db, id).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

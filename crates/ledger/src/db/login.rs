@@ -52,14 +52,16 @@ impl DatabaseLogin {
     }
 
     fn load_credentials(&self) -> Result<DatabaseCredentials> {
-        let read = |source: &SecretSource| {
-            let secret =
-                source.current_secret().map_err(|problem| Error::new(Fault::Denied, problem))?;
+        let read = |source: &SecretSource, key: &str| {
+            let secret = source.current_secret().map_err(|problem| {
+                Error::new(Fault::Denied, format!("database.{key}: {problem}"))
+            })?;
             Ok::<_, Error>(secret.reveal().to_owned())
         };
+        let password = self.password.as_ref();
         Ok(DatabaseCredentials {
-            url: read(&self.url)?,
-            password: self.password.as_ref().map(read).transpose()?,
+            url: read(&self.url, "url_file")?,
+            password: password.map(|source| read(source, "password_file")).transpose()?,
         })
     }
 

@@ -318,14 +318,25 @@ impl AttemptLedger for MemoryLedger {
         Ok(())
     }
 
-    async fn spent_today(&self) -> Result<SpentToday> {
+    async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
         let state = self.lock_state();
         let today = state.now.date();
-        let of_today = state.spending.iter().filter(|(day, ..)| *day == today);
+        let is_meant = |id: &IngestionId| {
+            let of_row = || state.rows.get(id).and_then(|row| row.tenant.as_deref());
+            tenant.is_none_or(|tenant| of_row() == Some(tenant))
+        };
+        let of_today = state.spending.iter();
+        let of_today = of_today.filter(|(day, id, ..)| *day == today && is_meant(id));
         let cost_nanos = of_today.filter_map(|(.., spent)| spent.cost_nanos).sum();
         let next = today.next_day().map(|day| day.midnight().assume_utc());
         let until = next.map_or(time::Duration::ZERO, |next| next - state.now);
         Ok(SpentToday { cost_nanos, until_next_day: until.unsigned_abs() })
+    }
+
+    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+        let state = self.lock_state();
+        let of_it = state.spending.iter().filter(|(_, of, ..)| *of == id);
+        Ok(of_it.filter_map(|(.., spent)| spent.cost_nanos).sum())
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

@@ -24,7 +24,7 @@ use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
 use docmill_client::http;
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::{LlmConfig, SecretSource};
+use docmill_core::config::{LlmConfig, SecretSource, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
@@ -173,8 +173,7 @@ impl ChatTransport {
 
     /// What goes with every request, with the key as it is now: it may be replaced while we run.
     fn request_headers(&self) -> Result<HeaderMap> {
-        let key =
-            self.key.current_secret().map_err(|problem| Error::new(Fault::Denied, problem))?;
+        let key = self.key.current_secret().map_err(|problem| key_error(&problem))?;
         let mut headers = self.headers.clone();
         headers.extend((self.authorised)(key.reveal())?);
         Ok(headers)
@@ -187,7 +186,7 @@ impl ChatTransport {
 
     /// What is being done, for errors: `model call to https://…`.
     pub(super) fn call_description(&self) -> String {
-        format!("model call to {}", redacted_url(&self.url))
+        format!("model call to {}", strip_credentials(self.url.as_str()))
     }
 
     /// Longest silence within a stream.
@@ -324,9 +323,9 @@ pub(super) fn secret_header(name: &'static str, value: &str) -> Result<(HeaderNa
     Ok((HeaderName::from_static(name), value))
 }
 
-/// An address as it may be shown: without user, password and query.
-fn redacted_url(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
+/// The file of the key cannot be read.
+pub(super) fn key_error(problem: &str) -> Error {
+    Error::new(Fault::Denied, format!("llm.api_key_file: {problem}"))
 }
 
 #[cfg(test)]
@@ -339,7 +338,8 @@ mod tests {
         let url = url.unwrap();
         assert_eq!(url.path(), "/v1/models");
         assert_eq!(url.query(), Some("api-version=1"));
-        assert_eq!(redacted_url(&url), "https://models.example:8443/v1/models");
+        let shown = strip_credentials(url.as_str());
+        assert_eq!(shown, "https://models.example:8443/v1/models?***");
     }
 
     #[test]

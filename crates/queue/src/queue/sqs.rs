@@ -36,7 +36,7 @@ use super::round_robin::WeightedRoundRobin;
 use super::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
 };
-use docmill_core::config::QueueConfig;
+use docmill_core::config::{QueueConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::Priority;
 
@@ -207,7 +207,8 @@ fn ignore_missing(result: Result<()>) -> Result<()> {
 #[async_trait]
 impl MessageQueue for SqsQueue {
     fn describe(&self) -> String {
-        let urls: Vec<&str> = self.lines.iter().map(|line| line.url.as_str()).collect();
+        let urls: Vec<String> =
+            self.lines.iter().map(|line| strip_credentials(&line.url)).collect();
         format!("SQS queue {}", urls.join(", "))
     }
 

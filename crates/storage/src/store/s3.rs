@@ -32,7 +32,7 @@ use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
     S3Address, conditions,
 };
-use docmill_core::config::StoreConfig;
+use docmill_core::config::{StoreConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
@@ -86,7 +86,7 @@ impl S3Store {
         let region = client.config().region().map_or("no region", Region::as_ref).to_owned();
         let address = match config.endpoint.as_str() {
             "" => format!("AWS ({region})"),
-            endpoint => endpoint.to_owned(),
+            endpoint => strip_credentials(endpoint),
         };
         let store = Self { client, bucket: config.bucket.clone(), address };
         let late = || Error::new(Fault::Unavailable, "no answer in time");
@@ -99,7 +99,7 @@ impl S3Store {
     /// The same, nothing checked: for documents of other buckets, in which nothing is written.
     pub async fn connect_unchecked(config: &StoreConfig) -> Self {
         let client = build_client(config, &BucketAccess { keys: None, place: "" }).await;
-        Self { client, bucket: config.bucket.clone(), address: config.endpoint.clone() }
+        Self { client, bucket: config.bucket.clone(), address: strip_credentials(&config.endpoint) }
     }
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use docmill_core::config::strip_credentials;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// The source of documents that are handed in.
@@ -58,7 +59,7 @@ pub(super) async fn open_source(place: &IngestSource, git: &Path) -> Result<Sour
             let folder = tempfile::tempdir()
                 .map_err(|error| Error::transient("cannot make a folder").with_source(error))?;
             clone_repository(address, git, folder.path()).await?;
-            let source = redact_credentials(address);
+            let source = strip_credentials(address);
             let roots = vec![folder.path().to_owned()];
             Ok(SourceCheckout { roots, source, _clone: Some(folder) })
         }
@@ -75,7 +76,7 @@ async fn clone_repository(address: &str, git: &Path, folder: &Path) -> Result<()
         .kill_on_drop(true)
         .output()
         .await;
-    let shown = redact_credentials(address);
+    let shown = strip_credentials(address);
     let output = ran.map_err(|error| {
         Error::new(Fault::Misconfigured, "cannot run git: is it installed?").with_source(error)
     })?;
@@ -87,34 +88,16 @@ async fn clone_repository(address: &str, git: &Path, folder: &Path) -> Result<()
     Err(Error::new(Fault::Denied, text))
 }
 
-/// `https://user:token@host/x` without what stands before the `@`.
-fn redact_credentials(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
-    let host = rest.find('/').unwrap_or(rest.len());
-    match rest.get(..host).and_then(|authority| authority.rfind('@')) {
-        Some(at) => format!("{scheme}://{}", rest.get(at + 1..).unwrap_or_default()),
-        None => address.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_told_from_a_path_and_shown_without_credentials() {
+    fn an_address_is_told_from_a_path() {
         assert_eq!(IngestSource::parse("a/b"), IngestSource::Local("a/b".into()));
         assert!(matches!(
             IngestSource::parse("https://host/repo.git"),
             IngestSource::Repository(_)
         ));
-        for (address, shown) in [
-            ("https://user:token@host/a@b.git", "https://host/a@b.git"),
-            ("https://host/a@b.git", "https://host/a@b.git"),
-            ("ssh://git@host:22/x", "ssh://host:22/x"),
-            ("git@host:x/y.git", "git@host:x/y.git"),
-        ] {
-            assert_eq!(redact_credentials(address), shown);
-        }
     }
 }

@@ -54,14 +54,20 @@ pub(super) async fn add_spending(
 }
 
 /// See [`crate::ledger::AttemptLedger::spent_today`].
-pub(super) async fn spent_today(db: &Db) -> Result<SpentToday> {
+pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentToday> {
+    let tenant = tenant.map(stored::strip_nul);
+    // The sums are those of an index each: which one is read is told by the tenant.
     let row = sqlx::query!(
         r#"SELECT
-            COALESCE((SELECT sum(cost_nanos) FROM spending WHERE day = c.today), 0)::bigint
-                AS "cost_nanos!",
+            CASE WHEN $1::text IS NULL
+            THEN COALESCE((SELECT sum(cost_nanos) FROM spending WHERE day = c.today), 0)
+            ELSE COALESCE((SELECT sum(cost_nanos) FROM spending
+                           WHERE tenant = $1 AND day = c.today), 0)
+            END::bigint AS "cost_nanos!",
             extract(epoch FROM (c.today + 1)::timestamp - c.now)::float8 AS "until_next_day!"
         FROM (SELECT n.now, n.now::date AS today
               FROM (SELECT docmill_now() AT TIME ZONE 'UTC' AS now) n) c"#,
+        tenant.as_deref(),
     )
     .fetch_one(db.pool())
     .await
@@ -70,4 +76,17 @@ pub(super) async fn spent_today(db: &Db) -> Result<SpentToday> {
         cost_nanos: u64::try_from(row.cost_nanos).unwrap_or(0),
         until_next_day: Duration::try_from_secs_f64(row.until_next_day).unwrap_or_default(),
     })
+}
+
+/// See [`crate::ledger::AttemptLedger::spent_on`].
+pub(super) async fn spent_on(db: &Db, id: IngestionId) -> Result<u64> {
+    let nanos = sqlx::query_scalar!(
+        r#"SELECT COALESCE(sum(cost_nanos), 0)::bigint AS "nanos!"
+        FROM spending WHERE ingestion_id = $1"#,
+        id.0,
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("asking what an ingestion has cost")?;
+    Ok(u64::try_from(nanos).unwrap_or(0))
 }

@@ -14,7 +14,8 @@ use aws_sdk_bedrockruntime::config::{
     Builder, IdentityCache, ProvideCredentials, ProvideToken, Token,
 };
 
-use docmill_core::config::{LlmConfig, SecretSource};
+use crate::llm::exchange::key_error;
+use docmill_core::config::{LlmConfig, SecretSource, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ pub(super) async fn build_client(config: &LlmConfig) -> Result<(Client, String)>
         loader = loader.region(Region::new(config.region.clone()));
     }
     let source = config.key_source();
-    let key = source.current_secret().map_err(|problem| Error::new(Fault::Denied, problem))?;
+    let key = source.current_secret().map_err(|problem| key_error(&problem))?;
     if !key.is_empty() {
         // A request is signed wherever it can be; with a key it shall not be.
         loader = loader.no_credentials();
@@ -47,7 +48,7 @@ pub(super) async fn build_client(config: &LlmConfig) -> Result<(Client, String)>
     };
     let address = match config.base_url.as_str() {
         "" => format!("Bedrock ({region})"),
-        base => base.to_owned(),
+        base => strip_credentials(base),
     };
     let mut builder = Builder::from(&shared);
     if !config.base_url.is_empty() {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use reqwest::Response;
 
-use super::{ChatTransport, SMALL_CAP, redacted_url};
+use super::{ChatTransport, SMALL_CAP};
 use docmill_client::http;
+use docmill_core::config::strip_credentials;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest the check may take.
@@ -18,7 +19,10 @@ impl ChatTransport {
     /// # Errors
     /// Which address did not answer or refused, and which setting to check.
     pub(in crate::llm) async fn check_server(&self) -> Result<()> {
-        let what = format!("the model server at {} (llm.base_url)", redacted_url(&self.models));
+        let what = format!(
+            "the model server at {} (llm.base_url)",
+            strip_credentials(self.models.as_str())
+        );
         let request = self.client.get(self.models.clone()).headers(self.request_headers()?);
         let response = request.timeout(PING_TIMEOUT).send().await.map_err(|error| {
             let mut error = http::no_answer_error(error, &what);
@@ -49,7 +53,7 @@ impl ChatTransport {
             tracing::warn!(
                 llm.model = self.model,
                 "the model server at {} does not list {}, the model of llm.model",
-                redacted_url(&self.url),
+                strip_credentials(self.url.as_str()),
                 self.model
             );
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::errors::from_sdk;
 use super::requests::RequestCounter;
-use docmill_core::config::{QueueConfig, TierConfig};
+use docmill_core::config::{QueueConfig, TierConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::retry;
 
@@ -189,7 +189,10 @@ async fn url_of(client: &Client, arn: &str) -> Result<String> {
 }
 
 fn explain_error(error: Error, config: &QueueConfig, url: &str) -> Error {
-    let address = if config.endpoint.is_empty() { "AWS" } else { config.endpoint.as_str() };
+    let address = match config.endpoint.as_str() {
+        "" => "AWS".to_owned(),
+        endpoint => strip_credentials(endpoint),
+    };
     let advice = match error.fault {
         Fault::Unavailable => {
             "check queue.url and queue.region, that the queue exists, the credentials, and that \
@@ -198,7 +201,10 @@ fn explain_error(error: Error, config: &QueueConfig, url: &str) -> Error {
         }
         _ => "check queue.endpoint, the network and whether the service is up",
     };
-    let context = format!("SQS queue {url} at {address} cannot be used: {error}; {advice}");
+    let context = format!(
+        "SQS queue {} at {address} cannot be used: {error}; {advice}",
+        strip_credentials(url)
+    );
     Error { context: context.into(), ..error }
 }
 

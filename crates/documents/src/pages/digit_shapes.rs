@@ -1,0 +1,236 @@
+//! Whether what a font calls a digit looks like that digit.
+//!
+//! A PDF says of each glyph which character it stands for, and nothing holds it to the truth: a 1
+//! may be drawn and a 9 be read, and an amount that no reviewer saw agrees with itself. So the
+//! outline of every glyph that is called a digit, or blank, is held against the digits of the twelve
+//! standard fonts. A glyph contradicts if it looks clearly more like another digit; a page with one
+//! is read from its picture.
+//!
+//! Not promised: digits of Type 3 fonts, which have no outline, and letters that were exchanged,
+//! which make no other amount (`super::doubt` looks for many of them).
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+use hayro::hayro_interpret::font::{Glyph, GlyphRun, OutlineGlyph};
+use hayro::hayro_interpret::hayro_syntax::Pdf;
+use hayro::hayro_interpret::{
+    BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
+    InterpreterCache, InterpreterSettings, SoftMask, TransformExt as _, interpret_page,
+};
+use hayro::kurbo::{BezPath, Point, Rect, Shape as _};
+
+/// Cells of a shape across and down.
+const ACROSS: u8 = 12;
+const DOWN: u8 = 18;
+/// A glyph looks like a digit if at most this share of the cells differ, ...
+const ALIKE: f32 = 0.25;
+/// ... and like another than it is called if so many more cells differ from what it is called.
+/// Among upright, oblique, bold, narrow, serif and monospaced fonts no honest digit comes near.
+const MARGIN: f32 = 0.08;
+/// What is called blank looks like a digit if at most this share of the cells differ.
+const SURELY_ALIKE: f32 = 0.12;
+/// Different glyphs that are looked at on one page; no page of figures has as many.
+const MOST_GLYPHS: usize = 512;
+/// An outline of more elements than this is no digit of a text font.
+const MOST_ELEMENTS: usize = 400;
+/// The standard fonts, whose digits are known.
+const FONTS: [&str; 12] = [
+    "Helvetica",
+    "Helvetica-Bold",
+    "Helvetica-Oblique",
+    "Helvetica-BoldOblique",
+    "Times-Roman",
+    "Times-Bold",
+    "Times-Italic",
+    "Times-BoldItalic",
+    "Courier",
+    "Courier-Bold",
+    "Courier-Oblique",
+    "Courier-BoldOblique",
+];
+
+/// What the glyphs of a page were found to be.
+#[derive(Debug, Default)]
+pub(super) struct DigitShapes {
+    seen: HashSet<(u128, Option<char>)>,
+    contradict: bool,
+}
+
+impl DigitShapes {
+    /// Whether some glyph looks like another digit than it is called.
+    pub(super) fn contradict(&self) -> bool {
+        self.contradict
+    }
+
+    /// Looks at a glyph that is read as `text`.
+    pub(super) fn examine(&mut self, glyph: &Glyph<'_>, text: &str) {
+        let Glyph::Outline(outline) = glyph else { return };
+        let mut digits = text.chars().filter_map(as_digit);
+        let (first, second) = (digits.next(), digits.next());
+        let is_blank = text.chars().all(char::is_whitespace);
+        if self.contradict || first.is_none() && !is_blank {
+            return;
+        }
+        if !self.seen.insert((outline.identifier().cache_key(), first)) {
+            return;
+        }
+        // Two digits for one shape, or more shapes than figures have: nothing to be believed.
+        let too_many = second.is_some() && text.chars().all(|c| as_digit(c).is_some());
+        self.contradict |= too_many || self.seen.len() > MOST_GLYPHS || contradicts(outline, first);
+    }
+}
+
+/// The digit that a character stands for, if it does.
+fn as_digit(c: char) -> Option<char> {
+    let plain = match c {
+        // Full-width forms are digits to whoever normalises.
+        '\u{ff10}'..='\u{ff19}' => char::from_u32(u32::from(c) - 0xff10 + u32::from('0'))?,
+        c => c,
+    };
+    plain.is_ascii_digit().then_some(plain)
+}
+
+fn contradicts(glyph: &OutlineGlyph, called: Option<char>) -> bool {
+    let Some(shape) = GlyphShape::from_outline(&glyph.outline()) else { return false };
+    let nearest = |wanted: &dyn Fn(char) -> bool| {
+        let of_wanted = known_digits().iter().filter(|(digit, _)| wanted(*digit));
+        of_wanted.map(|(_, known)| shape.difference(known)).fold(1.0_f32, f32::min)
+    };
+    match called {
+        None => nearest(&|_| true) <= SURELY_ALIKE,
+        Some(called) => {
+            let (own, other) = (nearest(&|c| c == called), nearest(&|c| c != called));
+            other <= ALIKE && own - other > MARGIN
+        }
+    }
+}
+
+/// A glyph as cells that are ink or not, its height and width stretched to the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct GlyphShape([u16; DOWN as usize]);
+
+impl GlyphShape {
+    /// `None`: nothing is drawn, or it is no plain shape.
+    fn from_outline(outline: &BezPath) -> Option<Self> {
+        if outline.elements().len() > MOST_ELEMENTS {
+            return None;
+        }
+        let bounds = outline.bounding_box();
+        if !bounds.is_finite() || bounds.width() <= 0.0 || bounds.height() <= 0.0 {
+            return None;
+        }
+        let mut rows = [0_u16; DOWN as usize];
+        for (row, y) in rows.iter_mut().zip(0..DOWN) {
+            for x in 0..ACROSS {
+                let across = (f64::from(x) + 0.5) / f64::from(ACROSS);
+                let down = (f64::from(y) + 0.5) / f64::from(DOWN);
+                let place = Point::new(
+                    bounds.x0 + across * bounds.width(),
+                    bounds.y1 - down * bounds.height(),
+                );
+                *row |= u16::from(outline.winding(place) != 0) << x;
+            }
+        }
+        Some(Self(rows))
+    }
+
+    /// Share of the cells that differ.
+    fn difference(&self, other: &Self) -> f32 {
+        let pairs = self.0.iter().zip(&other.0);
+        let differing: u32 = pairs.map(|(one, other)| (one ^ other).count_ones()).sum();
+        let cells = f32::from(u16::from(ACROSS) * u16::from(DOWN));
+        f32::from(u16::try_from(differing).unwrap_or(u16::MAX)) / cells
+    }
+}
+
+/// The digits of the standard fonts, as hayro draws them. Made once.
+fn known_digits() -> &'static [(char, GlyphShape)] {
+    static KNOWN: OnceLock<Vec<(char, GlyphShape)>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let Ok(pdf) = Pdf::new(Arc::new(specimen())) else { return Vec::new() };
+        let mut taker = ShapeTaker { found: Vec::new() };
+        for page in pdf.pages().iter() {
+            let cache = InterpreterCache::new();
+            let area = Rect::new(0.0, 0.0, 100.0, 100.0);
+            let upright = page.initial_transform(true).to_kurbo();
+            let settings = InterpreterSettings::default();
+            let mut context = Context::new(upright, area, &cache, page.xref(), settings);
+            interpret_page(page, &mut context, &mut taker);
+        }
+        taker.found
+    })
+}
+
+/// A page on which each standard font writes the digits.
+fn specimen() -> Vec<u8> {
+    let fonts: String = (0..FONTS.len()).map(|n| format!("/F{n} {} 0 R", n + 5)).collect();
+    let lines: String = (0..FONTS.len())
+        .map(|n| format!("/F{n} 5 Tf 1 0 0 1 5 {} Tm (0123456789) Tj ", 5 + 7 * n))
+        .collect();
+    let content = format!("BT {lines}ET");
+    let mut objects = vec![
+        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>".to_owned(),
+        format!(
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 100 100]/Contents 4 0 R\
+             /Resources<</Font<<{fonts}>>>>>>"
+        ),
+        format!("<</Length {}>>\nstream\n{content}\nendstream", content.len()),
+    ];
+    objects.extend(FONTS.map(|name| format!("<</Type/Font/Subtype/Type1/BaseFont/{name}>>")));
+    let mut file = "%PDF-1.7\n".to_owned();
+    let mut places = String::new();
+    for (at, object) in objects.iter().enumerate() {
+        places.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", at + 1));
+    }
+    let (start, size) = (file.len(), objects.len() + 1);
+    format!(
+        "{file}xref\n0 {size}\n0000000000 65535 f \n{places}\
+         trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n"
+    )
+    .into_bytes()
+}
+
+/// Keeps the shapes of the digits that are drawn.
+struct ShapeTaker {
+    found: Vec<(char, GlyphShape)>,
+}
+
+impl<'a> Device<'a> for ShapeTaker {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
+        for glyph in run.glyphs() {
+            let Glyph::Outline(outline) = &**glyph else { continue };
+            let digit = char::from_u32(glyph.char_code()).filter(char::is_ascii_digit);
+            self.found.extend(digit.zip(GlyphShape::from_outline(&outline.outline())));
+        }
+    }
+
+    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
+    fn push_clip_path(&mut self, _: &ClipPath) {}
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
+    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {}
+    fn pop_clip(&mut self) {}
+    fn pop_transparency_group(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digits_of_every_standard_font_are_known_and_each_is_nearest_to_its_own_kind() {
+        let known = known_digits();
+        assert_eq!(known.len(), FONTS.len() * 10);
+        for (at, (digit, shape)) in known.iter().enumerate() {
+            let others = known.iter().enumerate().filter(|(other, _)| *other != at);
+            let difference = |same: bool| {
+                let of_it = others.clone().filter(|(_, (other, _))| (other == digit) == same);
+                of_it.map(|(_, (_, other))| shape.difference(other)).fold(1.0_f32, f32::min)
+            };
+            let (own, other) = (difference(true), difference(false));
+            assert!(own - other <= MARGIN, "{digit} of {}: {own} {other}", FONTS[at / 10]);
+        }
+    }
+}
