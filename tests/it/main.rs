@@ -34,6 +34,7 @@ mod messages;
 mod object_pipeline;
 mod operations;
 mod operators;
+mod outages;
 mod ownership;
 mod page_processes;
 mod priorities;

@@ -106,3 +106,29 @@ async fn what_is_kept_goes_with_the_result_and_what_nobody_has_touched_goes_in_t
         assert!(store.list(OWN_FOLDER, None, 9).await.unwrap().is_empty());
     }
 }
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_a_write_keeps_no_budget_check_waiting() {
+    let ledger = ObjectLedger::new(Arc::new(MemoryStore::default()));
+    ledger.add_spending(&spent(7)).await.unwrap();
+    assert_eq!(ledger.sum_today().await.unwrap().cost_nanos, 7);
+    // Whoever writes now waits for the store.
+    let silent = ledger.writing.lock().await;
+    let writing = tokio::spawn({
+        let ledger = Arc::clone(&ledger);
+        async move { ledger.add_spending(&spent(5)).await }
+    });
+    tokio::task::yield_now().await;
+    let sum = tokio::time::timeout(Duration::from_secs(1), ledger.sum_today()).await;
+    assert_eq!(sum.unwrap().unwrap().cost_nanos, 12, "what is paid counts before it is written");
+    // Others are read by one for all; meanwhile what is known will do.
+    let _reading = ledger.reading.lock().await;
+    ledger.with_book(|book| {
+        let age = OTHERS_FRESH + Duration::from_secs(1);
+        book.others = book.others.map(|(nanos, read)| (nanos, read.checked_sub(age).unwrap()));
+    });
+    let sum = tokio::time::timeout(Duration::from_secs(1), ledger.sum_today()).await;
+    assert_eq!(sum.unwrap().unwrap().cost_nanos, 12);
+    drop(silent);
+    writing.await.unwrap().unwrap();
+}
