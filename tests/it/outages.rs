@@ -105,7 +105,7 @@ async fn a_worker_whose_postgres_was_silent_goes_on_soon_after_and_has_counted_n
     tokio::time::sleep(Duration::from_secs(15)).await;
     proxy.speak_again();
     let back = Instant::now();
-    let later = world.submit("a.pdf", documents::invoice("S-later")).await;
+    let later = world.submit("a.pdf", documents::invoice("S-99")).await;
     world.until(later, "status", "completed").await;
     assert!(back.elapsed() < BACK, "{:?}", back.elapsed());
     for id in ids {
