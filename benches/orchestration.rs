@@ -270,7 +270,7 @@ async fn worker(arguments: Vec<String>) {
     let work = tokio::spawn(worker.unwrap().run(stop.clone()));
     while lines.recv().await.is_some() {}
     stop.request();
-    work.await.unwrap();
+    work.await.unwrap().unwrap();
 }
 
 /// Lines of standard input; the channel ends with it.

@@ -51,6 +51,9 @@ pub use health::HealthPages;
 pub use page_process::serve_page_process;
 pub use workspace::WorkspaceParts;
 
+/// How much longer than the worker its maintenance may take to end.
+const TENDING: Duration = Duration::from_secs(1);
+
 /// Builds what a command needs.
 #[derive(Debug, Clone)]
 pub struct App {
@@ -251,7 +254,7 @@ impl App {
     /// stopped.
     ///
     /// # Errors
-    /// Something it needs cannot be reached at the start.
+    /// Something it needs cannot be reached at the start, or a part of the worker died.
     pub async fn serve(&self, stop: Shutdown) -> anyhow::Result<()> {
         let pages = self.health_pages().await?;
         let parts = Box::pin(self.open_backends()).await?;
@@ -266,14 +269,22 @@ impl App {
         let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
         let tending = tokio::spawn(maintenance.run(stop.clone()));
         let (ended, protecting) = self.start_protection(worker.monitor())?;
-        worker.run(stop).await;
+        let worked = worker.run(stop.clone()).await;
+        // The worker may have ended by itself; then the others are to end as well.
+        stop.request();
         ended.cancel();
         if let Some(protecting) = protecting {
             protecting.await.context("the task protection died")?;
         }
         pages.abort();
-        tending.await.context("the maintenance task died")?;
+        // Asked to stop when the worker was: what is still under way hangs.
+        let abort = tending.abort_handle();
+        match tokio::time::timeout(TENDING, tending).await {
+            Ok(tended) => tended.context("the maintenance task died")?,
+            Err(_elapsed) => abort.abort(),
+        }
         parts.db.close().await;
+        worked?;
         Ok(())
     }
 

@@ -33,6 +33,7 @@ pub mod intake_gate;
 mod job;
 mod monitor;
 mod stats;
+mod upkeep;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,12 +53,13 @@ use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, ClaimRenewer, StepError};
 use crate::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
-use docmill_core::fault::Fault;
+use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionStage, OutcomeReason};
 pub use handle::{PULSE, RunnerHandle, SlotPermit};
 pub use intake_gate::{IntakeGate, PauseReason};
 pub use monitor::RunnerMonitor;
 pub use stats::{JobEnd, WorkerStats};
+use upkeep::{RunnerFailure, UpkeepTasks};
 
 /// Where work comes from, how a claim on it is renewed, and how it ends.
 #[async_trait]
@@ -114,7 +116,8 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     /// Does what no slot has to wait for.
     async fn run_deferred(&self, _job: &Self::Job, _rest: Self::Rest) {}
 
-    /// Renews leases that belong to no job; called at every heartbeat.
+    /// Renews leases that belong to no job; called at every heartbeat, beside
+    /// [`Backlog::renew`] and independent of it.
     async fn renew_side_leases(&self) {}
 
     /// Whether there are leases that belong to no job.
@@ -252,7 +255,10 @@ pub struct RunnerOptions {
     pub slots: usize,
     /// How long jobs may go on after the stop.
     pub drain: Duration,
-    /// How long it may take, after that, until every job is released.
+    /// How long after the stop [`Backlog::supply_jobs`] may need to end, even if the drain is cut
+    /// short: a poll that is out is never dropped.
+    pub supplying: Duration,
+    /// How long it may take, after both, until every job is released.
     pub settling: Duration,
 }
 
@@ -287,6 +293,8 @@ struct RunningJob<J> {
     withdrawn: CancellationToken,
     renewed: Instant,
     told_stage: IngestionStage,
+    /// Its end is being written: from now on the writer learns whether the claim is lost.
+    is_ending: bool,
 }
 
 impl<B: Backlog> RunnerState<B> {
@@ -348,22 +356,26 @@ impl<B: Backlog> Runner<B> {
     /// Works until asked to stop or nothing is left, then drains.
     ///
     /// Every job that is still running at the drain deadline is cancelled and released. Returns
-    /// when no claim and no lease is left. If this future is dropped, everything stops where it is.
-    pub async fn run(self, stop: Shutdown) -> WorkerStats {
+    /// when no claim and no lease is left, or when those that are could not be given back in time.
+    /// If this future is dropped, everything stops where it is.
+    ///
+    /// # Errors
+    /// `Internal` if a part of it died; what was under way is given back. The process should end
+    /// with an error, so that another takes its place.
+    pub async fn run(self, stop: Shutdown) -> fault::Result<WorkerStats> {
         let Self { shared } = self;
         let _alive = shared.dropped.clone().drop_guard();
         let last = CancellationToken::new();
-        let beats = shared.spawn(heartbeat::run(Arc::clone(&shared), last.clone()));
-        let gauges = shared.spawn(monitor::update_gauges(Arc::clone(&shared), last.clone()));
+        let mut upkeep = UpkeepTasks::start(&shared, &last);
         let handle = RunnerHandle::from_shared(&shared);
-        let tend = Arc::clone(&shared.backlog).run_background(handle.clone(), last.clone());
-        let tend = shared.spawn(tend);
         let mut supply = shared.spawn(Arc::clone(&shared.backlog).supply_jobs(handle));
 
-        let supplied = tokio::select! {
-            () = stop.wait_until_requested() => None,
-            () = shared.quit.cancelled() => None,
-            ended = &mut supply => Some(ended),
+        let (mut supplied, mut failed) = (None, None);
+        tokio::select! {
+            () = stop.wait_until_requested() => {}
+            () = shared.quit.cancelled() => {}
+            ended = &mut supply => supplied = Some(ended),
+            failure = upkeep.wait_for_failure() => failed = Some(failure),
         };
         let started = Instant::now();
         shared.stop_intake.cancel();
@@ -372,44 +384,65 @@ impl<B: Backlog> Runner<B> {
                 Some(ended) => ended,
                 None => supply.await,
             };
-            if let Err(error) = ended {
-                tracing::error!(error = %error, "the intake loop died");
-            }
             shared.tasks.close();
             shared.tasks.wait().await;
+            ended.err().map(|error| {
+                tracing::error!(error = %error, "the intake loop died");
+                RunnerFailure { part: "intake loop" }
+            })
         };
-        drain_jobs(&shared, drained, &stop).await;
+        let failed = match failed {
+            Some(failure) => give_back_jobs(&shared, drained, started).await.or(Some(failure)),
+            None => drain_jobs(&shared, drained, &stop, &mut upkeep).await,
+        };
 
         // Every job has written its end: now there is no lease left to renew.
         last.cancel();
-        for (task, name) in [(beats, "heartbeat"), (gauges, "gauges"), (tend, "upkeep")] {
-            if let Err(error) = task.await {
-                tracing::error!(error = %error, "the {name} died");
-            }
-        }
+        upkeep.wait_until_ended().await;
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(elapsed_ms, "drained in {elapsed_ms} ms");
-        shared.stats.snapshot()
+        match failed {
+            Some(failure) => Err(failure.into_error()),
+            None => Ok(shared.stats.snapshot()),
+        }
     }
 }
 
-/// Lets jobs end until the deadline, then cancels them and waits until that is written down.
+/// Lets jobs end until the deadline, then gives them back. Says what died, if anything did.
 async fn drain_jobs<B: Backlog>(
     shared: &RunnerState<B>,
-    drained: impl Future<Output = ()>,
+    drained: impl Future<Output = Option<RunnerFailure>>,
     stop: &Shutdown,
-) {
+    upkeep: &mut UpkeepTasks,
+) -> Option<RunnerFailure> {
+    let began = Instant::now();
     tokio::pin!(drained);
-    tokio::select! {
+    let failed = tokio::select! {
         biased;
-        () = &mut drained => return,
-        () = stop.wait_until_deadline(shared.options.drain) => {}
-    }
+        failed = &mut drained => return failed,
+        () = stop.wait_until_deadline(shared.options.drain) => None,
+        failure = upkeep.wait_for_failure() => Some(failure),
+    };
+    let also_failed = give_back_jobs(shared, drained, began).await;
+    failed.or(also_failed)
+}
+
+/// Cancels what still runs and waits until that is written down, within the limits. `began`: when
+/// intake was told to stop.
+async fn give_back_jobs<B: Backlog>(
+    shared: &RunnerState<B>,
+    drained: impl Future<Output = Option<RunnerFailure>>,
+    began: Instant,
+) -> Option<RunnerFailure> {
+    let RunnerOptions { supplying, settling, .. } = shared.options;
     let held = shared.lock_running().len();
     tracing::warn!(jobs = held, "drain deadline: giving {held} jobs back");
     shared.cancel_jobs.cancel();
-    if tokio::time::timeout(shared.options.settling, drained).await.is_err() {
+    // At a deadline that is no longer than a poll, the last poll is back by now.
+    let left = supplying.saturating_sub(began.elapsed()) + settling;
+    tokio::time::timeout(left, drained).await.unwrap_or_else(|_elapsed| {
         let left = shared.lock_running().len();
         tracing::error!(jobs = left, "{left} jobs could not be given back");
-    }
+        None
+    })
 }

@@ -30,6 +30,7 @@ pub mod scale_in_protection;
 pub mod tier_poller;
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -44,7 +45,7 @@ use crate::runner::{
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
 use crate::shutdown::Shutdown;
-use ack_batcher::{AckBatcher, MessageDisposition};
+use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
 use docmill_client::telemetry::spans;
 use docmill_core::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestination, RetryConfig};
 use docmill_core::fault;
@@ -56,8 +57,11 @@ use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage};
 use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry};
 
-/// Jobs that were cancelled may take so long to write that down.
-const SETTLE: Duration = Duration::from_secs(8);
+/// Jobs that were cancelled may take so long to write that down. With what ends after them it is
+/// less than the 10 s that lie between the default of `worker.drain` and what Fargate grants.
+const SETTLE: Duration = Duration::from_secs(5);
+/// The queue's redrive policy is read this often.
+const REDRIVE_EVERY: Duration = Duration::from_secs(5 * 60);
 /// A message with a delay waits at most so long before it is visible (SQS).
 const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
 /// Postgres does not answer.
@@ -66,7 +70,11 @@ const DATABASE: PauseReason = PauseReason::from_label("database");
 const QUEUE: PauseReason = PauseReason::from_label("queue");
 /// Intake waits so long after a first failure, and at most so long after many in a row.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Short enough that work goes on within half a minute after an outage.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// The queue is asked again so long after a poll that failed; a poll that nobody answers takes its
+/// time, too.
+const QUEUE_PAUSE: Duration = Duration::from_secs(3);
 
 /// Nothing lies there: asking for it shows whether the store answers.
 const STORE_PROBE: &str = "ingestions/none";
@@ -95,12 +103,14 @@ pub struct QueueBacklog {
     destination: QueueDestination,
     registry: Arc<MessageRegistry>,
     disposer: AckBatcher,
+    /// Its other end, until the worker runs.
+    dispositions: Mutex<Option<DispositionInbox>>,
     intake_gate: Arc<IntakeGate>,
     pauses: PauseTracker,
     /// Names that an operator may pause.
     providers: Vec<String>,
     /// A message received this often is replaced instead of hidden.
-    replace_at: Option<u32>,
+    replace_at: AtomicU32,
     /// When the newest message that we were first to receive was sent.
     position: Mutex<Option<SystemTime>>,
 }
@@ -122,7 +132,7 @@ impl QueueBacklog {
     /// Hides the message; replaces it by a fresh one when it was received so often that the
     /// redrive policy would soon take it (only where the ingestion it stands for is known).
     async fn hide(&self, ticket: &InFlightMessage, id: Option<IngestionId>, after: Duration) {
-        let worn = self.replace_at.is_some_and(|limit| ticket.receive_count() >= limit);
+        let worn = ticket.receive_count() >= self.replace_at.load(Ordering::Relaxed);
         if let (true, Some(id)) = (worn, id) {
             let delay = after.min(LONGEST_DELAY);
             let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
@@ -167,8 +177,23 @@ impl QueueBacklog {
             if receipts.is_empty() {
                 return;
             }
+            if matches!(what, MessageDisposition::Hide(_)) {
+                ticket.wait_until_extended().await;
+            }
             let all = receipts.into_iter().map(|receipt| self.disposer.dispose(receipt, what));
             futures::future::join_all(all).await;
+        }
+    }
+
+    /// Reads again and again after how many receives the queue gives a message up: an operator may
+    /// change that while we run.
+    async fn watch_redrive(&self) {
+        loop {
+            tokio::time::sleep(REDRIVE_EVERY).await;
+            match self.queue.receives_before_dead().await {
+                Ok(most) => self.replace_at.store(replace_limit(most), Ordering::Relaxed),
+                Err(error) => tracing::debug!(error = %error, "the redrive policy was not read"),
+            }
         }
     }
 
@@ -298,8 +323,24 @@ impl Backlog for QueueBacklog {
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
-        pause_watch::run_liveness(&self, &runner, stop).await;
+        let inbox = self.dispositions.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let disposing = async {
+            if let Some(inbox) = inbox {
+                inbox.run(Arc::clone(&self.queue)).await;
+            }
+        };
+        // A panic in any of them is one of the whole, which the runner watches.
+        let others = async { tokio::join!(disposing, self.watch_redrive()) };
+        tokio::join!(
+            pause_watch::run_liveness(&self, &runner, stop.clone()),
+            stop.run_until_cancelled(others),
+        );
     }
+}
+
+/// From this receive on a message is replaced: at half of what the redrive policy allows.
+fn replace_limit(receives_before_dead: Option<u32>) -> u32 {
+    receives_before_dead.map_or(u32::MAX, |most| (most / 2).max(1))
 }
 
 /// The worker of the service.
@@ -319,8 +360,8 @@ impl QueueWorker {
         config: Arc<Config>,
         name: String,
     ) -> fault::Result<Self> {
-        let replace_at = queue.receives_before_dead().await?.map(|most| (most / 2).max(2));
-        let disposer = AckBatcher::spawn(Arc::clone(&queue));
+        let replace_at = AtomicU32::new(replace_limit(queue.receives_before_dead().await?));
+        let (disposer, dispositions) = AckBatcher::with_inbox();
         let mut providers = vec![pipeline.services.reader.primary_provider()];
         providers.extend(pipeline.services.models.providers());
         let terms = ClaimTerms {
@@ -332,7 +373,8 @@ impl QueueWorker {
             slots: usize::try_from(config.worker.slots).unwrap_or(usize::MAX),
             drain: config.worker.drain,
             // A poll that is still out may take its whole wait; its messages are then released too.
-            settling: config.queue.wait + Duration::from_secs(5) + SETTLE,
+            supplying: config.queue.wait + Duration::from_secs(5),
+            settling: SETTLE,
         };
         // Until Postgres has answered once: what operators have paused is not known before, and a
         // job taken until then would not obey it.
@@ -349,6 +391,7 @@ impl QueueWorker {
             config,
             registry: Arc::new(MessageRegistry::default()),
             disposer,
+            dispositions: Mutex::new(Some(dispositions)),
             intake_gate: Arc::clone(&intake_gate),
             pauses: PauseTracker::default(),
             providers,
@@ -364,7 +407,10 @@ impl QueueWorker {
     }
 
     /// Works until asked to stop, then drains; see [`Runner::run`].
-    pub async fn run(self, stop: Shutdown) -> WorkerStats {
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub async fn run(self, stop: Shutdown) -> fault::Result<WorkerStats> {
         self.runner.run(stop).await
     }
 }

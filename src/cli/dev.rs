@@ -98,7 +98,7 @@ async fn serve_dev(
         stop.wait_until_requested().await;
     }
     stop.request();
-    working.await?;
+    working.await??;
     tending.await?;
     if let Some(pages) = pages {
         pages.abort();

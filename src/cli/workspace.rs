@@ -321,7 +321,7 @@ async fn read_groups(
     let pages = pages.serve(worker.monitor(), workspace);
     let tally = worker.run(stop).await;
     pages.abort();
-    Ok(tally)
+    Ok(tally?)
 }
 
 async fn show_stats(

@@ -9,8 +9,8 @@
 //!
 //! What a process has spent in a day is one object, so that no two processes write to one; the
 //! day's sum is read from all of them. Not promised: duplicates by supplier and number, a block
-//! list, and that a worker learns of what others have spent sooner than after 15 s. Days are UTC
-//! by the worker's own clock.
+//! list, and that a worker learns of what others have spent sooner than after 15 s, or after a minute
+//! while the store is slow to answer. Days are UTC by the worker's own clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// How old what is known of the spending of others may be.
 const OTHERS_FRESH: Duration = Duration::from_secs(15);
+/// How old it may be while somebody is reading it anew.
+const OTHERS_KEPT: Duration = Duration::from_secs(60);
 /// Larger objects are no records of ours.
 const LARGEST: u64 = 1 << 20;
 /// How often the beginning of an attempt is tried against others.
@@ -52,7 +54,13 @@ pub struct ObjectLedger {
     store: Arc<dyn ObjectStore>,
     /// Names the objects of this process's spending.
     writer: String,
-    spending: tokio::sync::Mutex<Option<DayBook>>,
+    /// Never locked across a call of the store: a store that is silent keeps no budget check
+    /// waiting that can do without it.
+    spending: Mutex<Option<DayBook>>,
+    /// Who writes the spending: one after the other, so that the newest comes last.
+    writing: tokio::sync::Mutex<()>,
+    /// Who reads what others have spent: one for all.
+    reading: tokio::sync::Mutex<()>,
 }
 
 /// One attempt at one document.
@@ -84,8 +92,17 @@ struct AttemptRecord {
 struct DayBook {
     day: Date,
     own: DailySpending,
+    /// Grows with each change of `own`; the one that was written last.
+    version: u64,
+    written: u64,
     /// The sum of all others, and when it was read.
     others: Option<(u64, Instant)>,
+}
+
+/// A change of what this process has spent.
+struct BookVersion {
+    day: Date,
+    version: u64,
 }
 
 /// What one process has spent in a day, as it is stored.
@@ -117,7 +134,9 @@ impl ObjectLedger {
         Arc::new(Self {
             store: Arc::new(PrefixedStore::new(store, OWN_FOLDER)),
             writer: uuid::Uuid::new_v4().simple().to_string(),
-            spending: tokio::sync::Mutex::default(),
+            spending: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
         })
     }
 
@@ -188,32 +207,74 @@ impl ObjectLedger {
         Ok(documents)
     }
 
+    /// Does something with what is known of today's spending.
+    fn with_book<T>(&self, act: impl FnOnce(&mut DayBook) -> T) -> T {
+        let mut book = self.spending.lock().unwrap_or_else(PoisonError::into_inner);
+        act(current_day(&mut book))
+    }
+
     /// Adds to what this process has spent today, and writes that down.
     async fn add_spending(&self, spent: &ProviderSpending) -> Result<()> {
-        let mut book = self.spending.lock().await;
-        let book = current_day(&mut book);
-        book.own.add(spent);
-        let key = keys::spending_key(book.day, &self.writer);
+        let added = self.with_book(|book| {
+            book.own.add(spent);
+            book.version += 1;
+            BookVersion { day: book.day, version: book.version }
+        });
         // Nobody else writes there, and this process one after the other.
-        self.store.put(&key, encode_record(&book.own)?, &BTreeMap::new()).await.map(drop)
+        let _turn = self.writing.lock().await;
+        let unwritten = self.with_book(|book| {
+            // Whoever had the turn before may have written ours with its own.
+            let is_written = book.day == added.day && book.written >= added.version;
+            (!is_written).then(|| (book.day, book.version, book.own.clone()))
+        });
+        let Some((day, version, own)) = unwritten else { return Ok(()) };
+        let key = keys::spending_key(day, &self.writer);
+        self.store.put(&key, encode_record(&own)?, &BTreeMap::new()).await?;
+        self.with_book(|book| {
+            if book.day == day {
+                book.written = version;
+            }
+        });
+        Ok(())
     }
 
     async fn sum_today(&self) -> Result<SpentToday> {
-        let mut book = self.spending.lock().await;
-        let book = current_day(&mut book);
-        let others = match book.others {
-            Some((nanos, read)) if read.elapsed() < OTHERS_FRESH => nanos,
-            _ => {
-                let nanos = self.sum_of_others(book.day).await?;
-                book.others = Some((nanos, Instant::now()));
-                nanos
-            }
-        };
+        let others = self.spent_by_others().await?;
+        let (day, own) = self.with_book(|book| (book.day, book.own.cost_nanos));
         let now = OffsetDateTime::now_utc();
-        let next = book.day.next_day().map(|day| day.midnight().assume_utc());
+        let next = day.next_day().map(|day| day.midnight().assume_utc());
         let until = next.map_or(time::Duration::ZERO, |next| next - now);
-        let cost_nanos = book.own.cost_nanos.saturating_add(others);
+        let cost_nanos = own.saturating_add(others);
         Ok(SpentToday { cost_nanos, until_next_day: until.try_into().unwrap_or_default() })
+    }
+
+    /// What others have spent, as far as that is known; read anew by one who asks, for all.
+    async fn spent_by_others(&self) -> Result<u64> {
+        let known = |within: Duration| {
+            let others = self.with_book(|book| book.others);
+            others.filter(|(_, read)| read.elapsed() < within).map(|(nanos, _)| nanos)
+        };
+        if let Some(nanos) = known(OTHERS_FRESH) {
+            return Ok(nanos);
+        }
+        let _turn = match self.reading.try_lock() {
+            Ok(turn) => turn,
+            Err(_taken) => match known(OTHERS_KEPT) {
+                Some(nanos) => return Ok(nanos),
+                None => self.reading.lock().await,
+            },
+        };
+        if let Some(nanos) = known(OTHERS_FRESH) {
+            return Ok(nanos);
+        }
+        let day = self.with_book(|book| book.day);
+        let nanos = self.sum_of_others(day).await?;
+        self.with_book(|book| {
+            if book.day == day {
+                book.others = Some((nanos, Instant::now()));
+            }
+        });
+        Ok(nanos)
     }
 
     async fn sum_of_others(&self, day: Date) -> Result<u64> {
@@ -271,7 +332,13 @@ fn current_day(book: &mut Option<DayBook>) -> &mut DayBook {
     if book.as_ref().is_some_and(|book| book.day != day) {
         *book = None;
     }
-    book.get_or_insert_with(|| DayBook { day, own: DailySpending::default(), others: None })
+    book.get_or_insert_with(|| DayBook {
+        day,
+        own: DailySpending::default(),
+        version: 0,
+        written: 0,
+        others: None,
+    })
 }
 
 fn build_claimed(

@@ -101,6 +101,7 @@ impl<B: Backlog> RunnerHandle<B> {
             withdrawn: withdrawn.clone(),
             renewed: since,
             told_stage: IngestionStage::Claimed,
+            is_ending: false,
         };
         let key = shared.next_key.fetch_add(1, Ordering::Relaxed);
         shared.lock_running().insert(key, running);

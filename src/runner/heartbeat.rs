@@ -1,7 +1,7 @@
 //! Renews the claims of everything that runs, in batches.
 //!
-//! A renewal that answers "not yours" ends the job. One that merely failed is tried again at the
-//! next heartbeat; meanwhile the claim handle's local deadline keeps the job from starting anything
+//! A renewal that answers "not yours" ends the job. One that merely failed is tried again soon;
+//! meanwhile the claim handle's local deadline keeps the job from starting anything
 //! that counts, or the claim counts as lost where no answer would say so (`lost_unrenewed`).
 
 use std::sync::Arc;
@@ -12,22 +12,55 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Backlog, DueRenewal, LeaseTerms, RenewalResult, RunnerState};
 use docmill_core::metrics;
+use docmill_core::model::IngestionStage;
+
+/// What failed is tried again after this time, or a quarter of a heartbeat: jobs may be waiting for
+/// the answer.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Renews claims until asked to stop; the caller stops it last of all.
-pub(super) async fn run<B: Backlog>(shared: Arc<RunnerState<B>>, stop: CancellationToken) {
+pub(super) async fn renew_claims<B: Backlog>(shared: Arc<RunnerState<B>>, stop: CancellationToken) {
     let mut terms = shared.backlog.lease_terms();
     let mut ticks = heartbeat_interval(terms.every);
+    let mut has_failed = false;
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            planned = ticks.tick() => metrics::heartbeat_lag(planned.elapsed()),
-        }
-        tokio::join!(renew_due(&shared, terms), shared.backlog.renew_side_leases());
+        let beat = async {
+            if has_failed {
+                tokio::time::sleep(RETRY_PAUSE.min(terms.every / 4)).await;
+            } else {
+                metrics::heartbeat_lag(ticks.tick().await.elapsed());
+            }
+            renew_due(&shared, terms).await
+        };
+        let Some(failed) = stop.run_until_cancelled(beat).await else { return };
+        has_failed = failed;
         let now = shared.backlog.lease_terms();
         if now.every != terms.every {
             ticks = heartbeat_interval(now.every);
         }
         terms = now;
+    }
+}
+
+/// Renews the leases of no job, in the same rhythm, until asked to stop.
+pub(super) async fn renew_side_leases<B: Backlog>(
+    shared: Arc<RunnerState<B>>,
+    stop: CancellationToken,
+) {
+    let mut every = shared.backlog.lease_terms().every;
+    let mut ticks = heartbeat_interval(every);
+    loop {
+        let beat = async {
+            ticks.tick().await;
+            shared.backlog.renew_side_leases().await;
+        };
+        if stop.run_until_cancelled(beat).await.is_none() {
+            return;
+        }
+        let now = shared.backlog.lease_terms().every;
+        if now != every {
+            (every, ticks) = (now, heartbeat_interval(now));
+        }
     }
 }
 
@@ -39,20 +72,31 @@ fn heartbeat_interval(every: Duration) -> Interval {
     ticks
 }
 
-async fn renew_due<B: Backlog>(shared: &RunnerState<B>, terms: LeaseTerms) {
+/// One round of renewals: when it was asked for, and on which terms.
+#[derive(Clone, Copy)]
+struct HeartbeatRound {
+    asked: Instant,
+    terms: LeaseTerms,
+}
+
+/// Renews what is due; says whether any of it failed.
+async fn renew_due<B: Backlog>(shared: &RunnerState<B>, terms: LeaseTerms) -> bool {
     let asked = Instant::now();
-    let Some(before) = asked.checked_sub(terms.every / 2) else { return };
+    let Some(before) = asked.checked_sub(terms.every / 2) else { return false };
     let (keys, due) = collect_due(shared, before);
     if due.is_empty() {
-        return;
+        return false;
     }
     let answers = shared.backlog.renew(&due).await;
-    if answers.contains(&RenewalResult::Failed) {
+    let has_failed = answers.contains(&RenewalResult::Failed);
+    if has_failed {
         metrics::heartbeat_failure(terms.side);
     }
-    for (key, answer) in keys.into_iter().zip(answers) {
-        apply_renewal(shared, key, answer, asked, terms);
+    let round = HeartbeatRound { asked, terms };
+    for ((key, due), answer) in keys.into_iter().zip(&due).zip(answers) {
+        apply_renewal(shared, key, due.new_stage, answer, round);
     }
+    has_failed
 }
 
 /// What was last renewed before `before`, with the keys to report the results by.
@@ -60,12 +104,11 @@ fn collect_due<B: Backlog>(
     shared: &RunnerState<B>,
     before: Instant,
 ) -> (Vec<u64>, Vec<DueRenewal<B::Job>>) {
-    let mut running = shared.lock_running();
-    let old = running.iter_mut().filter(|(_, running)| running.renewed < before);
+    let running = shared.lock_running();
+    let old = running.iter().filter(|(_, running)| running.renewed < before);
     let due = old.map(|(key, running)| {
         let stage = running.renewer.stage();
         let new_stage = (stage != running.told_stage).then_some(stage);
-        running.told_stage = stage;
         let (job, claim) = (Arc::clone(&running.job), running.claim.clone());
         (*key, DueRenewal { job, claim, new_stage })
     });
@@ -77,22 +120,26 @@ fn collect_due<B: Backlog>(
 fn apply_renewal<B: Backlog>(
     shared: &RunnerState<B>,
     key: u64,
+    new_stage: Option<IngestionStage>,
     answer: RenewalResult,
-    asked: Instant,
-    terms: LeaseTerms,
+    round: HeartbeatRound,
 ) {
+    let HeartbeatRound { asked, terms } = round;
     let mut running = shared.lock_running();
     let Some(running) = running.get_mut(&key) else { return };
     let is_over = running.renewed.elapsed() + terms.every >= terms.lease;
     match answer {
         RenewalResult::Kept | RenewalResult::Withdrawn => {
             running.renewed = asked;
+            running.told_stage = new_stage.unwrap_or(running.told_stage);
             running.renewer.note_renewed((asked + terms.lease).into_std());
             if answer == RenewalResult::Withdrawn {
                 running.withdrawn.cancel();
             }
         }
         RenewalResult::Failed if !(terms.lost_unrenewed && is_over) => {}
+        // Its own end was written before the renewal arrived, or whoever writes it will learn.
+        RenewalResult::Lost | RenewalResult::Failed if running.is_ending => {}
         RenewalResult::Lost | RenewalResult::Failed => {
             metrics::lease_lost();
             let name = shared.backlog.describe(&running.job);

@@ -32,6 +32,15 @@ impl<B: Backlog> RunningJobGuard<B> {
     }
 }
 
+impl<B: Backlog> RunningJobGuard<B> {
+    /// Its end is about to be written.
+    fn note_ending(&self) {
+        if let Some(running) = self.shared.lock_running().get_mut(&self.key) {
+            running.is_ending = true;
+        }
+    }
+}
+
 impl<B: Backlog> Drop for RunningJobGuard<B> {
     fn drop(&mut self) {
         // Not under the lock: dropping the job may do more work.
@@ -90,6 +99,7 @@ async fn execute_job<B: Backlog>(
     report_outcome(shared, job, claim, &ending);
     let attempt = backlog.retry_attempt(job);
     let conclusion = conclude_job(ending, claim.stage(), attempt, &backlog.retry_config());
+    entry.note_ending();
     let settling = backlog.finish_job(job, claim, conclusion).instrument(spans::record_span());
     let FinishedJob { end, outcome, rest } = settling.await;
     spans::record_outcome(&run.trace, outcome);

@@ -39,31 +39,50 @@ struct PendingDisposition {
     done: oneshot::Sender<()>,
 }
 
-/// Takes dispositions and carries them out in batches.
+/// Takes dispositions; [`DispositionInbox::run`] carries them out in batches.
 #[derive(Clone)]
 pub struct AckBatcher {
-    items: mpsc::Sender<PendingDisposition>,
+    acknowledges: mpsc::Sender<PendingDisposition>,
+    hides: mpsc::Sender<PendingDisposition>,
+}
+
+/// The dispositions that are to be carried out. Deletes and hides go separate ways: a queue that
+/// does not answer to the one holds up none of the other.
+pub struct DispositionInbox {
+    acknowledges: mpsc::Receiver<PendingDisposition>,
+    hides: mpsc::Receiver<PendingDisposition>,
 }
 
 impl AckBatcher {
-    /// Starts the batching task; it ends when the last `AckBatcher` is dropped and everything
-    /// handed over is done.
-    pub fn spawn(queue: Arc<dyn MessageQueue>) -> Self {
-        let (items, inbox) = mpsc::channel(4 * BATCH);
-        tokio::spawn(run_batches(queue, inbox));
-        Self { items }
+    /// The two ends of it.
+    pub fn with_inbox() -> (Self, DispositionInbox) {
+        let (acknowledges, inbox) = mpsc::channel(4 * BATCH);
+        let (hides, other) = mpsc::channel(4 * BATCH);
+        (Self { acknowledges, hides }, DispositionInbox { acknowledges: inbox, hides: other })
     }
 
     /// Carries out one disposition; returns when it is done, or given up.
     pub async fn dispose(&self, receipt: ReceiptHandle, what: MessageDisposition) {
         let (done, finished) = oneshot::channel();
-        if self.items.send(PendingDisposition { receipt, what, done }).await.is_err() {
+        let items = match what {
+            MessageDisposition::Acknowledge => &self.acknowledges,
+            MessageDisposition::Hide(_) => &self.hides,
+        };
+        if items.send(PendingDisposition { receipt, what, done }).await.is_err() {
             tracing::error!("a disposition came after the end of the worker");
             return;
         }
         if finished.await.is_err() {
             tracing::error!("a batch of dispositions died");
         }
+    }
+}
+
+impl DispositionInbox {
+    /// Carries out what is handed over, until the last [`AckBatcher`] is dropped.
+    pub async fn run(self, queue: Arc<dyn MessageQueue>) {
+        let Self { acknowledges, hides } = self;
+        tokio::join!(run_batches(Arc::clone(&queue), acknowledges), run_batches(queue, hides));
     }
 }
 
@@ -113,29 +132,25 @@ async fn apply_dispositions(queue: &dyn MessageQueue, mut items: Vec<PendingDisp
     }
 }
 
-/// One try; returns what failed.
+/// One try at dispositions of one sort; returns what failed.
 async fn try_batch(
     queue: &dyn MessageQueue,
     items: Vec<PendingDisposition>,
 ) -> Vec<PendingDisposition> {
-    let is_acknowledge = |item: &PendingDisposition| item.what == MessageDisposition::Acknowledge;
-    let (deletes, hides): (Vec<PendingDisposition>, Vec<PendingDisposition>) =
-        items.into_iter().partition(is_acknowledge);
-    let receipts: Vec<ReceiptHandle> = deletes.iter().map(|item| item.receipt.clone()).collect();
-    let delays: Vec<(ReceiptHandle, Duration)> = hides
+    let hides: Vec<(ReceiptHandle, Duration)> = items
         .iter()
-        .map(|item| match item.what {
-            MessageDisposition::Hide(after) => (item.receipt.clone(), after),
-            MessageDisposition::Acknowledge => (item.receipt.clone(), Duration::ZERO),
+        .filter_map(|item| match item.what {
+            MessageDisposition::Hide(after) => Some((item.receipt.clone(), after)),
+            MessageDisposition::Acknowledge => None,
         })
         .collect();
-    let (deleted, hidden) = tokio::join!(
-        async { if receipts.is_empty() { vec![] } else { queue.acknowledge(&receipts).await } },
-        async { if delays.is_empty() { vec![] } else { queue.hide(&delays).await } },
-    );
-    let mut failed = settle_answers(deletes, deleted, "acknowledge");
-    failed.extend(settle_answers(hides, hidden, "hide"));
-    failed
+    if hides.len() == items.len() {
+        let answers = queue.hide(&hides).await;
+        return settle_answers(items, answers, "hide");
+    }
+    let receipts: Vec<ReceiptHandle> = items.iter().map(|item| item.receipt.clone()).collect();
+    let answers = queue.acknowledge(&receipts).await;
+    settle_answers(items, answers, "acknowledge")
 }
 
 fn settle_answers(

@@ -20,15 +20,20 @@ use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::message::{MessageBody, ObjectCreated};
 use docmill_core::model::{ClaimedIngestion, DocumentId, IngestionId};
-use docmill_core::retry::with_deadline;
-use docmill_ledger::ledger::{ClaimOutcome, ClaimRelease, ObjectRegistration, QuarantinedMessage};
+use docmill_core::retry::RetryBackoff;
+use docmill_ledger::ledger::{
+    ClaimOutcome, ClaimRelease, ClaimRequest, ObjectRegistration, QuarantinedMessage,
+};
 use docmill_queue::queue::{Delivery, OutgoingMessage};
 use docmill_storage::store::keys;
 
 /// How long a message is hidden when something it needs did not answer.
 const TROUBLE: Duration = Duration::from_secs(10);
-/// One statement may take so long.
-const CLAIM_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two tries to claim a batch while Postgres does not answer.
+const CLAIM_WAITS: RetryBackoff =
+    RetryBackoff::doubling(Duration::from_millis(200)).up_to(Duration::from_secs(5));
+/// A message whose row somebody has locked is hidden so long.
+const LOCKED: Duration = Duration::from_secs(5);
 /// A body kept in quarantine is cut to this.
 const QUARANTINED_BYTES: usize = 64 << 10;
 
@@ -232,26 +237,22 @@ async fn claim_requested(
     wanted: Vec<RequestedIngestion>,
     mut slots: VecDeque<SlotPermit>,
 ) {
-    let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
-    let asked_at = Instant::now();
-    let asked = backlog.ledger.claim(&ids, &backlog.terms);
-    let late = || fault::Error::transient("claiming took too long");
-    let answers = match with_deadline(CLAIM_TIMEOUT, asked, late).await {
-        Ok(answers) => answers,
-        Err(error) => return hide_requested(backlog, wanted, &error).await,
+    let asked: Vec<ClaimRequest> =
+        wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
+    let answered = match claim_until_answered(backlog, runner, &asked).await {
+        Ok(answered) => answered,
+        Err(unanswered) => {
+            return give_up_claims(backlog, wanted, &asked, &unanswered).await;
+        }
     };
-    let claiming = asked_at..Instant::now();
+    let AnsweredClaims { answers, claiming } = answered;
     let unknown = answers.iter().filter(|answer| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.intake_gate);
-    let (mut ours, mut others, mut too_many) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut others, mut unstarted) = (Vec::new(), Vec::new(), Vec::new());
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
             ClaimOutcome::Claimed(claimed) => {
-                let Some(slot) = slots.pop_front() else {
-                    too_many.push(release_without_slot(backlog, wanted, *claimed));
-                    continue;
-                };
                 let RequestedIngestion { delivery, ticket, .. } = wanted;
                 let taken = ClaimedDelivery {
                     claimed: *claimed,
@@ -259,14 +260,97 @@ async fn claim_requested(
                     ticket,
                     claiming: claiming.clone(),
                 };
-                ours.push(start_job(backlog, runner, taken, slot));
+                match slots.pop_front() {
+                    Some(slot) => ours.push(start_job(backlog, runner, taken, slot)),
+                    // More than was asked for.
+                    None => unstarted.push(release_delivery(backlog, taken)),
+                }
             }
             answer => others.push(answer_without_work(backlog, wanted, answer)),
         }
     }
     drop(slots);
     let (ours, others) = (futures::future::join_all(ours), futures::future::join_all(others));
-    tokio::join!(ours, others, futures::future::join_all(too_many));
+    tokio::join!(ours, others, futures::future::join_all(unstarted));
+}
+
+/// What the ledger said of a batch.
+struct AnsweredClaims {
+    answers: Vec<ClaimOutcome>,
+    /// When the claims were asked for the first time, and when they were answered.
+    claiming: Range<Instant>,
+}
+
+/// A batch of claims that nobody has answered.
+struct UnansweredClaims {
+    error: fault::Error,
+    /// Whether the claims may have been made all the same.
+    in_doubt: bool,
+}
+
+/// Asks for the claims until they are answered, always under the same tokens: those that were made
+/// although the answer was lost are taken up, and not taken for a crash of ours once their lease is
+/// over. Meanwhile the messages stay ours, and intake is closed. Given up at a stop, or when the
+/// ledger refuses them and there is no doubt.
+async fn claim_until_answered(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    asked: &[ClaimRequest],
+) -> Result<AnsweredClaims, UnansweredClaims> {
+    let (begun, mut failed, mut in_doubt) = (Instant::now(), 0, false);
+    loop {
+        // Not dropped at a stop: the statement has its own limit, and its answer is worth it.
+        let error = match backlog.ledger.claim_with_tokens(asked, &backlog.terms).await {
+            // A locked row may have our claim already.
+            Ok(answers) if in_doubt && answers.iter().any(is_locked) => {
+                fault::Error::transient("a row that may be claimed is locked by another session")
+            }
+            Ok(answers) => {
+                return Ok(AnsweredClaims { answers, claiming: begun..Instant::now() });
+            }
+            Err(error) => error,
+        };
+        let count = asked.len();
+        tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
+        backlog.intake_gate.close(DATABASE);
+        in_doubt |= error.fault == fault::Fault::Unavailable;
+        if !in_doubt || runner.is_stopping() {
+            return Err(UnansweredClaims { error, in_doubt });
+        }
+        tokio::select! {
+            () = runner.wait_until_stopping() => {}
+            () = CLAIM_WAITS.sleep(failed) => {}
+        }
+        failed += 1;
+    }
+}
+
+fn is_locked(answer: &ClaimOutcome) -> bool {
+    matches!(answer, ClaimOutcome::Locked)
+}
+
+/// The messages come back in a while, at a stop at once; claims that may have been made are taken
+/// back.
+async fn give_up_claims(
+    backlog: &QueueBacklog,
+    wanted: Vec<RequestedIngestion>,
+    asked: &[ClaimRequest],
+    unanswered: &UnansweredClaims,
+) {
+    let UnansweredClaims { error, in_doubt } = unanswered;
+    tracing::warn!(error = %error, "the messages of a batch are given back: {error}");
+    let hidden = wanted.iter().map(|wanted| {
+        metrics::count_delivery("trouble");
+        let after = if *in_doubt { Duration::ZERO } else { add_jitter(TROUBLE) };
+        backlog.hide(&wanted.ticket, Some(wanted.id), after)
+    });
+    let taken_back = asked.iter().filter(|_| *in_doubt).map(|asked| async move {
+        let (claim, _renewer) =
+            claim_handle::claim_pair(asked.id, asked.token, Instant::now() + backlog.terms.lease);
+        let stopped = unstarted_release(&claim);
+        finalize::write_release(backlog.ledger.as_ref(), &claim, &stopped).await;
+    });
+    tokio::join!(futures::future::join_all(hidden), futures::future::join_all(taken_back));
 }
 
 /// An ingestion that is ours, and the message that named it.
@@ -320,9 +404,30 @@ async fn try_delete_early(backlog: &QueueBacklog, ticket: &InFlightMessage) -> b
     won
 }
 
+/// A claim without a slot to work on it: given back, and its message as well.
+async fn release_delivery(backlog: &QueueBacklog, taken: ClaimedDelivery) {
+    let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
+    tracing::error!(ingestion.id = %id, "{id} has no slot");
+    let (claim, _renewer) = claim_handle::claim_pair(id, token, lease_until);
+    let stopped = unstarted_release(&claim);
+    finalize::write_release(backlog.ledger.as_ref(), &claim, &stopped).await;
+    backlog.release(&taken.ticket).await;
+}
+
+/// How a claim is given back on which no work was begun.
+fn unstarted_release(claim: &ClaimHandle) -> ClaimRelease {
+    ClaimRelease {
+        fault: fault::Fault::Interrupted,
+        counted: false,
+        after: Duration::ZERO,
+        stage: claim.stage(),
+        detail: "the worker was stopped".to_owned(),
+    }
+}
+
 /// The message is another's, or still there: the claim is released without a trace of work.
 async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
-    let how = unstarted_release(claim, "the worker was stopped");
+    let how = unstarted_release(claim);
     finalize::write_release(backlog.ledger.as_ref(), claim, &how).await;
     metrics::count_delivery("claimed");
     metrics::count_disposition("leave");
@@ -331,30 +436,6 @@ async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
         ingestion.id = %id,
         "the message of {id} could not be deleted before the work, which is left alone"
     );
-}
-
-/// The queue handed out more than it was asked for: neither the claim nor the message is kept.
-async fn release_without_slot(
-    backlog: &QueueBacklog,
-    wanted: RequestedIngestion,
-    claimed: ClaimedIngestion,
-) {
-    let ClaimedIngestion { id, token, lease_until, .. } = claimed;
-    tracing::error!(ingestion.id = %id, "the queue handed out more than asked for: no slot for {id}");
-    let (claim, _renewer) = claim_handle::claim_pair(id, token, lease_until);
-    let how = unstarted_release(&claim, "the worker had no slot for it");
-    finalize::write_release(backlog.ledger.as_ref(), &claim, &how).await;
-    backlog.release(&wanted.ticket).await;
-}
-
-fn unstarted_release(claim: &ClaimHandle, detail: &str) -> ClaimRelease {
-    ClaimRelease {
-        fault: fault::Fault::Interrupted,
-        counted: false,
-        after: Duration::ZERO,
-        stage: claim.stage(),
-        detail: detail.to_owned(),
-    }
 }
 
 /// The span of the job, with what was done for its whole batch.
@@ -377,21 +458,6 @@ fn job_span(backlog: &QueueBacklog, taken: &ClaimedDelivery) -> Span {
     span
 }
 
-async fn hide_requested(
-    backlog: &QueueBacklog,
-    wanted: Vec<RequestedIngestion>,
-    error: &fault::Error,
-) {
-    let count = wanted.len();
-    tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
-    backlog.intake_gate.close(DATABASE);
-    let hidden = wanted.iter().map(|wanted| {
-        metrics::count_delivery("trouble");
-        backlog.hide(&wanted.ticket, Some(wanted.id), add_jitter(TROUBLE))
-    });
-    futures::future::join_all(hidden).await;
-}
-
 async fn answer_without_work(
     backlog: &QueueBacklog,
     wanted: RequestedIngestion,
@@ -402,6 +468,10 @@ async fn answer_without_work(
         ClaimOutcome::Busy(remaining) => {
             metrics::count_delivery("busy");
             backlog.hide(&ticket, Some(id), add_jitter(remaining)).await;
+        }
+        ClaimOutcome::Locked => {
+            metrics::count_delivery("locked");
+            backlog.hide(&ticket, Some(id), add_jitter(LOCKED)).await;
         }
         ClaimOutcome::NotDue(wait) => {
             metrics::count_delivery("not_due");

@@ -1,24 +1,28 @@
 //! Writes how a job ended into the ledger and decides what happens to its message.
 //!
 //! Writes are retried in place while the claim lives. After a reply that may be lost the row is
-//! read back by token first, so that an outcome is recorded exactly once (invariant 7).
+//! read back by token first, so that an outcome is recorded exactly once (invariant 7). An outcome
+//! that Postgres refuses for good (a value that no column takes) ends the ingestion as `internal`
+//! with the reason; if it refuses even that, the claim is given back.
 
 use std::time::Duration;
 
 use crate::pipeline::{ClaimHandle, verdict};
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
 use crate::worker::ack_batcher::MessageDisposition;
-use docmill_core::fault;
+use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
 use docmill_core::model::{AttemptOutcome, OutcomeReason};
-use docmill_core::retry::{RetryBackoff, with_deadline};
+use docmill_core::retry::RetryBackoff;
 use docmill_ledger::ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
 
-/// One write may take so long.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two tries.
 const WRITE_WAITS: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(100)).up_to(Duration::from_secs(5));
+/// What Postgres has refused so often it refuses for good.
+const REFUSALS: u32 = 3;
+/// The next attempt at a document whose end could not be written in any form waits so long.
+const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// Writes what follows from how the work ended, and returns what happens to the message; `None`:
 /// the claim is lost, and the message is somebody else's business.
@@ -46,20 +50,56 @@ async fn write_result(
     claim: &ClaimHandle,
     record: &IngestionResult,
 ) -> FinishedJob<Option<MessageDisposition>> {
+    match record_until_refused(ledger, claim, record).await {
+        Ok(finished) => finished,
+        Err(refusal) => write_refused(ledger, claim, record, &refusal).await,
+    }
+}
+
+/// Postgres will not have the result: the ingestion ends as a failure of ours, for a person to see.
+async fn write_refused(
+    ledger: &dyn Ledger,
+    claim: &ClaimHandle,
+    record: &IngestionResult,
+    refusal: &fault::Error,
+) -> FinishedJob<Option<MessageDisposition>> {
+    let id = claim.id;
+    let detail = format!("the result could not be written: {refusal}");
+    tracing::error!(ingestion.id = %id, error = %refusal, "{id}: {detail}");
+    let (reason, stage) = (OutcomeReason::Internal, record.stage);
+    // What was paid for stays on record.
+    let failure =
+        IngestionResult { usage: record.usage, ..verdict::early_result(reason, stage, detail) };
+    match record_until_refused(ledger, claim, &failure).await {
+        Ok(finished) => finished,
+        Err(_refused_too) => {
+            let how = ClaimRelease {
+                fault: Fault::Internal,
+                counted: true,
+                after: REFUSED_DELAY,
+                stage,
+                detail: failure.detail,
+            };
+            write_release(ledger, claim, &how).await
+        }
+    }
+}
+
+/// Writes a result until the ledger has answered, or refused it for good.
+async fn record_until_refused(
+    ledger: &dyn Ledger,
+    claim: &ClaimHandle,
+    record: &IngestionResult,
+) -> fault::Result<FinishedJob<Option<MessageDisposition>>> {
     let outcome = record.reason.map_or("completed", OutcomeReason::code);
     let end = if record.reason.is_none() { JobEnd::Done } else { JobEnd::Dead };
-    match write_until_answered(
-        claim,
-        || ledger.record_result(claim.id, claim.token, record),
-        ledger,
-    )
-    .await
-    {
+    let write = || ledger.record_result(claim.id, claim.token, record);
+    Ok(match write_until_answered(claim, ledger, REFUSALS, write).await? {
         WriteResult::Yes => {
             FinishedJob { end, outcome, rest: Some(MessageDisposition::Acknowledge) }
         }
         WriteResult::Lost => finish_fenced(outcome),
-    }
+    })
 }
 
 /// Releases the claim; the message comes again after the pause.
@@ -70,13 +110,13 @@ pub async fn write_release(
 ) -> FinishedJob<Option<MessageDisposition>> {
     let outcome = AttemptOutcome::Fault(how.fault).code();
     let end = if how.counted { JobEnd::Failed } else { JobEnd::GivenBack };
-    match write_until_answered(claim, || ledger.release_claim(claim.id, claim.token, how), ledger)
-        .await
-    {
-        WriteResult::Yes => {
+    let write = || ledger.release_claim(claim.id, claim.token, how);
+    // There is nothing else that could be written instead, so no refusal is the last.
+    match write_until_answered(claim, ledger, u32::MAX, write).await {
+        Ok(WriteResult::Yes) => {
             FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(how.after)) }
         }
-        WriteResult::Lost => finish_fenced(outcome),
+        Ok(WriteResult::Lost) | Err(_) => finish_fenced(outcome),
     }
 }
 
@@ -90,43 +130,60 @@ fn finish_lost() -> FinishedJob<Option<MessageDisposition>> {
 }
 
 /// Tries one write until the ledger has answered whether it took effect.
+///
+/// Whatever the error, the write may have arrived: it is read back before it is tried again, and
+/// once more if it then finds no claim (it may have arrived in between).
+///
+/// # Errors
+/// What the ledger said when it had refused it `refusals` times.
 async fn write_until_answered<F>(
-    hold: &ClaimHandle,
-    mut write: impl FnMut() -> F,
+    claim: &ClaimHandle,
     ledger: &dyn Ledger,
-) -> WriteResult
+    refusals: u32,
+    mut write: impl FnMut() -> F,
+) -> fault::Result<WriteResult>
 where
     F: Future<Output = fault::Result<WriteResult>>,
 {
-    let late = || fault::Error::transient("the ledger did not answer in time");
-    let mut failed = 0;
-    let mut in_doubt = false;
+    let (mut failed, mut refused) = (0, 0);
+    let (mut in_doubt, mut doubted) = (false, false);
     loop {
         if in_doubt {
-            match with_deadline(WRITE_TIMEOUT, ledger.read_back(hold.id, hold.token), late).await {
-                Ok(ReadBack::Recorded) => return WriteResult::Yes,
-                Ok(ReadBack::Lost) => return WriteResult::Lost,
+            match ledger.read_back(claim.id, claim.token).await {
+                Ok(ReadBack::Recorded) => return Ok(WriteResult::Yes),
+                Ok(ReadBack::Lost) => return Ok(WriteResult::Lost),
                 Ok(ReadBack::StillHeld) => in_doubt = false,
                 Err(_) => {}
             }
         }
         if !in_doubt {
-            match with_deadline(WRITE_TIMEOUT, write(), late).await {
-                Ok(held) => return held,
-                Err(error) => {
+            match write().await {
+                Ok(WriteResult::Lost) if doubted => {
                     in_doubt = true;
-                    let fault = error.fault.code();
-                    tracing::warn!(
-                        ingestion.id = %hold.id,
-                        error = %error,
-                        fault,
-                        "writing the outcome of {} failed, trying again",
-                        hold.id
-                    );
+                    continue;
+                }
+                Ok(written) => return Ok(written),
+                Err(error) => {
+                    report_write_failure(claim, &error);
+                    refused += u32::from(error.fault == Fault::Internal);
+                    if refused >= refusals {
+                        return Err(error);
+                    }
+                    (in_doubt, doubted) = (true, true);
                 }
             }
         }
         WRITE_WAITS.sleep(failed).await;
         failed += 1;
     }
+}
+
+fn report_write_failure(claim: &ClaimHandle, error: &fault::Error) {
+    let (id, fault) = (claim.id, error.fault.code());
+    tracing::warn!(
+        ingestion.id = %id,
+        error = %error,
+        fault,
+        "writing the outcome of {id} failed, trying again"
+    );
 }

@@ -2,54 +2,62 @@
 //! message from the moment of its receipt.
 //!
 //! The row decides: only its answer "no such claim" is a loss. A receipt that is no longer good
-//! changes nothing. The runner says when.
+//! changes nothing. The runner says when, and lets neither of the two wait for the other.
 
 use std::time::{Duration, Instant};
 
 use crate::runner::{DueRenewal, LeaseTerms, RenewalResult};
-use crate::worker::registry::MessageRegistry;
+use crate::worker::registry::{DueExtension, MessageRegistry};
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
 use docmill_core::retry::with_deadline;
-use docmill_ledger::ledger::{Ledger, WriteResult};
+use docmill_ledger::ledger::{LeaseRenewal, LeaseStatus, Ledger};
 use docmill_queue::queue::{MessageQueue, ReceiptHandle};
 
-/// Renews claims, all in one statement.
+/// Messages that are extended together: what a backend does at a time, so that the answers of a
+/// slow queue count as they come.
+const TOGETHER: usize = 80;
+
+/// Renews claims, all in one statement, and writes their new stages on the way. One that outlives
+/// its beat is given up: the next may find a better connection.
 pub async fn renew_rows<J>(
     ledger: &dyn Ledger,
     due: &[DueRenewal<J>],
     terms: LeaseTerms,
 ) -> Vec<RenewalResult> {
-    let claims: Vec<_> = due.iter().map(|due| (due.claim.id, due.claim.token)).collect();
-    let renewals =
-        match with_deadline(terms.every, ledger.renew_leases(&claims, terms.lease), late).await {
-            Ok(answers) => answers
-                .into_iter()
-                .map(|held| {
-                    if held == WriteResult::Yes { RenewalResult::Kept } else { RenewalResult::Lost }
-                })
-                .collect(),
-            Err(error) => {
-                let count = claims.len();
-                tracing::warn!(error = %error, claims = count, "renewing {count} claims failed");
-                vec![RenewalResult::Failed; count]
+    let claims: Vec<LeaseRenewal> = due.iter().map(lease_renewal).collect();
+    let late = || fault::Error::transient("no answer within one heartbeat");
+    let renewing = ledger.renew_leases(&claims, terms.lease);
+    match with_deadline(terms.every, renewing, late).await {
+        Ok(answers) => {
+            let locked = answers.iter().filter(|held| **held == LeaseStatus::Locked).count();
+            if locked > 0 {
+                tracing::warn!(claims = locked, "{locked} claims are locked by another session");
             }
-        };
-    for DueRenewal { claim, new_stage, .. } in due {
-        let Some(stage) = *new_stage else { continue };
-        // Informational: a failure is seen by the next renewal anyway.
-        if let Err(error) =
-            with_deadline(terms.every, ledger.save_stage(claim.id, claim.token, stage), late).await
-        {
-            let id = claim.id;
-            tracing::debug!(ingestion.id = %id, error = %error, "stage of {id} not written");
-            break;
+            answers.into_iter().map(renewal_result).collect()
+        }
+        Err(error) => {
+            let count = claims.len();
+            tracing::warn!(error = %error, claims = count, "renewing {count} claims failed");
+            vec![RenewalResult::Failed; count]
         }
     }
-    renewals
 }
 
-/// Extends messages that were last hidden more than half a heartbeat ago.
+fn lease_renewal<J>(due: &DueRenewal<J>) -> LeaseRenewal {
+    LeaseRenewal { id: due.claim.id, token: due.claim.token, new_stage: due.new_stage }
+}
+
+fn renewal_result(held: LeaseStatus) -> RenewalResult {
+    match held {
+        LeaseStatus::Renewed => RenewalResult::Kept,
+        LeaseStatus::Lost => RenewalResult::Lost,
+        LeaseStatus::Locked => RenewalResult::Failed,
+    }
+}
+
+/// Extends messages that were last hidden more than half a heartbeat ago, those first that have
+/// waited longest, for at most one heartbeat: what is left then comes first in the next.
 pub async fn extend_messages(
     registry: &MessageRegistry,
     queue: &dyn MessageQueue,
@@ -59,31 +67,41 @@ pub async fn extend_messages(
     let started = Instant::now();
     let Some(before) = started.checked_sub(every / 2) else { return };
     let due = registry.due_extensions(before);
-    if due.receipts.is_empty() {
-        return;
-    }
-    let receipts: Vec<ReceiptHandle> = due.receipts.iter().map(|(_, r)| r.clone()).collect();
-    if let Some(oldest) = due.oldest {
-        let hidden_for = started.saturating_duration_since(oldest);
-        metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
-    }
-    let answers = queue.extend_visibility(&receipts, visibility).await;
-    let mut failed = 0_usize;
-    for ((key, _), answer) in due.receipts.iter().zip(answers) {
-        match answer {
-            Ok(()) => registry.note_extended(*key, started),
-            // Received again by somebody, or deleted: the row decides what that means.
-            Err(error) if error.fault == Fault::Missing => registry.note_extended(*key, started),
-            Err(_) => failed += 1,
+    let Some(oldest) = due.first() else { return };
+    let hidden_for = started.saturating_duration_since(oldest.renewed);
+    metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
+    let mut left = due.len();
+    let extending = async {
+        for part in due.chunks(TOGETHER) {
+            left -= extend_part(registry, queue, part, visibility).await;
         }
-    }
-    if failed > 0 {
+    };
+    let _late = tokio::time::timeout(every, extending).await;
+    registry.end_extensions(&due);
+    if left > 0 {
         metrics::heartbeat_failure("queue");
-        tracing::warn!(messages = failed, "extending {failed} messages failed");
+        tracing::warn!(messages = left, "extending {left} messages failed");
     }
 }
 
-/// What is said of a ledger that does not answer before the next beat.
-fn late() -> fault::Error {
-    fault::Error::transient("no answer within one heartbeat")
+/// Extends these messages; returns how many need no more of it.
+async fn extend_part(
+    registry: &MessageRegistry,
+    queue: &dyn MessageQueue,
+    part: &[DueExtension],
+    visibility: Duration,
+) -> usize {
+    let asked = Instant::now();
+    let receipts: Vec<ReceiptHandle> = part.iter().map(|due| due.receipt.clone()).collect();
+    let answers = queue.extend_visibility(&receipts, visibility).await;
+    let mut done = 0;
+    for (due, answer) in part.iter().zip(answers) {
+        // Missing: received again by somebody, or deleted; the row decides what that means.
+        let has_failed = answer.is_err_and(|error| error.fault != Fault::Missing);
+        if !has_failed {
+            registry.note_extended(due.key, asked);
+            done += 1;
+        }
+    }
+    done
 }

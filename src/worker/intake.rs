@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::runner::{PULSE, RunnerHandle, SlotPermit};
 use crate::worker::tier_poller::{PollRequest, TierPoller};
-use crate::worker::{QUEUE, QueueBacklog, batch};
+use crate::worker::{QUEUE, QUEUE_PAUSE, QueueBacklog, batch};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_queue::queue::Delivery;
@@ -57,7 +57,7 @@ pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBa
                 record_poll(&mut poller, &polled);
                 dispatch_batch(&backlog, &runner, polled, &mut batches);
             }
-            Some(_) = batches.join_next(), if !batches.is_empty() => {}
+            Some(ended) = batches.join_next(), if !batches.is_empty() => report_batch(&ended),
             () = tokio::time::sleep(PULSE) => {}
         }
     }
@@ -67,7 +67,16 @@ pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBa
         dispatch_batch(&backlog, &runner, polled, &mut batches);
     }
     metrics::set_polls(0);
-    while batches.join_next().await.is_some() {}
+    while let Some(ended) = batches.join_next().await {
+        report_batch(&ended);
+    }
+}
+
+/// What a batch that died has not answered comes again once its time is up.
+fn report_batch(ended: &Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(error = %error, "a received batch died");
+    }
 }
 
 async fn poll_queue(
@@ -112,11 +121,11 @@ fn dispatch_batch(
         }
         Ok(PollResult { received: Err(error), .. }) => {
             tracing::warn!(error = %error, "receiving failed: {error}");
-            backlog.intake_gate.close_with_backoff(QUEUE);
+            backlog.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
         }
         Err(error) => {
             tracing::error!(error = %error, "a poll died");
-            backlog.intake_gate.close_with_backoff(QUEUE);
+            backlog.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
         }
     }
 }

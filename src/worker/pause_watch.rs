@@ -7,14 +7,11 @@ use tokio_util::sync::CancellationToken;
 use crate::runner::RunnerHandle;
 use crate::worker::{DATABASE, QueueBacklog};
 use docmill_core::fault;
-use docmill_core::retry::with_deadline;
 
 /// Pauses are obeyed within this.
 const EVERY: Duration = Duration::from_secs(2);
 /// The worker's row is written once in so many rounds.
 const ALIVE_ROUNDS: u32 = 5;
-/// One statement may take so long.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs until asked to stop: obeys pauses, checks Postgres and writes the worker's row.
 pub async fn run_liveness(
@@ -26,11 +23,12 @@ pub async fn run_liveness(
     rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut round = 0_u32;
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = rounds.tick() => {}
-        }
-        match check_liveness(backlog, runner, round.is_multiple_of(ALIVE_ROUNDS)).await {
+        let checked = async {
+            rounds.tick().await;
+            check_liveness(backlog, runner, round.is_multiple_of(ALIVE_ROUNDS)).await
+        };
+        let Some(checked) = stop.run_until_cancelled(checked).await else { return };
+        match checked {
             Ok(()) => backlog.intake_gate.open(DATABASE),
             Err(error) => {
                 tracing::warn!(error = %error, "the ledger does not answer: {error}");
@@ -47,13 +45,11 @@ async fn check_liveness(
     write_alive: bool,
 ) -> fault::Result<()> {
     let ledger = &backlog.ledger;
-    let late = || fault::Error::transient("no answer in time");
-    let pauses = with_deadline(TIMEOUT, ledger.active_pauses(), late).await?;
+    let pauses = ledger.active_pauses().await?;
     backlog.pauses.apply_pauses(pauses, &backlog.intake_gate);
     if write_alive {
         let vitals = backlog.worker_status(runner);
-        let saving = ledger.save_worker_status(&backlog.terms.worker, &vitals);
-        with_deadline(TIMEOUT, saving, late).await?;
+        ledger.save_worker_status(&backlog.terms.worker, &vitals).await?;
     }
     Ok(())
 }

@@ -7,16 +7,23 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 use docmill_core::model::IngestionId;
 use docmill_queue::queue::{Delivery, OutgoingMessage, ReceiptHandle};
+
+/// A message is given back although its extension is still under way after so long.
+const LONGEST_EXTENSION: Duration = Duration::from_secs(10);
 
 /// Every message that is in flight in this process.
 #[derive(Debug, Default)]
 pub struct MessageRegistry {
     next: AtomicU64,
     held: Mutex<RegistryState>,
+    /// Some extensions are over.
+    extended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +39,8 @@ struct HeldMessage {
     receive_count: u32,
     id: Option<IngestionId>,
     renewed: Instant,
+    /// A call that extends it is under way.
+    extending: bool,
     /// Tier, tenant and trace of a message that takes this one's place.
     successor: OutgoingMessage,
 }
@@ -43,13 +52,15 @@ pub struct InFlightMessage {
     key: u64,
 }
 
-/// What one heartbeat has to renew.
-#[derive(Debug, Default)]
-pub struct DueExtensions {
-    /// Messages, with the key to report back by.
-    pub receipts: Vec<(u64, ReceiptHandle)>,
-    /// When the message was last renewed that has waited longest for it.
-    pub oldest: Option<Instant>,
+/// A message that is to be extended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueExtension {
+    /// The key to report back by.
+    pub key: u64,
+    /// The receipt to extend it by.
+    pub receipt: ReceiptHandle,
+    /// From when its hiding is counted.
+    pub renewed: Instant,
 }
 
 impl MessageRegistry {
@@ -66,6 +77,7 @@ impl MessageRegistry {
             receive_count: delivery.receive_count,
             id: None,
             renewed: delivery.received,
+            extending: false,
             successor: delivery.to_successor(String::new()),
         };
         self.lock_state().messages.insert(key, message);
@@ -82,16 +94,19 @@ impl MessageRegistry {
         self.len() == 0
     }
 
-    /// Everything that was last renewed before `before`.
-    pub fn due_extensions(&self, before: Instant) -> DueExtensions {
-        let mut due = DueExtensions::default();
-        for (key, message) in &self.lock_state().messages {
-            if message.renewed < before {
-                due.receipts.extend(message.receipts.iter().map(|(_, r)| (*key, r.clone())));
-                let oldest = due.oldest.map_or(message.renewed, |old| old.min(message.renewed));
-                due.oldest = Some(oldest);
+    /// Begins the extension of everything that was last extended before `before`, what has waited
+    /// longest first. [`MessageRegistry::end_extensions`] is to follow.
+    pub fn due_extensions(&self, before: Instant) -> Vec<DueExtension> {
+        let mut due = Vec::new();
+        for (key, message) in &mut self.lock_state().messages {
+            if message.renewed < before && !message.receipts.is_empty() {
+                message.extending = true;
+                let (key, renewed) = (*key, message.renewed);
+                let receipts = message.receipts.iter().map(|(_, receipt)| receipt.clone());
+                due.extend(receipts.map(|receipt| DueExtension { key, receipt, renewed }));
             }
         }
+        due.sort_by_key(|due| due.renewed);
         due
     }
 
@@ -99,7 +114,21 @@ impl MessageRegistry {
     pub fn note_extended(&self, key: u64, since: Instant) {
         if let Some(message) = self.lock_state().messages.get_mut(&key) {
             message.renewed = since;
+            message.extending = false;
         }
+        self.extended.notify_waiters();
+    }
+
+    /// No call that extends these is under way any more.
+    pub fn end_extensions(&self, due: &[DueExtension]) {
+        let mut state = self.lock_state();
+        for due in due {
+            if let Some(message) = state.messages.get_mut(&due.key) {
+                message.extending = false;
+            }
+        }
+        drop(state);
+        self.extended.notify_waiters();
     }
 }
 
@@ -132,6 +161,29 @@ impl InFlightMessage {
         let message = held.messages.get_mut(&self.key);
         let receipts = message.map(|message| std::mem::take(&mut message.receipts));
         receipts.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
+    }
+
+    /// Waits until no call that extends the message is under way, but not for long. The queue may
+    /// take an extension for newer than a release that was sent after it, and then the message,
+    /// which is to be seen at once, stays hidden for as long as it was extended.
+    pub async fn wait_until_extended(&self) {
+        let extended = async {
+            loop {
+                let changed = self.registry.extended.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if !self.is_extending() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _late = tokio::time::timeout(LONGEST_EXTENSION, extended).await;
+    }
+
+    fn is_extending(&self) -> bool {
+        let held = self.registry.lock_state();
+        held.messages.get(&self.key).is_some_and(|message| message.extending)
     }
 
     /// A message that may take this one's place.

@@ -7,6 +7,7 @@ pub mod models;
 pub mod otlp;
 pub mod pictures;
 mod served;
+pub mod silent_proxy;
 pub mod sqs;
 pub mod textract;
 

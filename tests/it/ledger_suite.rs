@@ -1,6 +1,6 @@
 //! Claims and their ends: one suite over every ledger, a differential test over random histories,
 //! and what only Postgres has to show.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod fixture;
 mod histories;
@@ -15,10 +15,11 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, OutcomeReason,
 };
 use docmill_ledger::ledger::{
-    ClaimOutcome, OperatorPause, QuarantinedMessage, ReadBack, WorkerStatus, WriteResult,
+    ClaimOutcome, ClaimRequest, LeaseRenewal, LeaseStatus, OperatorPause, QuarantinedMessage,
+    ReadBack, WorkerStatus, WriteResult,
 };
 
-use fixture::{Fixture, START, failed, object, record, terms};
+use fixture::{Fixture, START, failed, object, record, renewal, terms};
 
 const LEASE: Duration = Duration::from_secs(300);
 
@@ -66,9 +67,13 @@ async fn a_renewed_lease_keeps_others_out_and_a_foreign_token_renews_nothing() {
         at.insert(id, DocumentId::random()).await;
         let token = at.take(id).await.token;
         at.advance(Duration::from_secs(299)).await;
-        let asked = [(id, ClaimToken::random()), (id, token), (IngestionId::random(), token)];
+        let asked = [
+            renewal(id, ClaimToken::random()),
+            renewal(id, token),
+            renewal(IngestionId::random(), token),
+        ];
         let renewed = at.ledger().renew_leases(&asked, LEASE).await.unwrap();
-        assert_eq!(renewed, [WriteResult::Lost, WriteResult::Yes, WriteResult::Lost]);
+        assert_eq!(renewed, [LeaseStatus::Lost, LeaseStatus::Renewed, LeaseStatus::Lost]);
         at.advance(Duration::from_secs(299)).await;
         assert!(matches!(at.claim(id).await, ClaimOutcome::Busy(_)));
     }
@@ -139,16 +144,18 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
         let answers = [
             ledger.record_result(id, zombie, &record(None)).await.unwrap(),
             ledger.release_claim(id, zombie, &how).await.unwrap(),
-            ledger.save_stage(id, zombie, stage).await.unwrap(),
             ledger.save_transcription(id, zombie, &saved).await.unwrap(),
             ledger.save_extraction(id, zombie, &artefact).await.unwrap(),
-            ledger.renew_leases(&[(id, zombie)], LEASE).await.unwrap()[0],
         ];
-        assert_eq!(answers, [WriteResult::Lost; 6]);
+        assert_eq!(answers, [WriteResult::Lost; 4]);
+        let mut news = LeaseRenewal { new_stage: Some(stage), ..renewal(id, zombie) };
+        assert_eq!(ledger.renew_leases(&[news], LEASE).await.unwrap(), [LeaseStatus::Lost]);
         assert_eq!((at.row(id).await, at.attempts(id).await), before);
         assert_eq!(ledger.read_back(id, zombie).await.unwrap(), ReadBack::Lost);
         assert_eq!(ledger.read_back(id, owner).await.unwrap(), ReadBack::StillHeld);
-        assert_eq!(ledger.save_stage(id, owner, stage).await.unwrap(), WriteResult::Yes);
+        news.token = owner;
+        assert_eq!(ledger.renew_leases(&[news], LEASE).await.unwrap(), [LeaseStatus::Renewed]);
+        assert_eq!(at.row(id).await.unwrap().stage, Some(stage), "told with the renewal");
         assert_eq!(ledger.save_transcription(id, owner, &saved).await.unwrap(), WriteResult::Yes);
         assert_eq!(ledger.save_extraction(id, owner, &artefact).await.unwrap(), WriteResult::Yes);
         assert_eq!(ledger.record_result(id, owner, &record(None)).await.unwrap(), WriteResult::Yes);
@@ -344,8 +351,9 @@ async fn a_held_ingestion_is_not_superseded_under_its_worker() {
         at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
         let token = at.take(old.ingestion).await.token;
         at.ledger().register_objects(&[new]).await.unwrap();
-        let held = at.ledger().renew_leases(&[(old.ingestion, token)], LEASE).await.unwrap();
-        assert_eq!(held, [WriteResult::Yes]);
+        let asked = [renewal(old.ingestion, token)];
+        let held = at.ledger().renew_leases(&asked, LEASE).await.unwrap();
+        assert_eq!(held, [LeaseStatus::Renewed]);
     }
 }
 
@@ -410,5 +418,59 @@ async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
         at.ledger().save_worker_status("w1", &vitals).await.unwrap();
         at.ledger().save_worker_status("w1", &WorkerStatus::default()).await.unwrap();
         assert_eq!(at.ledger().current_time().await.unwrap(), START);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_asked_for_again_under_its_token_is_the_same_claim_and_no_crash() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let asked = [ClaimRequest::with_fresh_token(id)];
+        let mut terms = terms();
+        // As with messages that are deleted before the work.
+        terms.crash_limit = 1;
+        // The second answer comes while the lease runs, the third when it is long over.
+        for seconds in [0, 200, 400] {
+            at.advance(Duration::from_secs(seconds)).await;
+            let answer = at.ledger().claim_with_tokens(&asked, &terms).await.unwrap().remove(0);
+            let ClaimOutcome::Claimed(claimed) = answer else { panic!("{seconds} s: {answer:?}") };
+            assert_eq!((claimed.token, claimed.claims), (asked[0].token, 1));
+            assert_eq!((claimed.attempt, claimed.suspect), (1, false));
+        }
+        let row = at.row(id).await.unwrap();
+        assert_eq!((row.claims, row.attempt_count, row.crashes), (1, 1, 0));
+        assert!(at.attempts(id).await.is_empty(), "nothing has ended");
+        at.advance(Duration::from_secs(299)).await;
+        assert!(matches!(at.claim(id).await, ClaimOutcome::Busy(_)), "the lease is a new one");
+    }
+}
+
+#[tokio::test]
+async fn what_the_holder_has_written_is_read_back_and_what_others_have_is_lost() {
+    for at in Fixture::both().await {
+        let ledger = at.ledger();
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            taken.push((id, at.take(id).await.token));
+        }
+        let how = failed(Fault::Unavailable, false, 0);
+        ledger.release_claim(taken[0].0, taken[0].1, &how).await.unwrap();
+        ledger.record_result(taken[1].0, taken[1].1, &record(None)).await.unwrap();
+        at.cancel(taken[2].0).await;
+        at.advance(LEASE + Duration::from_secs(1)).await;
+        at.take(taken[3].0).await;
+        let mut read = Vec::new();
+        for (id, token) in taken {
+            read.push(ledger.read_back(id, token).await.unwrap());
+        }
+        use ReadBack::{Lost, Recorded};
+        assert_eq!(
+            read,
+            [Recorded, Recorded, Lost, Lost],
+            "released, recorded, cancelled, crashed"
+        );
     }
 }

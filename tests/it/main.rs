@@ -35,6 +35,7 @@ mod messages;
 mod object_pipeline;
 mod operations;
 mod operators;
+mod outages;
 mod ownership;
 mod page_processes;
 mod priorities;

@@ -217,9 +217,9 @@ fn invariant_3_the_time_to_renew_is_counted_from_before_the_receive() {
     let delivery = received_ago(Duration::from_secs(20));
     let sent = delivery.received;
     let _ticket = registry.hold(&delivery);
-    assert!(registry.due_extensions(sent).receipts.is_empty());
+    assert!(registry.due_extensions(sent).is_empty());
     let due = registry.due_extensions(sent + Duration::from_secs(1));
-    assert_eq!(due.receipts.len(), 1, "a long poll has used up some of its time already");
+    assert_eq!(due.len(), 1, "a long poll has used up some of its time already");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,7 +232,7 @@ async fn invariant_2_past_its_local_deadline_a_job_pays_for_nothing_until_it_is_
     let first = world.worker_on(world.ledger().await, model.clone()).await;
     until(SOON, || async { calls() == 1 }).await;
     first.hurry().await;
-    world.config.claim.lease = Duration::from_secs(3);
+    world.config.claim.lease = Duration::from_secs(2);
     let mut busy = world.pool.begin().await.unwrap();
     let lock = "LOCK TABLE docmill.blocked_content IN ACCESS EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *busy).await.unwrap();
@@ -241,7 +241,7 @@ async fn invariant_2_past_its_local_deadline_a_job_pays_for_nothing_until_it_is_
     world.until(id, "claims", "2").await;
     // No renewal arrives any more, and the job goes on only when its deadline is over.
     flaky.die();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     busy.rollback().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(calls(), 1, "it asked the model although its claim may be another's");

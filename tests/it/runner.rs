@@ -40,6 +40,19 @@ enum Does {
     KeepsAndHangs,
 }
 
+/// What goes wrong beside the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UpkeepScript {
+    Well,
+    SideLeasesHang,
+    RenewalsPanic,
+    SideLeasesPanic,
+    BackgroundPanics,
+    IntakePanics,
+    /// Neither a poll nor an end is ever answered.
+    NothingAnswers,
+}
+
 /// A backlog in memory.
 struct Script {
     jobs: Mutex<VecDeque<Does>>,
@@ -53,6 +66,8 @@ struct Script {
     puts_off: bool,
     /// What is down that every job needs.
     outage: Option<&'static str>,
+    /// What the upkeep beside the jobs does.
+    upkeep: UpkeepScript,
     /// One permit for each disposal that may pass.
     disposal: Semaphore,
     /// When each renewal was asked for, and for how many claims.
@@ -74,6 +89,7 @@ impl Script {
             holds_back: AtomicBool::new(false),
             puts_off: true,
             outage: None,
+            upkeep: UpkeepScript::Well,
             disposal: Semaphore::new(1000),
             renewals: Mutex::default(),
             working: AtomicUsize::new(0),
@@ -91,13 +107,13 @@ impl Script {
     async fn run(self) -> (Arc<Self>, WorkerStats) {
         let script = Arc::new(self);
         let runner = runner(&script, S(60));
-        let stats = runner.run(Shutdown::default()).await;
+        let stats = runner.run(Shutdown::default()).await.unwrap();
         (script, stats)
     }
 }
 
 fn runner(script: &Arc<Script>, drain: Duration) -> Runner<Script> {
-    let options = RunnerOptions { slots: 3, drain, settling: S(5) };
+    let options = RunnerOptions { slots: 3, drain, supplying: S(0), settling: S(5) };
     Runner::new(Arc::clone(script), options, Arc::new(IntakeGate::new(S(1), S(60))))
 }
 
@@ -126,6 +142,11 @@ impl Backlog for Script {
             let next = self.jobs.lock().unwrap().pop_front();
             let Some(job) = next else {
                 drop(slot);
+                match self.upkeep {
+                    UpkeepScript::IntakePanics => panic!("intake was told to panic"),
+                    UpkeepScript::NothingAnswers => std::future::pending().await,
+                    _ => {}
+                }
                 if !self.endless && runner.is_idle() {
                     return;
                 }
@@ -170,6 +191,7 @@ impl Backlog for Script {
 
     async fn renew(&self, due: &[DueRenewal<Does>]) -> Vec<RenewalResult> {
         self.renewals.lock().unwrap().push((Instant::now(), due.len()));
+        assert!(self.upkeep != UpkeepScript::RenewalsPanic, "renewals were told to panic");
         let (answer, takes) = *self.renewal.lock().unwrap();
         tokio::time::sleep(takes).await;
         vec![answer; due.len()]
@@ -181,9 +203,29 @@ impl Backlog for Script {
         _: &ClaimHandle,
         conclusion: JobConclusion<()>,
     ) -> FinishedJob<()> {
+        if self.upkeep == UpkeepScript::NothingAnswers {
+            std::future::pending::<()>().await;
+        }
         let (end, outcome) = word(&conclusion);
         self.ended.lock().unwrap().push((*job, outcome));
         FinishedJob { end, outcome: "scripted", rest: () }
+    }
+
+    async fn renew_side_leases(&self) {
+        match self.upkeep {
+            UpkeepScript::SideLeasesHang => std::future::pending().await,
+            UpkeepScript::SideLeasesPanic => panic!("side leases were told to panic"),
+            _ => {}
+        }
+    }
+
+    async fn run_background(
+        self: Arc<Self>,
+        _runner: RunnerHandle<Self>,
+        stop: tokio_util::sync::CancellationToken,
+    ) {
+        assert!(self.upkeep != UpkeepScript::BackgroundPanics, "told to panic");
+        stop.cancelled().await;
     }
 
     async fn run_deferred(&self, _job: &Does, _rest: ()) {
@@ -273,7 +315,7 @@ async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
     assert_eq!(script.most_working.load(Ordering::SeqCst), 3);
     assert!(!running.is_finished(), "it ends when everything is disposed of");
     script.disposal.add_permits(12);
-    assert_eq!(running.await.unwrap().done, 12);
+    assert_eq!(running.await.unwrap().unwrap().done, 12);
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,7 +384,7 @@ async fn invariant_13_a_renewal_that_is_answered_late_counts_from_when_it_was_as
     let live = tokio::time::timeout(lease / 4, claim.ensure_live()).await;
     assert!(live.is_err(), "what was granted was over before the answer came");
     stop.request();
-    running.await.unwrap();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -356,7 +398,7 @@ async fn a_drain_lets_jobs_end_and_gives_back_what_is_left_at_its_deadline() {
     let began = Instant::now();
     stop.request();
     until(|| monitor.is_draining()).await;
-    let stats = running.await.unwrap();
+    let stats = running.await.unwrap().unwrap();
     assert_eq!((stats.done, stats.given_back), (1, 2), "the fourth was not begun");
     assert!(began.elapsed() < S(32), "{:?}", began.elapsed());
     let given_back = script.ended().into_iter().filter(|(_, how)| how == "again interrupted false");
@@ -374,7 +416,7 @@ async fn a_second_signal_does_not_wait_for_the_deadline() {
     stop.request();
     tokio::time::sleep(S(1)).await;
     stop.abort_drain();
-    assert_eq!(running.await.unwrap().given_back, 1);
+    assert_eq!(running.await.unwrap().unwrap().given_back, 1);
     assert!(began.elapsed() < S(3));
 }
 
@@ -442,4 +484,54 @@ async fn a_runner_that_is_dropped_stops_where_it_is() {
     assert!(running.await.unwrap_err().is_cancelled());
     until(|| script.working.load(Ordering::SeqCst) == 0).await;
     assert_eq!(script.ended(), [], "nothing is written any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_of_no_job_that_nobody_answers_for_delay_no_renewal_of_a_claim() {
+    let upkeep = UpkeepScript::SideLeasesHang;
+    let script = Script { upkeep, ..Script::of([Does::Takes(S(100))]) };
+    let (script, stats) = script.run().await;
+    assert_eq!(stats.done, 1);
+    let renewals = script.renewals.lock().unwrap().len();
+    assert!(renewals >= 4, "{renewals} renewals in 100 s, one is due each 20 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_dies_ends_the_runner_with_an_error_and_its_jobs_are_given_back() {
+    let table = [
+        (UpkeepScript::RenewalsPanic, "the heartbeat died"),
+        (UpkeepScript::SideLeasesPanic, "the heartbeat of the queue died"),
+        (UpkeepScript::BackgroundPanics, "the background died"),
+        // Without a heartbeat that is missing, jobs have the whole drain to end.
+        (UpkeepScript::IntakePanics, "the intake loop died"),
+    ];
+    for (upkeep, expected) in table {
+        let script = Arc::new(Script { upkeep, endless: true, ..Script::of([Does::Hangs]) });
+        let began = Instant::now();
+        let ended = runner(&script, S(60)).run(Shutdown::default()).await;
+        let error = ended.unwrap_err();
+        assert!(error.to_string().contains(expected), "{upkeep:?}: {error}");
+        assert!(began.elapsed() < S(100), "{upkeep:?}: {:?}", began.elapsed());
+        let ends = script.ended();
+        let taken = script.claims.lock().unwrap().len();
+        assert_eq!(ends.len(), taken, "{upkeep:?}: what was taken is given back: {ends:?}");
+        assert!(ends.iter().all(|(_, how)| how == "again interrupted false"), "{ends:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_is_over_in_time_even_if_nothing_answers_any_more() {
+    let upkeep = UpkeepScript::NothingAnswers;
+    let script = Script { upkeep, endless: true, ..Script::of([Does::Hangs, Does::Well]) };
+    *script.renewal.lock().unwrap() = (RenewalResult::Kept, S(3600));
+    let script = Arc::new(script);
+    let stop = Shutdown::default();
+    let runner = runner(&script, S(30));
+    let running = tokio::spawn(runner.run(stop.clone()));
+    // In the middle of a renewal.
+    until(|| !script.renewals.lock().unwrap().is_empty()).await;
+    let began = Instant::now();
+    stop.request();
+    running.await.unwrap().unwrap();
+    assert!(began.elapsed() <= S(36), "30 s and 5 s: {:?}", began.elapsed());
 }

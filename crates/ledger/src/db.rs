@@ -3,7 +3,8 @@
 //! All SQL lives here and in the children of this module, the claims on ingestions in [`claims`];
 //! one function per statement. Statements name tables without a schema: the schema is the search
 //! path of every connection, set from `database.schema`. A pooler that hands out another server
-//! connection per transaction is refused.
+//! connection per transaction is refused. No statement waits without end: for an answer neither
+//! ([`statements`]) nor for a lock ([`LONGEST_LOCK_WAIT`]).
 
 pub mod claims;
 pub mod costs;
@@ -21,6 +22,7 @@ pub mod reports;
 pub mod retention;
 pub mod routes;
 pub mod search;
+mod statements;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use docmill_core::config::DatabaseConfig;
@@ -37,6 +39,7 @@ use docmill_core::model::digest::encode_hex;
 use docmill_core::retry::{RetryBackoff, retry, with_deadline};
 
 use login::DatabaseLogin;
+use statements::StatementPool;
 
 pub(crate) use faults::{SqlErrorContext, fault_from_sqlx};
 
@@ -53,7 +56,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 /// A pool of connections to our schema.
 #[derive(Debug, Clone)]
 pub struct Db {
-    pool: PgPool,
+    pool: StatementPool,
     place: DatabaseAddress,
 }
 
@@ -103,20 +106,17 @@ impl Db {
         let first = wait_for_answer(&options, &place, config.connect_timeout).await?;
         pooler::refuse_transaction_pooling(first, &options, &place).await?;
         let settings = session_statement(config);
-        let pool = PgPoolOptions::new()
-            .max_connections(config.max_connections)
-            // Longer than this and the statement had better fail and be tried again.
-            .acquire_timeout(config.statement_timeout)
-            .test_before_acquire(false)
-            .after_connect(move |connection, _| {
+        let pool = PgPoolOptions::new().max_connections(config.max_connections).after_connect(
+            move |connection, _| {
                 let settings = settings.clone();
                 Box::pin(async move {
                     connection.execute(AssertSqlSafe(settings)).await?;
                     Ok(())
                 })
-            })
-            .connect_lazy_with(options);
-        login::refresh_credentials(pool.clone(), login);
+            },
+        );
+        let pool = StatementPool::connect_lazy(pool, options, config.statement_timeout);
+        login::refresh_credentials(pool.inner().clone(), login);
         Ok(Self { pool, place })
     }
 
@@ -151,7 +151,7 @@ impl Db {
     }
 
     /// The pool, for the modules that hold SQL.
-    pub(crate) fn pool(&self) -> &PgPool {
+    pub(crate) fn pool(&self) -> &StatementPool {
         &self.pool
     }
 
@@ -165,7 +165,8 @@ impl Db {
     /// The failing migration by name; nothing of it was applied.
     pub async fn migrate(&self) -> Result<()> {
         // A connection of its own: migrations may take longer than any statement should.
-        let mut connection = self.pool.acquire().await.context("connecting to migrate")?.detach();
+        let mut connection =
+            self.pool.detach_connection().await.context("connecting to migrate")?;
         let prepare = format!(
             "SET statement_timeout = 0; SET lock_timeout = '{MIGRATION_LOCK_WAIT}'; \
              CREATE SCHEMA IF NOT EXISTS \"{}\"",
@@ -251,7 +252,7 @@ impl Db {
         .await
     }
 
-    /// Closes the pool; statements that run are waited for.
+    /// Closes the pool; statements that run are waited for, but not for longer than a second.
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -271,14 +272,19 @@ pub(crate) fn saturating_int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
+/// A statement waits so long for a lock that somebody else has, an operator's open transaction say,
+/// and never for more than a third of its time: what went with it is then tried without it.
+const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(5);
+
 /// The settings of every new connection. A statement rather than start-up options, because
 /// poolers refuse those. The schema's name was checked by the configuration.
 fn session_statement(config: &DatabaseConfig) -> String {
     format!(
-        "SET search_path = \"{}\"; SET statement_timeout = {}; \
+        "SET search_path = \"{}\"; SET statement_timeout = {}; SET lock_timeout = {}; \
          SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'",
         config.schema.replace('"', ""),
         config.statement_timeout.as_millis(),
+        LONGEST_LOCK_WAIT.min(config.statement_timeout / 3).as_millis(),
     )
 }
 

@@ -39,6 +39,22 @@ pub struct ClaimTerms {
     pub crash_limit: u32,
 }
 
+/// An ingestion that is to be claimed, and the token that its claim shall have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The ingestion.
+    pub id: IngestionId,
+    /// A token that no other request has; the same when this very request is repeated.
+    pub token: ClaimToken,
+}
+
+impl ClaimRequest {
+    /// A request with a token of its own.
+    pub fn with_fresh_token(id: IngestionId) -> Self {
+        Self { id, token: ClaimToken::random() }
+    }
+}
+
 /// The ledger's answer for one ingestion.
 #[derive(Debug, Clone)]
 pub enum ClaimOutcome {
@@ -46,6 +62,8 @@ pub enum ClaimOutcome {
     Claimed(Box<ClaimedIngestion>),
     /// A live lease of another claim; it ends after this time.
     Busy(Duration),
+    /// Somebody holds the row's lock at this moment: nothing is known but that it is there.
+    Locked,
     /// Its next attempt is due after this time (more than 2 s).
     NotDue(Duration),
     /// Given up as `crashed` just now: acknowledge.
@@ -116,6 +134,28 @@ pub enum WriteResult {
     Yes,
     /// The claim is no longer ours; nothing was written.
     Lost,
+}
+
+/// A claim that is to be renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseRenewal {
+    /// The ingestion.
+    pub id: IngestionId,
+    /// The claim's token.
+    pub token: ClaimToken,
+    /// The stage that it has reached, if that is news (for operators).
+    pub new_stage: Option<IngestionStage>,
+}
+
+/// What came of the renewal of one lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseStatus {
+    /// It runs for another whole lease from when it was asked for.
+    Renewed,
+    /// The claim is no longer ours.
+    Lost,
+    /// The claim stands, but somebody else holds the row's lock: not renewed this time.
+    Locked,
 }
 
 /// The transcript of a claimed ingestion, stored and about to be referenced.
@@ -216,14 +256,14 @@ pub struct WorkerStatus {
     pub queue_position: Option<OffsetDateTime>,
 }
 
-/// The outcome that is in the row, read back after a lost commit reply.
+/// What is written of a claim, read back after a lost commit reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadBack {
-    /// The attempt of this token is recorded as the end of the ingestion.
+    /// The holder has ended this attempt: by giving it back, or with the ingestion.
     Recorded,
     /// The claim is still ours and nothing was recorded.
     StillHeld,
-    /// Neither: another claim has taken over.
+    /// Neither: another claim has taken over, or an operator has cancelled it.
     Lost,
 }
 
@@ -286,14 +326,27 @@ pub trait Ledger: AttemptLedger {
     /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
     /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
     /// attempt `crashed` on the way.
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>>;
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
+        let asked: Vec<_> = ids.iter().copied().map(ClaimRequest::with_fresh_token).collect();
+        self.claim_with_tokens(&asked, terms).await
+    }
 
-    /// Renews leases to `lease` from now. One answer per claim, in order.
+    /// [`Ledger::claim`] under tokens that the caller has chosen. Asked again with the same tokens,
+    /// because the first answer was lost, it answers with the claim that was made then, renews its
+    /// lease, and counts it no second time. No row is waited for that somebody else has locked.
+    async fn claim_with_tokens(
+        &self,
+        asked: &[ClaimRequest],
+        terms: &ClaimTerms,
+    ) -> Result<Vec<ClaimOutcome>>;
+
+    /// Renews leases to `lease` from now, and writes down what stage they have reached. One answer
+    /// per claim, in order; one that is locked or lost holds up no other.
     async fn renew_leases(
         &self,
-        claims: &[(IngestionId, ClaimToken)],
+        claims: &[LeaseRenewal],
         lease: Duration,
-    ) -> Result<Vec<WriteResult>>;
+    ) -> Result<Vec<LeaseStatus>>;
 
     /// Ends the attempt without ending the ingestion: writes its `attempt` row, clears the lease.
     async fn release_claim(
@@ -301,14 +354,6 @@ pub trait Ledger: AttemptLedger {
         id: IngestionId,
         token: ClaimToken,
         how: &ClaimRelease,
-    ) -> Result<WriteResult>;
-
-    /// Says which stage the claim has reached (for operators).
-    async fn save_stage(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        stage: IngestionStage,
     ) -> Result<WriteResult>;
 
     /// Ends the ingestion and its attempt in one transaction.
@@ -319,7 +364,7 @@ pub trait Ledger: AttemptLedger {
         end: &IngestionResult,
     ) -> Result<WriteResult>;
 
-    /// What became of a [`Ledger::record_result`] whose reply was lost.
+    /// What became of a [`Ledger::record_result`] or [`Ledger::release_claim`] whose reply was lost.
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
     /// Registers documents and ingestions that events named; repeating it changes nothing. An

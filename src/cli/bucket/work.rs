@@ -167,5 +167,5 @@ async fn work_until_done(
     let pages = pages.serve(worker.monitor(), bucket);
     let stats = worker.run(stop).await;
     pages.abort();
-    Ok(stats)
+    Ok(stats?)
 }

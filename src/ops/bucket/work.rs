@@ -108,8 +108,12 @@ impl BucketWorkerSetup {
         let (place, recovered) = (bucket.describe(), swept.acts.len());
         tracing::info!(worker = who.id, recovered, "working on {place}");
         let intake_gate = Arc::new(IntakeGate::new(BREATH, LONGEST_BREATH));
-        let options =
-            RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: PUTTING_BACK };
+        let options = RunnerOptions {
+            slots: terms.jobs,
+            drain: terms.drain,
+            supplying: Duration::ZERO,
+            settling: PUTTING_BACK,
+        };
         let backlog = BucketBacklog {
             bucket,
             convert,
@@ -126,9 +130,9 @@ impl BucketWorkerSetup {
     /// Works until stopped, or with `once` until nothing waits.
     ///
     /// # Errors
-    /// As [`BucketWorkerSetup::open`]. Later failures are waited out.
+    /// As [`BucketWorkerSetup::open`] and [`Runner::run`]. Other failures are waited out.
     pub async fn run(self, stop: Shutdown) -> Result<WorkerStats> {
-        Ok(self.open().await?.run(stop).await)
+        self.open().await?.run(stop).await
     }
 }
 
@@ -139,7 +143,10 @@ impl BucketWorker {
     }
 
     /// Works until stopped, or with `once` until nothing waits.
-    pub async fn run(self, stop: Shutdown) -> WorkerStats {
+    ///
+    /// # Errors
+    /// As [`Runner::run`]. Other failures are waited out.
+    pub async fn run(self, stop: Shutdown) -> Result<WorkerStats> {
         self.runner.run(stop).await
     }
 }

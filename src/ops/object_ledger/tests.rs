@@ -128,3 +128,29 @@ async fn what_a_document_has_cost_is_known_to_the_next_attempt_at_it_and_to_no_o
     let (_, other) = ledger.begin_attempt(IngestionId::random(), document()).await.unwrap();
     assert_eq!(other.spent_on(IngestionId::random()).await.unwrap(), 0);
 }
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_a_write_keeps_no_budget_check_waiting() {
+    let ledger = ObjectLedger::new(Arc::new(MemoryStore::default()));
+    ledger.add_spending(&spent(7)).await.unwrap();
+    assert_eq!(ledger.sum_today().await.unwrap().cost_nanos, 7);
+    // Whoever writes now waits for the store.
+    let silent = ledger.writing.lock().await;
+    let writing = tokio::spawn({
+        let ledger = Arc::clone(&ledger);
+        async move { ledger.add_spending(&spent(5)).await }
+    });
+    tokio::task::yield_now().await;
+    let sum = tokio::time::timeout(Duration::from_secs(1), ledger.sum_today()).await;
+    assert_eq!(sum.unwrap().unwrap().cost_nanos, 12, "what is paid counts before it is written");
+    // Others are read by one for all; meanwhile what is known will do.
+    let _reading = ledger.reading.lock().await;
+    ledger.with_book(|book| {
+        let age = OTHERS_FRESH + Duration::from_secs(1);
+        book.others = book.others.map(|(nanos, read)| (nanos, read.checked_sub(age).unwrap()));
+    });
+    let sum = tokio::time::timeout(Duration::from_secs(1), ledger.sum_today()).await;
+    assert_eq!(sum.unwrap().unwrap().cost_nanos, 12);
+    drop(silent);
+    writing.await.unwrap().unwrap();
+}

@@ -144,8 +144,12 @@ impl WorkspaceWorkerSetup {
     pub async fn open(self) -> Result<WorkspaceWorker> {
         let Self { workspace, reader, sources, terms } = self;
         let intake_gate = Arc::new(IntakeGate::new(terms.retry_pause, terms.retry_pause));
-        let options =
-            RunnerOptions { slots: terms.jobs, drain: terms.drain, settling: GIVING_BACK };
+        let options = RunnerOptions {
+            slots: terms.jobs,
+            drain: terms.drain,
+            supplying: Duration::ZERO,
+            settling: GIVING_BACK,
+        };
         let place = workspace.describe();
         let backlog = WorkspaceBacklog {
             workspace,
@@ -169,9 +173,9 @@ impl WorkspaceWorkerSetup {
     /// Works until everything is done or it is stopped.
     ///
     /// # Errors
-    /// As [`WorkspaceWorkerSetup::open`]. Later failures are waited out.
+    /// As [`WorkspaceWorkerSetup::open`] and [`Runner::run`]. Other failures are waited out.
     pub async fn run(self, stop: Shutdown) -> Result<WorkspaceTally> {
-        Ok(self.open().await?.run(stop).await)
+        self.open().await?.run(stop).await
     }
 }
 
@@ -182,10 +186,13 @@ impl WorkspaceWorker {
     }
 
     /// Works until everything is done or it is stopped.
-    pub async fn run(self, stop: Shutdown) -> WorkspaceTally {
+    ///
+    /// # Errors
+    /// As [`Runner::run`]. Other failures are waited out.
+    pub async fn run(self, stop: Shutdown) -> Result<WorkspaceTally> {
         let Self { backlog, runner } = self;
-        let WorkerStats { failed, lost, .. } = runner.run(stop).await;
-        WorkspaceTally { partial: failed, lost, ..*backlog.lock_tally() }
+        let WorkerStats { failed, lost, .. } = runner.run(stop).await?;
+        Ok(WorkspaceTally { partial: failed, lost, ..*backlog.lock_tally() })
     }
 }
 

@@ -145,7 +145,7 @@ async fn the_lock_of_a_document_in_work_is_renewed_and_its_loss_ends_the_work() 
     place.store.put(&lock_key(&hash), theirs.to_string().into(), &nothing).await.unwrap();
     until("the work ends", || monitor.running_jobs().is_empty()).await;
     stop.request();
-    let stats = working.await.unwrap();
+    let stats = working.await.unwrap().unwrap();
     assert_eq!(stats.lost, 1);
     assert_eq!(place.store.json(&lock_key(&hash)), theirs, "it is left alone");
 }

@@ -13,8 +13,8 @@ use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_ledger::ledger::decide::Sequencer;
 use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
 use docmill_ledger::ledger::{
-    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, ObjectRegistration,
-    VerdictDetails,
+    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, LeaseRenewal, Ledger,
+    ObjectRegistration, VerdictDetails,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -304,6 +304,11 @@ fn outcome_of(code: &str) -> &'static str {
 /// Three silent deaths are too many; a lease of five minutes.
 pub(super) fn terms() -> ClaimTerms {
     ClaimTerms { worker: "w1".to_owned(), lease: Duration::from_secs(300), crash_limit: 3 }
+}
+
+/// A renewal without news.
+pub(super) fn renewal(id: IngestionId, token: ClaimToken) -> LeaseRenewal {
+    LeaseRenewal { id, token, new_stage: None }
 }
 
 /// An object that an event named.

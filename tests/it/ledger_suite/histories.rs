@@ -9,10 +9,10 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, IngestionStage, OutcomeReason,
 };
 use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow};
-use docmill_ledger::ledger::{ClaimOutcome, StoredTranscript};
+use docmill_ledger::ledger::{ClaimOutcome, ClaimRequest, LeaseRenewal, StoredTranscript};
 use fastrand::Rng;
 
-use super::fixture::{Fixture, failed, object, record, terms};
+use super::fixture::{Fixture, failed, object, record, renewal, terms};
 
 const HISTORIES: u64 = 20;
 const STEPS: usize = 60;
@@ -115,15 +115,21 @@ impl History {
         if self.rng.u32(0..10) == 0 {
             ids.push(IngestionId::random());
         }
-        let memory = self.memory.ledger().claim(&ids, &terms()).await.unwrap();
-        let postgres = self.postgres.ledger().claim(&ids, &terms()).await.unwrap();
-        for (one, other) in memory.iter().zip(&postgres) {
-            if let (ClaimOutcome::Claimed(one), ClaimOutcome::Claimed(other)) = (one, other) {
-                self.tokens.push((one.token, other.token));
+        let asked: Vec<_> = ids.iter().copied().map(ClaimRequest::with_fresh_token).collect();
+        // Sometimes the answer is lost, and asked for again under the same tokens.
+        let times = 1 + usize::from(self.rng.u32(0..4) == 0);
+        for _ in 0..times {
+            let terms = terms();
+            let memory = self.memory.ledger().claim_with_tokens(&asked, &terms).await.unwrap();
+            let postgres = self.postgres.ledger().claim_with_tokens(&asked, &terms).await.unwrap();
+            for (one, other) in memory.iter().zip(&postgres) {
+                if let (ClaimOutcome::Claimed(one), ClaimOutcome::Claimed(other)) = (one, other) {
+                    self.tokens.push((one.token, other.token));
+                }
+                assert_eq!(shown(one), shown(other), "claim {ids:?}");
             }
-            assert_eq!(shown(one), shown(other), "claim {ids:?}");
         }
-        format!("claim {ids:?}")
+        format!("claim {ids:?} {times} times")
     }
 
     /// An id, and the tokens of a claim that may be its own.
@@ -151,7 +157,8 @@ impl History {
         }
         let lease = Duration::from_millis(self.rng.u64(1..600_000));
         both!(self, |at, side| {
-            let claims: Vec<_> = claims.iter().map(|(id, tokens)| (*id, tokens[side])).collect();
+            let claims: Vec<_> =
+                claims.iter().map(|(id, tokens)| renewal(*id, tokens[side])).collect();
             at.ledger().renew_leases(&claims, lease).await.unwrap()
         });
         format!("renew {claims:?} {lease:?}")
@@ -187,7 +194,9 @@ impl History {
             0 => {
                 let stage = *self.rng.choice(&IngestionStage::ALL).unwrap();
                 both!(self, |at, side| {
-                    at.ledger().save_stage(id, tokens[side], stage).await.unwrap()
+                    let news = LeaseRenewal { new_stage: Some(stage), ..renewal(id, tokens[side]) };
+                    let lease = Duration::from_secs(300);
+                    at.ledger().renew_leases(&[news], lease).await.unwrap()
                 });
             }
             1 => {

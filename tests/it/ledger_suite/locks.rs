@@ -7,9 +7,11 @@ use docmill_core::fault::Fault;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{AttemptLedger, ClaimOutcome, Ledger, WriteResult};
+use docmill_ledger::ledger::{
+    AttemptLedger, ClaimOutcome, LeaseRenewal, LeaseStatus, Ledger, WriteResult,
+};
 
-use super::fixture::{record, terms};
+use super::fixture::{record, renewal, terms};
 use crate::support::postgres::TestDatabase;
 
 async fn insert(database: &TestDatabase, count: usize) -> Vec<IngestionId> {
@@ -48,7 +50,7 @@ async fn many_claimers_of_one_batch_get_each_row_once_and_never_deadlock() {
         for answer in claimer.await.unwrap().unwrap() {
             match answer {
                 ClaimOutcome::Claimed(claim) => claimed.push(claim.id),
-                ClaimOutcome::Busy(_) => {}
+                ClaimOutcome::Busy(_) | ClaimOutcome::Locked => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -69,7 +71,7 @@ async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
     let mut claims = Vec::new();
     for answer in PostgresLedger::new(db.clone()).claim(&ids, &terms()).await.unwrap() {
         let ClaimOutcome::Claimed(claimed) = answer else { panic!("{answer:?}") };
-        claims.push((claimed.id, claimed.token));
+        claims.push(renewal(claimed.id, claimed.token));
     }
     db.close().await;
     let hot_claims = hot_updates(&database, 200).await;
@@ -103,8 +105,8 @@ async fn a_holder_finds_its_row_by_its_key_and_not_among_all_that_are_in_progres
     }
     let artefact = ArtefactRef { path: "x".to_owned(), identity: "y".to_owned() };
     for (id, token) in claims {
-        ledger.renew_leases(&[(id, token)], Duration::from_secs(300)).await.unwrap();
-        ledger.save_stage(id, token, IngestionStage::Extract).await.unwrap();
+        let news = LeaseRenewal { new_stage: Some(IngestionStage::Extract), ..renewal(id, token) };
+        ledger.renew_leases(&[news], Duration::from_secs(300)).await.unwrap();
         ledger.save_extraction(id, token, &artefact).await.unwrap();
         assert_eq!(ledger.record_result(id, token, &record(None)).await.unwrap(), WriteResult::Yes);
         ledger.read_back(id, token).await.unwrap();
@@ -225,7 +227,9 @@ async fn invariant_13_a_local_deadline_is_counted_from_before_the_claim_was_aske
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(&database, 1).await;
     let mut other = database.pool().begin().await.unwrap();
-    sqlx::query("SELECT id FROM ingestion FOR UPDATE").execute(&mut *other).await.unwrap();
+    // A claim does not wait for a row's lock, but for the table's.
+    let lock = "LOCK TABLE ingestion IN EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *other).await.unwrap();
     let asking = tokio::spawn(async move { ledger.claim(&ids, &terms()).await });
     let waits = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -241,4 +245,113 @@ async fn invariant_13_a_local_deadline_is_counted_from_before_the_claim_was_aske
         panic!("not claimed")
     };
     assert!(claim.lease_until < late + terms().lease, "counted from the answer");
+}
+
+/// Claims each; the tokens in the order of the ids.
+async fn take_all(ledger: &PostgresLedger, ids: &[IngestionId]) -> Vec<ClaimToken> {
+    let taken = |answer| match answer {
+        ClaimOutcome::Claimed(claimed) => claimed.token,
+        other => panic!("{other:?}"),
+    };
+    ledger.claim(ids, &terms()).await.unwrap().into_iter().map(taken).collect()
+}
+
+/// Somebody's transaction that holds the lock of one row of this table.
+async fn lock_row(
+    database: &TestDatabase,
+    table: &str,
+    id: uuid::Uuid,
+) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    let mut other = database.pool().begin().await.unwrap();
+    let sql = format!("SELECT 1 FROM {table} WHERE id = $1 FOR UPDATE");
+    sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).execute(&mut *other).await.unwrap();
+    other
+}
+
+#[tokio::test]
+async fn a_row_that_somebody_has_locked_keeps_no_other_from_being_claimed_or_renewed() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 5).await;
+    let other = lock_row(&database, "ingestion", ids[2].0).await;
+    let answers = ledger.claim(&ids, &terms()).await.unwrap();
+    for (place, answer) in answers.iter().enumerate() {
+        match place {
+            2 => assert!(matches!(answer, ClaimOutcome::Locked), "{answer:?}"),
+            _ => assert!(matches!(answer, ClaimOutcome::Claimed(_)), "{answer:?}"),
+        }
+    }
+    other.rollback().await.unwrap();
+    let ids = insert(&database, 5).await;
+    let tokens = take_all(&ledger, &ids).await;
+    let other = lock_row(&database, "ingestion", ids[3].0).await;
+    let mut asked: Vec<_> = ids.iter().zip(&tokens).map(|(id, t)| renewal(*id, *t)).collect();
+    asked[1].token = ClaimToken::random();
+    let renewed = ledger.renew_leases(&asked, Duration::from_secs(300)).await.unwrap();
+    use LeaseStatus::{Locked, Lost, Renewed};
+    assert_eq!(renewed, [Renewed, Lost, Renewed, Locked, Renewed]);
+    other.rollback().await.unwrap();
+    let renewed = ledger.renew_leases(&asked, Duration::from_secs(300)).await.unwrap();
+    assert_eq!(renewed, [Renewed, Lost, Renewed, Renewed, Renewed]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_or_a_document_that_somebody_has_locked_keeps_no_other_end_from_being_written() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let mut ids = insert(&database, 20).await;
+    // The last has a document of its own, whose row its end has to write.
+    ids.extend(insert(&database, 1).await);
+    let tokens = take_all(&ledger, &ids).await;
+    let sql = "SELECT document_id FROM ingestion WHERE id = $1";
+    let document: uuid::Uuid =
+        sqlx::query_scalar(sql).bind(ids[20].0).fetch_one(database.pool()).await.unwrap();
+    let row = lock_row(&database, "ingestion", ids[4].0).await;
+    let document = lock_row(&database, "document", document).await;
+    let begun = Instant::now();
+    let mut ends = tokio::task::JoinSet::new();
+    for (place, (id, token)) in ids.iter().copied().zip(tokens.iter().copied()).enumerate() {
+        let ledger = ledger.clone();
+        ends.spawn(async move {
+            let end = record(None);
+            let first = ledger.record_result(id, token, &end).await;
+            // What was held up goes by itself, and holds up nobody again.
+            let again =
+                if first.is_err() { ledger.record_result(id, token, &end).await } else { first };
+            (place, again)
+        });
+    }
+    while let Some(ended) = ends.join_next().await {
+        let (place, answer) = ended.unwrap();
+        match place {
+            4 | 20 => assert_eq!(answer.unwrap_err().fault, Fault::Transient, "{place}"),
+            _ => assert_eq!(answer.unwrap(), WriteResult::Yes, "{place}"),
+        }
+    }
+    // Three waits for the document's lock at the most: in the batch and twice alone.
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+    row.rollback().await.unwrap();
+    document.rollback().await.unwrap();
+    for place in [4, 20] {
+        let answer = ledger.record_result(ids[place], tokens[place], &record(None)).await.unwrap();
+        assert_eq!(answer, WriteResult::Yes, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_errs_has_claimed_nothing() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 2).await;
+    let asked = [ids[0], ids[1], IngestionId::random()];
+    // What is asked of an unknown id, beside the claims of those that are known.
+    let rename = "ALTER TABLE erased_ingestion RENAME TO elsewhere";
+    sqlx::query(rename).execute(database.pool()).await.unwrap();
+    let answers = ledger.claim(&asked, &terms()).await;
+    assert!(answers.is_err() || answers.unwrap().iter().all(|a| matches!(a, ClaimOutcome::Locked)));
+    let claims: i64 = sqlx::query_scalar("SELECT sum(claims)::int8 FROM ingestion")
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+    assert_eq!(claims, 0, "claimed, and nobody knows");
 }

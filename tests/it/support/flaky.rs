@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill_core::fault::{Error, Result};
-use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 use docmill_ledger::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
-    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, WorkerStatus, WriteResult,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
+    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
+    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, WorkerStatus, WriteResult,
 };
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
@@ -29,13 +29,24 @@ pub(crate) struct FlakyLedger {
     pub(crate) inner: Arc<dyn Ledger>,
     pub(crate) recording: Recording,
     pub(crate) records: AtomicU32,
+    /// So many claims are still made without a reply.
+    pub(crate) lost_claims: AtomicU32,
+    /// So many claims are still given back without a reply.
+    pub(crate) lost_releases: AtomicU32,
     /// Once set, no write of this worker arrives any more: as good as dead.
     pub(crate) dead: AtomicBool,
 }
 
 impl FlakyLedger {
     pub(crate) fn new(inner: Arc<dyn Ledger>, recording: Recording) -> Self {
-        Self { inner, recording, records: AtomicU32::new(0), dead: AtomicBool::new(false) }
+        Self {
+            inner,
+            recording,
+            records: AtomicU32::new(0),
+            lost_claims: AtomicU32::new(0),
+            lost_releases: AtomicU32::new(0),
+            dead: AtomicBool::new(false),
+        }
     }
 
     /// From now on the worker over this ledger is cut off, like one that was killed.
@@ -48,6 +59,11 @@ impl FlakyLedger {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Whether there was one left.
+fn take_one(left: &AtomicU32) -> bool {
+    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
 #[async_trait]
@@ -126,16 +142,24 @@ impl Ledger for FlakyLedger {
         }
     }
 
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
+    async fn claim_with_tokens(
+        &self,
+        asked: &[ClaimRequest],
+        terms: &ClaimTerms,
+    ) -> Result<Vec<ClaimOutcome>> {
         self.alive().await;
-        self.inner.claim(ids, terms).await
+        let answers = self.inner.claim_with_tokens(asked, terms).await?;
+        if take_one(&self.lost_claims) {
+            return Err(Error::new(Fault::Unavailable, "the reply is lost"));
+        }
+        Ok(answers)
     }
 
     async fn renew_leases(
         &self,
-        claims: &[(IngestionId, ClaimToken)],
+        claims: &[LeaseRenewal],
         lease: Duration,
-    ) -> Result<Vec<WriteResult>> {
+    ) -> Result<Vec<LeaseStatus>> {
         self.alive().await;
         self.inner.renew_leases(claims, lease).await
     }
@@ -147,16 +171,11 @@ impl Ledger for FlakyLedger {
         how: &ClaimRelease,
     ) -> Result<WriteResult> {
         self.alive().await;
-        self.inner.release_claim(id, token, how).await
-    }
-
-    async fn save_stage(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        stage: IngestionStage,
-    ) -> Result<WriteResult> {
-        self.inner.save_stage(id, token, stage).await
+        let written = self.inner.release_claim(id, token, how).await?;
+        if take_one(&self.lost_releases) {
+            return Err(Error::new(Fault::Unavailable, "the reply is lost"));
+        }
+        Ok(written)
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

@@ -52,7 +52,7 @@ pub(crate) struct World {
 /// A worker of this process.
 pub(crate) struct Running {
     stop: Shutdown,
-    task: JoinHandle<WorkerStats>,
+    task: JoinHandle<docmill_core::fault::Result<WorkerStats>>,
     pub(crate) monitor: RunnerMonitor,
 }
 
@@ -352,13 +352,13 @@ impl Running {
     /// Drains and waits for the end.
     pub(crate) async fn stop(self) {
         self.stop.request();
-        self.task.await.unwrap();
+        self.task.await.unwrap().unwrap();
     }
 
     /// Gives everything back at once.
     pub(crate) async fn hurry(self) {
         self.stop.abort_drain();
-        self.task.await.unwrap();
+        self.task.await.unwrap().unwrap();
     }
 }
 

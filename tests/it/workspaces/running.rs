@@ -131,7 +131,7 @@ async fn the_locks_of_a_group_in_work_are_renewed_and_their_loss_ends_the_work()
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     stop.request();
-    let tally = working.await.unwrap();
+    let tally = working.await.unwrap().unwrap();
     assert_eq!((tally.lost, tally.groups, reader.count()), (1, 0, 1));
     assert!(desk.text(&first).await.is_some(), "theirs is left alone");
     assert!(desk.text(&result_key(&group.hash)).await.is_none());

@@ -4,10 +4,13 @@
 //! commits without waiting for the disk: `set_config('synchronous_commit', 'off', true)` inside
 //! it holds until its own commit. That is safe because tokens are random (a claim lost in a crash
 //! of Postgres is lost for its holder too) and a second pool or a `BEGIN` would cost connections
-//! or round trips. Ends and registrations wait for the disk.
+//! or round trips. Ends, what is given back included, and registrations wait for the disk: a
+//! give-back that a crash of Postgres undid would be taken for a worker that died.
 //!
 //! A batch locks its rows in the order of their ids, so that two batches never wait for each
-//! other; and never with SKIP LOCKED, because a skipped row would look unknown.
+//! other; and with SKIP LOCKED, so that a row that somebody else has locked, an operator's open
+//! transaction say, keeps none of the others waiting. A skipped row is looked at without its lock,
+//! so that it looks neither unknown nor lost.
 //!
 //! A holder's statements compare the token and not the status: the schema allows a token only in
 //! progress, and naming the status lets the planner walk the partial index of every row in progress
@@ -31,12 +34,12 @@ use finish::ResultRow;
 
 use crate::db::{Db, saturating_int};
 use crate::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
-    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, WorkerStatus, WriteResult,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
+    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
+    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, WorkerStatus, WriteResult,
 };
 use docmill_core::fault::Result;
-use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 
 /// The ledger in Postgres.
 #[derive(Debug, Clone)]
@@ -110,15 +113,19 @@ impl AttemptLedger for PostgresLedger {
 
 #[async_trait]
 impl Ledger for PostgresLedger {
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
-        claim::claim_batch(&self.db, ids, terms).await
+    async fn claim_with_tokens(
+        &self,
+        asked: &[ClaimRequest],
+        terms: &ClaimTerms,
+    ) -> Result<Vec<ClaimOutcome>> {
+        claim::claim_batch(&self.db, asked, terms).await
     }
 
     async fn renew_leases(
         &self,
-        claims: &[(IngestionId, ClaimToken)],
+        claims: &[LeaseRenewal],
         lease: Duration,
-    ) -> Result<Vec<WriteResult>> {
+    ) -> Result<Vec<LeaseStatus>> {
         claim_writes::renew_leases(&self.db, claims, lease).await
     }
 
@@ -129,15 +136,6 @@ impl Ledger for PostgresLedger {
         how: &ClaimRelease,
     ) -> Result<WriteResult> {
         finish::release_claim(&self.db, id, token, how).await
-    }
-
-    async fn save_stage(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        stage: IngestionStage,
-    ) -> Result<WriteResult> {
-        claim_writes::save_stage(&self.db, id, token, stage).await
     }
 
     async fn record_result(

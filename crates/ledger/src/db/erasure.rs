@@ -157,28 +157,28 @@ pub async fn delete_documents(
         "INSERT INTO erased_ingestion (id) SELECT * FROM unnest($1::uuid[]) ON CONFLICT DO NOTHING",
         &ids,
     )
-    .execute(&mut *transaction)
+    .execute(&mut transaction)
     .await
     .context(doing)?;
     sqlx::query!("DELETE FROM operator_action WHERE target = ANY ($1)", &texts)
-        .execute(&mut *transaction)
+        .execute(&mut transaction)
         .await
         .context(doing)?;
     sqlx::query!("DELETE FROM quarantined_message WHERE lower(trim(body)) = ANY ($1)", &texts)
-        .execute(&mut *transaction)
+        .execute(&mut transaction)
         .await
         .context(doing)?;
     // What was paid stays on the books, without a tenant or a document.
     sqlx::query!("UPDATE spending SET tenant = NULL WHERE ingestion_id = ANY ($1)", &ids)
-        .execute(&mut *transaction)
+        .execute(&mut transaction)
         .await
         .context(doing)?;
     sqlx::query!("DELETE FROM ingestion WHERE id = ANY ($1)", &ids)
-        .execute(&mut *transaction)
+        .execute(&mut transaction)
         .await
         .context(doing)?;
     sqlx::query!("DELETE FROM document WHERE id = ANY ($1)", &documents)
-        .execute(&mut *transaction)
+        .execute(&mut transaction)
         .await
         .context(doing)?;
     transaction.commit().await.context(doing)

@@ -18,9 +18,9 @@ use crate::ledger::decide::{
     ClaimDecision, Sequencer, decide_claim, duplicate_key, result_duplicate_key, used_attempts,
 };
 use crate::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
-    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, WorkerStatus, WriteResult, stored,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
+    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
+    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, WorkerStatus, WriteResult, stored,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{
@@ -134,12 +134,23 @@ impl MemoryLedgerState {
 
     fn claim_ingestion(
         &mut self,
-        id: IngestionId,
+        asked: ClaimRequest,
         terms: &ClaimTerms,
         begun: Instant,
     ) -> ClaimOutcome {
-        let now = self.now;
+        let (now, ClaimRequest { id, token }) = (self.now, asked);
         let Some(row) = self.rows.get_mut(&id) else { return ClaimOutcome::Unknown };
+        if row.is_held_by(token) {
+            // The answer to this very request was lost.
+            row.renew(row::add_duration(now, terms.lease), Some(IngestionStage::Claimed));
+            return claimed_outcome(build_claimed(
+                id,
+                row,
+                &self.documents,
+                now,
+                begun + terms.lease,
+            ));
+        }
         let silent = row.ended_attempt(
             now,
             AttemptOutcome::Ended(OutcomeReason::Crashed),
@@ -160,13 +171,11 @@ impl MemoryLedgerState {
             }
             ClaimDecision::Take { after_crash } => {
                 row.crashes += u32::from(after_crash);
-                row.start_claim(ClaimToken::random(), &terms.worker, now);
+                row.start_claim(token, &terms.worker, now);
                 row.lease_expires_at = Some(row::add_duration(now, terms.lease));
                 let claimed = build_claimed(id, row, &self.documents, now, begun + terms.lease);
                 self.close_attempt(id, silent, false);
-                claimed.map_or(ClaimOutcome::Unknown, |claimed| {
-                    ClaimOutcome::Claimed(Box::new(claimed))
-                })
+                claimed_outcome(claimed)
             }
         }
     }
@@ -229,6 +238,10 @@ impl MemoryLedgerState {
 
 fn sequencer_of(object: &ObjectRegistration) -> Option<Sequencer> {
     object.sequencer.as_deref().and_then(|text| Sequencer::new(&stored::strip_nul(text)))
+}
+
+fn claimed_outcome(claimed: Option<ClaimedIngestion>) -> ClaimOutcome {
+    claimed.map_or(ClaimOutcome::Unknown, |claimed| ClaimOutcome::Claimed(Box::new(claimed)))
 }
 
 fn build_claimed(
@@ -350,22 +363,29 @@ impl AttemptLedger for MemoryLedger {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
+    async fn claim_with_tokens(
+        &self,
+        asked: &[ClaimRequest],
+        terms: &ClaimTerms,
+    ) -> Result<Vec<ClaimOutcome>> {
         let begun = Instant::now();
         let mut state = self.lock_state();
-        Ok(ids.iter().map(|id| state.claim_ingestion(*id, terms, begun)).collect())
+        Ok(asked.iter().map(|asked| state.claim_ingestion(*asked, terms, begun)).collect())
     }
 
     async fn renew_leases(
         &self,
-        claims: &[(IngestionId, ClaimToken)],
+        claims: &[LeaseRenewal],
         lease: Duration,
-    ) -> Result<Vec<WriteResult>> {
-        let renew = |row: &mut LedgerRow, now| {
-            row.lease_expires_at = Some(row::add_duration(now, lease));
-            None
+    ) -> Result<Vec<LeaseStatus>> {
+        let renew = |claim: &LeaseRenewal| {
+            let held = self.update_if_held(claim.id, claim.token, |row, now| {
+                row.renew(row::add_duration(now, lease), claim.new_stage);
+                None
+            });
+            if held == WriteResult::Yes { LeaseStatus::Renewed } else { LeaseStatus::Lost }
         };
-        Ok(claims.iter().map(|(id, token)| self.update_if_held(*id, *token, renew)).collect())
+        Ok(claims.iter().map(renew).collect())
     }
 
     async fn release_claim(
@@ -375,18 +395,6 @@ impl Ledger for MemoryLedger {
         how: &ClaimRelease,
     ) -> Result<WriteResult> {
         Ok(self.update_if_held(id, token, |row, now| row.release_claim(how, now)))
-    }
-
-    async fn save_stage(
-        &self,
-        id: IngestionId,
-        token: ClaimToken,
-        stage: IngestionStage,
-    ) -> Result<WriteResult> {
-        Ok(self.update_if_held(id, token, |row, _| {
-            row.stage = Some(stage);
-            None
-        }))
     }
 
     async fn record_result(
@@ -402,8 +410,9 @@ impl Ledger for MemoryLedger {
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
         let state = self.lock_state();
-        let attempts = state.attempts.get(&id);
-        if attempts.is_some_and(|all| all.iter().any(|a| a.token == token && a.is_final)) {
+        let by_others = [OutcomeReason::Crashed.code(), OutcomeReason::Cancelled.code()];
+        let is_own = |a: &LedgerAttempt| a.token == token && !by_others.contains(&a.outcome);
+        if state.attempts.get(&id).is_some_and(|all| all.iter().any(is_own)) {
             return Ok(ReadBack::Recorded);
         }
         let held = state.rows.get(&id).is_some_and(|row| row.is_held_by(token));

@@ -23,7 +23,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
 pub use self::connect::BucketAccess;
-use self::connect::{advice_for, build_client, is_passing};
+use self::connect::{SMALL_BODY, advice_for, build_client, build_upload_client, is_passing};
 use self::faults::{S3Failure, classify_failure};
 pub use self::inspect::BucketQueueRule;
 use self::inspect::queue_rules_of;
@@ -57,6 +57,8 @@ const PAGE: usize = 1000;
 #[derive(Debug, Clone)]
 pub struct S3Store {
     client: Client,
+    /// The same for large bodies.
+    uploads: Client,
     bucket: String,
     address: String,
 }
@@ -88,7 +90,8 @@ impl S3Store {
             "" => format!("AWS ({region})"),
             endpoint => strip_credentials(endpoint),
         };
-        let store = Self { client, bucket: config.bucket.clone(), address };
+        let uploads = build_upload_client(&client);
+        let store = Self { client, uploads, bucket: config.bucket.clone(), address };
         let late = || Error::new(Fault::Unavailable, "no answer in time");
         match with_deadline(PATIENCE, store.check_bucket(access.place), late).await {
             Ok(()) => Ok(store),
@@ -99,7 +102,8 @@ impl S3Store {
     /// The same, nothing checked: for documents of other buckets, in which nothing is written.
     pub async fn connect_unchecked(config: &StoreConfig) -> Self {
         let client = build_client(config, &BucketAccess { keys: None, place: "" }).await;
-        Self { client, bucket: config.bucket.clone(), address: strip_credentials(&config.endpoint) }
+        let (bucket, address) = (config.bucket.clone(), strip_credentials(&config.endpoint));
+        Self { uploads: build_upload_client(&client), client, bucket, address }
     }
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.
@@ -126,7 +130,8 @@ impl S3Store {
 
     /// A store over a client that is set up already. Nothing is checked.
     pub fn with_client(client: Client, bucket: impl Into<String>) -> Self {
-        Self { client, bucket: bucket.into(), address: "a given client".to_owned() }
+        let (bucket, address) = (bucket.into(), "a given client".to_owned());
+        Self { uploads: build_upload_client(&client), client, bucket, address }
     }
 
     fn locate_key<'a>(&'a self, key: &'a str) -> Result<S3Location<'a>> {
@@ -162,7 +167,8 @@ impl S3Store {
     }
 
     fn put_request(&self, place: &S3Location<'_>, bytes: Bytes) -> PutObjectFluentBuilder {
-        self.client.put_object().bucket(place.bucket).key(place.key).body(ByteStream::from(bytes))
+        let client = if bytes.len() < SMALL_BODY { &self.client } else { &self.uploads };
+        client.put_object().bucket(place.bucket).key(place.key).body(ByteStream::from(bytes))
     }
 
     /// Whether the object that stands in a write's way is that very write: its first reply was
@@ -239,7 +245,8 @@ async fn read_capped(
                 Error::transient("the body of an object broke off").with_source(error)
             })
         };
-        let silent = || Error::transient("the object store stopped sending a body");
+        let silent =
+            || Error::new(Fault::Unavailable, "the object store stopped sending a body".to_owned());
         let Some(piece) = with_deadline(PIECE, next, silent).await? else {
             return Ok(Ok(bytes.freeze()));
         };

@@ -1,21 +1,29 @@
 //! Taking claims: one statement for a whole received batch.
 //!
 //! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of
-//! questions.
+//! questions; only a claim that was made under the very token it is asked for comes before all
+//! that, and is answered again.
 
 use std::time::{Duration, Instant};
 
+use futures::future::FutureExt as _;
+use futures::stream::{self, StreamExt as _};
 use uuid::Uuid;
 
 use super::{count_from_int, saturating_int};
-use crate::db::{Db, SqlErrorContext, erasure};
+use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{SOON, used_attempts};
-use crate::ledger::{ClaimOutcome, ClaimTerms};
-use docmill_core::fault::{Error, Result};
+use crate::ledger::{ClaimOutcome, ClaimRequest, ClaimTerms};
+use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
     IngestionStatus,
 };
+
+/// Single claims at the same time, so that some that wait leave connections to others.
+const AT_ONCE: usize = 4;
+/// How long a row is left alone whose status a newer program has written.
+const NEWER_KNOWS: Duration = Duration::from_secs(60);
 
 /// One answer of the statement; what is not claimed has only the first columns.
 struct ClaimRow {
@@ -41,40 +49,56 @@ struct ClaimRow {
     object_etag: Option<String>,
 }
 
-/// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim`].
+/// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim_with_tokens`].
+///
+/// What Postgres refuses as a whole (a trigger waits for a document that somebody has locked, say)
+/// is asked for one by one: one row that cannot be claimed holds up no other. An answer that is
+/// missing is the caller's to ask for again, since the claims may have been made.
 pub(super) async fn claim_batch(
     db: &Db,
-    ids: &[IngestionId],
+    asked: &[ClaimRequest],
+    terms: &ClaimTerms,
+) -> Result<Vec<ClaimOutcome>> {
+    match claim_together(db, asked, terms).await {
+        Err(error) if asked.len() > 1 && error.fault != Fault::Unavailable => {
+            let alone = asked.chunks(1).map(|one| claim_together(db, one, terms).boxed());
+            let answers = stream::iter(alone.collect::<Vec<_>>()).buffered(AT_ONCE);
+            let answers: Vec<Result<Vec<ClaimOutcome>>> = answers.collect().await;
+            settle_singles(answers)
+        }
+        answers => answers,
+    }
+}
+
+/// The answers of claims that were made one by one. A claim that Postgres refuses even so comes
+/// again as if it were locked. One whose answer is missing may have been made, and then the whole
+/// batch is asked for again.
+fn settle_singles(answers: Vec<Result<Vec<ClaimOutcome>>>) -> Result<Vec<ClaimOutcome>> {
+    let mut outcomes = Vec::with_capacity(answers.len());
+    for answer in answers {
+        match answer {
+            Ok(one) => outcomes.extend(one),
+            Err(error) if error.fault == Fault::Unavailable => return Err(error),
+            Err(error) => {
+                tracing::warn!(error = %error, "an ingestion could not be claimed: {error}");
+                outcomes.push(ClaimOutcome::Locked);
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+async fn claim_together(
+    db: &Db,
+    asked: &[ClaimRequest],
     terms: &ClaimTerms,
 ) -> Result<Vec<ClaimOutcome>> {
     let begun = Instant::now();
-    let asked: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let tokens: Vec<Uuid> = ids.iter().map(|_| ClaimToken::random().0).collect();
-    let rows = query_claims(db, &asked, &tokens, terms).await?;
+    let ids: Vec<Uuid> = asked.iter().map(|asked| asked.id.0).collect();
+    let tokens: Vec<Uuid> = asked.iter().map(|asked| asked.token.0).collect();
+    let rows = query_claims(db, &ids, &tokens, terms).await?;
     let lease_until = begun + terms.lease;
-    let mut answers = rows
-        .into_iter()
-        .map(|row| outcome_from_row(row, lease_until))
-        .collect::<Result<Vec<_>>>()?;
-    mark_erased(db, ids, &mut answers).await?;
-    Ok(answers)
-}
-
-/// An id without a row is on its way, or was erased: then its message has nothing to wait for.
-async fn mark_erased(db: &Db, ids: &[IngestionId], answers: &mut [ClaimOutcome]) -> Result<()> {
-    let is_unknown = |answer: &ClaimOutcome| matches!(answer, ClaimOutcome::Unknown);
-    let unknown = ids.iter().zip(&*answers).filter(|(_, answer)| is_unknown(answer));
-    let unknown: Vec<IngestionId> = unknown.map(|(id, _)| *id).collect();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    let erased = erasure::find_erased(db, &unknown).await?;
-    for (id, answer) in ids.iter().zip(answers) {
-        if is_unknown(answer) && erased.contains(id) {
-            *answer = ClaimOutcome::Terminal(IngestionStatus::Cancelled);
-        }
-    }
-    Ok(())
+    Ok(rows.into_iter().map(|row| outcome_from_row(row, lease_until)).collect())
 }
 
 async fn query_claims(
@@ -98,20 +122,26 @@ async fn query_claims(
     .context("claiming ingestions")
 }
 
-fn outcome_from_row(row: ClaimRow, lease_until: Instant) -> Result<ClaimOutcome> {
+/// Never an error: by now the claims of the batch are made.
+fn outcome_from_row(row: ClaimRow, lease_until: Instant) -> ClaimOutcome {
     let wait = Duration::try_from_secs_f64(row.wait_seconds.unwrap_or(0.0)).unwrap_or_default();
-    Ok(match row.answer.as_str() {
+    match row.answer.as_str() {
         "claimed" => ClaimOutcome::Claimed(Box::new(claimed_from_row(row, lease_until))),
         "busy" => ClaimOutcome::Busy(wait),
         "not due" => ClaimOutcome::NotDue(wait),
         "exhausted" => ClaimOutcome::Exhausted,
+        // An id without a row is on its way, or was erased: then its message waits for nothing.
         "unknown" => ClaimOutcome::Unknown,
+        "erased" => ClaimOutcome::Terminal(IngestionStatus::Cancelled),
         "terminal" => match row.status.as_deref().and_then(IngestionStatus::from_code) {
             Some(status) => ClaimOutcome::Terminal(status),
-            None => return Err(Error::internal(format!("{}: a status we do not know", row.id))),
+            None => {
+                tracing::error!(ingestion.id = %row.id, "{}: a status we do not know", row.id);
+                ClaimOutcome::Busy(NEWER_KNOWS)
+            }
         },
-        other => return Err(Error::internal(format!("{}: claim answered {other}", row.id))),
-    })
+        _locked => ClaimOutcome::Locked,
+    }
 }
 
 fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {

@@ -1,5 +1,8 @@
--- Claims a batch. $1 ids, $2 a fresh token for each, $3 worker, $4 lease in seconds, $5 crash
--- limit, $6 seconds that are near enough to being due. One row per id, in the order asked.
+-- Claims a batch. $1 ids, $2 a token for each, $3 worker, $4 lease in seconds, $5 crash limit, $6
+-- seconds that are near enough to being due. One row per id, in the order asked.
+--
+-- A row that already has the token it is asked for (`again`) is a claim whose answer was lost: it is
+-- answered once more and counted no second time. What somebody else has locked is not waited for.
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), asked AS MATERIALIZED (
@@ -7,39 +10,43 @@ WITH clock AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT i.id, i.status, i.lease_expires_at, i.next_attempt_at, i.crashes, i.claims,
         i.claim_token, i.worker, i.started_at, i.stage, i.deferred_since
-    FROM ingestion i WHERE i.id = ANY ($1) ORDER BY i.id FOR UPDATE
+    FROM ingestion i WHERE i.id = ANY ($1) ORDER BY i.id FOR UPDATE SKIP LOCKED
 ), decided AS MATERIALIZED (
     SELECT h.*, c.now,
+        COALESCE(h.claim_token = a.token, false) AS again,
+        h.lease_expires_at IS NOT NULL AND h.claim_token IS DISTINCT FROM a.token AS silent,
         CASE
             WHEN h.status <> 'in-progress' THEN 'terminal'
+            WHEN h.claim_token = a.token THEN 'claimed'
             WHEN h.lease_expires_at > c.now THEN 'busy'
             WHEN h.crashes + (h.lease_expires_at IS NOT NULL)::int >= $5 THEN 'exhausted'
             WHEN h.next_attempt_at > c.now + make_interval(secs => $6) THEN 'not due'
             ELSE 'claimed'
         END AS answer
-    FROM held h CROSS JOIN clock c
+    FROM held h JOIN asked a ON a.id = h.id CROSS JOIN clock c
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
         outcome, final, detail)
     SELECT id, claims, claim_token, worker, started_at, now, stage,
         'crashed', answer = 'exhausted', 'the lease ended without a word of the worker'
-    FROM decided WHERE answer IN ('claimed', 'exhausted') AND lease_expires_at IS NOT NULL
+    FROM decided WHERE answer IN ('claimed', 'exhausted') AND silent
 ), given_up AS (
     UPDATE ingestion i SET
         status = 'failed', reason = 'crashed', completed_at = d.now, updated_at = d.now,
-        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int,
+        crashes = d.crashes + d.silent::int,
         claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL,
         deferred_since = NULL, valid_structured_data = false, needs_human_review = true,
         review_reasons = ARRAY['crashed'],
-        detail = format('workers died on it %s times',
-            d.crashes + (d.lease_expires_at IS NOT NULL)::int)
+        detail = format('workers died on it %s times', d.crashes + d.silent::int)
     FROM decided d WHERE i.id = d.id AND d.answer = 'exhausted'
 ), taken AS (
     UPDATE ingestion i SET
         claim_token = a.token, lease_expires_at = d.now + make_interval(secs => $4),
-        worker = $3, stage = 'claimed', started_at = d.now, updated_at = d.now,
-        claims = i.claims + 1, attempt_count = i.attempt_count + 1,
-        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int, next_attempt_at = NULL,
+        worker = $3, stage = 'claimed', updated_at = d.now, next_attempt_at = NULL,
+        started_at = CASE WHEN d.again THEN i.started_at ELSE d.now END,
+        claims = i.claims + (NOT d.again)::int,
+        attempt_count = i.attempt_count + (NOT d.again)::int,
+        crashes = d.crashes + d.silent::int,
         -- The time that it stood in line since it was due is no part of a streak of deferrals.
         deferred_since = d.deferred_since + GREATEST(
             d.now - COALESCE(d.next_attempt_at, d.lease_expires_at, d.now), interval '0')
@@ -49,7 +56,11 @@ WITH clock AS MATERIALIZED (
 )
 SELECT
     a.id AS "id!", a.token AS "token!",
-    COALESCE(d.answer, 'unknown') AS "answer!", d.status AS "status?",
+    COALESCE(d.answer, CASE
+        WHEN EXISTS (SELECT 1 FROM ingestion i WHERE i.id = a.id) THEN 'locked'
+        WHEN EXISTS (SELECT 1 FROM erased_ingestion e WHERE e.id = a.id) THEN 'erased'
+        ELSE 'unknown' END) AS "answer!",
+    d.status AS "status?",
     extract(epoch FROM CASE d.answer
         WHEN 'busy' THEN d.lease_expires_at - d.now
         WHEN 'not due' THEN d.next_attempt_at - d.now END)::float8 AS wait_seconds,

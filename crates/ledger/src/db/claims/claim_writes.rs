@@ -6,38 +6,50 @@ use uuid::Uuid;
 
 use super::{saturating_int, write_result};
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{StoredTranscript, WriteResult, stored};
+use crate::ledger::{LeaseRenewal, LeaseStatus, StoredTranscript, WriteResult, stored};
 use docmill_core::fault::Result;
-use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId, IngestionStage};
+use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId};
 
 /// Extends the leases of claims; see [`crate::ledger::Ledger::renew_leases`].
 pub(super) async fn renew_leases(
     db: &Db,
-    claims: &[(IngestionId, ClaimToken)],
+    claims: &[LeaseRenewal],
     lease: Duration,
-) -> Result<Vec<WriteResult>> {
-    let ids: Vec<Uuid> = claims.iter().map(|(id, _)| id.0).collect();
-    let tokens: Vec<Uuid> = claims.iter().map(|(_, token)| token.0).collect();
-    let renewed = sqlx::query_scalar!(
+) -> Result<Vec<LeaseStatus>> {
+    let ids: Vec<Uuid> = claims.iter().map(|claim| claim.id.0).collect();
+    let tokens: Vec<Uuid> = claims.iter().map(|claim| claim.token.0).collect();
+    // Empty: no news. Arrays of this library have no NULLs without a type of their own.
+    let stages: Vec<String> = claims
+        .iter()
+        .map(|claim| claim.new_stage.map_or("", |stage| stage.code()).to_owned())
+        .collect();
+    let renewed = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), asked AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (id, token, place)
+    SELECT a.id, a.token, NULLIF(a.stage, '') AS stage, a.place
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS a (id, token, stage, place)
 ), held AS MATERIALIZED (
-    SELECT i.id FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
-    ORDER BY i.id FOR UPDATE OF i
+    SELECT i.id, a.stage FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
+    ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
 ), renewed AS (
-    UPDATE ingestion i SET lease_expires_at = c.now + make_interval(secs => $3)
+    UPDATE ingestion i SET lease_expires_at = c.now + make_interval(secs => $4),
+        stage = COALESCE(h.stage, i.stage),
+        updated_at = CASE WHEN h.stage IS NULL THEN i.updated_at ELSE c.now END
     FROM held h, clock c WHERE i.id = h.id
     RETURNING i.id, i.claim_token
 )
-SELECT r.id IS NOT NULL AS "renewed!"
+SELECT r.id IS NOT NULL AS "renewed!",
+    r.id IS NULL
+        AND EXISTS (SELECT 1 FROM ingestion i WHERE i.id = a.id AND i.claim_token = a.token)
+        AS "stands!"
 FROM asked a LEFT JOIN renewed r ON r.id = a.id AND r.claim_token = a.token
 ORDER BY a.place
 "#,
         &ids,
         &tokens,
+        &stages,
         lease.as_secs_f64(),
     )
     .fetch_all(db.pool())
@@ -45,31 +57,13 @@ ORDER BY a.place
     .context("renewing claims")?;
     Ok(renewed
         .into_iter()
-        .map(|yes| if yes { WriteResult::Yes } else { WriteResult::Lost })
+        .map(|row| match (row.renewed, row.stands) {
+            (true, _) => LeaseStatus::Renewed,
+            // Its lock is somebody else's at this moment; the token in it was still ours.
+            (false, true) => LeaseStatus::Locked,
+            (false, false) => LeaseStatus::Lost,
+        })
         .collect())
-}
-
-/// Writes the stage a claim has reached; see [`crate::ledger::Ledger::save_stage`].
-pub(super) async fn save_stage(
-    db: &Db,
-    id: IngestionId,
-    token: ClaimToken,
-    stage: IngestionStage,
-) -> Result<WriteResult> {
-    let done = sqlx::query!(
-        "WITH clock AS MATERIALIZED (
-             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         UPDATE ingestion i SET stage = $3, updated_at = c.now
-         FROM clock c
-         WHERE i.id = $1 AND i.claim_token = $2",
-        id.0,
-        token.0,
-        stage.code(),
-    )
-    .execute(db.pool())
-    .await
-    .context("saving the stage")?;
-    Ok(write_result(done.rows_affected()))
 }
 
 /// See [`crate::ledger::AttemptLedger::save_transcription`]. Without waiting for the disk: the transcript

@@ -10,7 +10,7 @@ use super::write_result;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{DeferralStreak, deferral_streak, result_duplicate_key};
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
-use docmill_core::fault::Result;
+use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
 };
@@ -26,7 +26,7 @@ pub(super) async fn release_claim(
     let done = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
-    SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
+    SELECT docmill_now() AS now
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at, c.now,
         CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4)
@@ -96,6 +96,11 @@ pub(super) struct ResultRow {
 }
 
 impl ResultRow {
+    /// The token of the claim that ends.
+    pub(super) fn token(&self) -> ClaimToken {
+        ClaimToken(self.token)
+    }
+
     pub(super) fn new(id: IngestionId, token: ClaimToken, end: &IngestionResult) -> Self {
         let status = end.reason.map_or(IngestionStatus::Completed, |reason| reason.status());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
@@ -129,26 +134,33 @@ impl ResultRow {
 }
 
 /// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their
-/// order.
-pub(super) async fn record_results(db: &Db, ends: &[ResultRow]) -> Result<Vec<WriteResult>> {
-    let recorded = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
+/// order. An end whose row somebody else has locked is an error of its own, and writes nothing.
+pub(super) async fn record_results(
+    db: &Db,
+    ends: &[ResultRow],
+) -> Result<Vec<Result<WriteResult>>> {
+    let written = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
         .fetch_all(db.pool())
         .await
         .context("recording an outcome")?;
-    let took_effect =
-        |end: &ResultRow| recorded.iter().any(|r| r.id == end.id && r.token == end.token);
-    Ok(ends
-        .iter()
-        .map(|end| if took_effect(end) { WriteResult::Yes } else { WriteResult::Lost })
-        .collect())
+    let answer = |end: &ResultRow| {
+        let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
+        match own.next() {
+            Some(row) if row.recorded => Ok(WriteResult::Yes),
+            Some(_) => Err(Error::transient("recording an outcome: somebody has locked the row")),
+            None => Ok(WriteResult::Lost),
+        }
+    };
+    Ok(ends.iter().map(answer).collect())
 }
 
-/// Reads back whether a claim's outcome was written; see [`crate::ledger::Ledger::read_back`].
+/// Reads back what became of a claim; see [`crate::ledger::Ledger::read_back`]. An attempt that was
+/// closed as crashed or cancelled was closed by somebody else.
 pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
     let row = sqlx::query!(
         r#"SELECT
-            EXISTS (SELECT 1 FROM attempt WHERE ingestion_id = $1 AND token = $2 AND final)
-                AS "recorded!",
+            EXISTS (SELECT 1 FROM attempt WHERE ingestion_id = $1 AND token = $2
+                AND outcome NOT IN ('crashed', 'cancelled')) AS "recorded!",
             EXISTS (SELECT 1 FROM ingestion
                 WHERE id = $1 AND claim_token = $2) AS "held!""#,
         id.0,

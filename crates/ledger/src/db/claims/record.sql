@@ -1,4 +1,5 @@
--- Ends ingestions and their attempts. $1: a JSON array of the ends. Returns those that took effect.
+-- Ends ingestions and their attempts. $1: a JSON array of the ends. Returns those that took effect,
+-- and those that did not because somebody else has locked the row: they are not waited for.
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now
 ), ends AS MATERIALIZED (
@@ -10,7 +11,7 @@ WITH clock AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
-    ORDER BY i.id FOR UPDATE OF i
+    ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
 ), ended AS (
     UPDATE ingestion i SET
         status = e.status, reason = e.reason, completed_at = c.now, updated_at = c.now,
@@ -35,4 +36,8 @@ WITH clock AS MATERIALIZED (
     FROM ended d JOIN held h ON h.id = d.id JOIN ends e ON e.id = d.id AND e.token = d.token
     CROSS JOIN clock c
 )
-SELECT id AS "id!", token AS "token!" FROM ended
+SELECT id AS "id!", token AS "token!", true AS "recorded!" FROM ended
+UNION ALL
+SELECT e.id, e.token, false FROM ends e
+WHERE NOT EXISTS (SELECT 1 FROM ended d WHERE d.id = e.id AND d.token = e.token)
+  AND EXISTS (SELECT 1 FROM ingestion i WHERE i.id = e.id AND i.claim_token = e.token)

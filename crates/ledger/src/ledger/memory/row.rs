@@ -178,6 +178,12 @@ impl LedgerRow {
         self.next_attempt_at = None;
     }
 
+    /// The lease lasts until then; the stage is written if it is news.
+    pub(super) fn renew(&mut self, until: OffsetDateTime, new_stage: Option<IngestionStage>) {
+        self.lease_expires_at = Some(until);
+        self.stage = new_stage.or(self.stage);
+    }
+
     /// The claim ends, the ingestion does not.
     pub(super) fn release_claim(
         &mut self,

@@ -1,0 +1,370 @@
+//! The one way to Postgres: every statement has a limit on this side of the network, too.
+//!
+//! `statement_timeout` ends a statement that Postgres has received. It does nothing for one that
+//! never arrived, or whose answer never will: the host is gone, a firewall has forgotten the
+//! connection, the server's disk stands still. TCP gives up after a quarter of an hour, on a proxy
+//! that acknowledges everything never, and sqlx has no way to set keepalives on its sockets. So:
+//!
+//! * A statement without an answer within the server's limit and [`MARGIN`] is an error of the
+//!   connection, which is closed without another word and leaves its place in the pool at once.
+//!   What is dropped before its answer does the same. (sqlx would ping it first, without a limit.)
+//! * The connections that were idle at that time stand on the same ground; each is replaced when it
+//!   is asked for, so that sixteen dead ones do not cost sixteen limits.
+//! * Going back to the pool and opening a connection have limits of their own.
+//!
+//! Not promised: that a statement whose answer is missing did nothing. Who needs to know asks.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _, TryFutureExt as _};
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{
+    PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres,
+};
+use sqlx::{Describe, Either, Execute, Executor, SqlStr};
+use tokio::time::{Instant, timeout};
+
+/// How much longer than Postgres we wait: its own limit speaks first, if it can.
+const MARGIN: Duration = Duration::from_secs(2);
+/// A connection that is not there by then is tried anew: its first packets may have gone nowhere.
+const CONNECT: Duration = Duration::from_secs(5);
+/// A connection has to answer a ping by then, or it does not go back to the pool.
+const RETURN: Duration = Duration::from_secs(5);
+/// Statements under way are waited for so long when the pool closes.
+const CLOSE: Duration = Duration::from_secs(1);
+
+/// A pool of connections on which nothing waits without end. As an [`Executor`] it runs one
+/// statement; [`StatementPool::begin`] opens a transaction.
+#[derive(Clone)]
+pub(crate) struct StatementPool {
+    pool: PgPool,
+    /// The server's own limit.
+    statement_timeout: Duration,
+    silence: LastSilence,
+}
+
+/// When an answer was last missing; connections that were idle then are not used again.
+#[derive(Debug, Clone, Default)]
+struct LastSilence(Arc<Mutex<Option<Instant>>>);
+
+/// A connection on loan. It goes back only by [`LeasedConnection::give_back`]; dropped, it is
+/// closed, because nobody knows what is still to come on it.
+struct LeasedConnection {
+    connection: Option<PoolConnection<Postgres>>,
+    silence: LastSilence,
+}
+
+/// A transaction on one connection, each statement with its limit; undone unless committed.
+pub(crate) struct StatementTransaction {
+    lease: LeasedConnection,
+    limit: Duration,
+}
+
+impl fmt::Debug for StatementPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatementPool").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StatementTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatementTransaction").finish_non_exhaustive()
+    }
+}
+
+impl LastSilence {
+    fn note_now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Notes it; the error that says so.
+    fn note(&self, limit: Duration) -> sqlx::Error {
+        self.note_now();
+        let text = format!("Postgres gave no answer within {limit:?}");
+        sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, text))
+    }
+
+    /// Whether a connection that has been idle for so long was so when an answer was missing.
+    fn falls_within(&self, idle_for: Duration) -> bool {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|silence| silence.elapsed() <= idle_for)
+    }
+}
+
+impl LeasedConnection {
+    fn connection(&mut self) -> sqlx::Result<&mut PgConnection> {
+        // Taken out only by `give_back` and `drop`, which end the lease.
+        self.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
+    /// Back to the pool, which asks for a sign of life first.
+    fn give_back(mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        let silence = self.silence.clone();
+        // The same as sqlx does when a connection is dropped, but not without end: given up, the
+        // connection is closed and its place free. Hidden in sqlx's documentation only.
+        let returning = connection.return_to_pool();
+        tokio::spawn(async move {
+            if timeout(RETURN, returning).await.is_err() {
+                silence.note_now();
+            }
+        });
+    }
+
+    /// What an answer says of the connection that it came on, or did not come on.
+    fn end<T>(
+        self,
+        answer: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
+        limit: Duration,
+    ) -> sqlx::Result<T> {
+        match answer {
+            Ok(Ok(value)) => {
+                self.give_back();
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                if !breaks_connection(&error) {
+                    self.give_back();
+                }
+                Err(error)
+            }
+            Err(_elapsed) => Err(self.silence.note(limit)),
+        }
+    }
+}
+
+impl Drop for LeasedConnection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(connection.detach());
+        }
+    }
+}
+
+fn breaks_connection(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{Io, Protocol, Tls, WorkerCrashed};
+    matches!(error, Io(_) | Tls(_) | Protocol(_) | WorkerCrashed)
+}
+
+impl StatementPool {
+    /// `statement_timeout` is what the sessions have been told.
+    pub(super) fn connect_lazy(
+        options: PgPoolOptions,
+        login: sqlx::postgres::PgConnectOptions,
+        statement_timeout: Duration,
+    ) -> Self {
+        let silence = LastSilence::default();
+        let stood_by = silence.clone();
+        let options = options
+            // Longer than this and the statement had better fail and be tried again.
+            .acquire_timeout(statement_timeout)
+            .test_before_acquire(false)
+            .before_acquire(move |_, idle| {
+                let sound = !stood_by.falls_within(idle.idle_for);
+                Box::pin(async move { Ok(sound) })
+            });
+        let pool = options.connect_lazy_with(login);
+        Self { pool, statement_timeout, silence }
+    }
+
+    /// The pool itself, for what changes its settings.
+    pub(super) fn inner(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// A connection that is the caller's own, without limits: for migrations.
+    pub(super) async fn detach_connection(&self) -> sqlx::Result<PgConnection> {
+        let mut lease = self.acquire().await?;
+        let connection = lease.connection.take().ok_or(sqlx::Error::PoolClosed)?;
+        Ok(connection.detach())
+    }
+
+    /// Closes the pool; statements under way are waited for a moment.
+    pub(super) async fn close(&self) {
+        // What is late is closed with the process, or by its own limit.
+        let _late = timeout(CLOSE, self.pool.close()).await;
+    }
+
+    /// Opens a transaction.
+    pub(crate) async fn begin(&self) -> sqlx::Result<StatementTransaction> {
+        let (lease, limit) = (self.acquire().await?, self.limit());
+        let mut transaction = StatementTransaction { lease, limit };
+        (&mut transaction).execute("BEGIN").await?;
+        Ok(transaction)
+    }
+
+    fn limit(&self) -> Duration {
+        self.statement_timeout + MARGIN
+    }
+
+    async fn acquire(&self) -> sqlx::Result<LeasedConnection> {
+        let until = Instant::now() + self.statement_timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match timeout(left.min(CONNECT), self.pool.acquire()).await {
+                Ok(Ok(connection)) => {
+                    let (connection, silence) = (Some(connection), self.silence.clone());
+                    return Ok(LeasedConnection { connection, silence });
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(_elapsed) if left <= CONNECT => return Err(sqlx::Error::PoolTimedOut),
+                Err(_elapsed) => {}
+            }
+        }
+    }
+}
+
+impl StatementTransaction {
+    /// Makes what was done last.
+    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
+        (&mut self).execute("COMMIT").await?;
+        self.lease.give_back();
+        Ok(())
+    }
+}
+
+/// What a statement gives: the rows, and at the end of each statement how many it changed.
+type StatementSteps = Vec<Either<PgQueryResult, PgRow>>;
+
+fn into_stream<'e>(
+    steps: impl Future<Output = sqlx::Result<StatementSteps>> + Send + 'e,
+) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>> {
+    // The rows are collected before the caller sees the first: the limit is one of the statement,
+    // and not of what the caller does with it.
+    steps.map_ok(|steps| stream::iter(steps.into_iter().map(Ok))).try_flatten_stream().boxed()
+}
+
+impl<'p> Executor<'p> for &'p StatementPool {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(
+        self,
+        query: E,
+    ) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
+    where
+        'p: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        into_stream(async move {
+            let mut lease = self.acquire().await?;
+            let steps = lease.connection()?.fetch_many(query).try_collect();
+            let answer = timeout(self.limit(), steps).await;
+            lease.end(answer, self.limit())
+        })
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
+    where
+        'p: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        async move {
+            let mut lease = self.acquire().await?;
+            let answer = timeout(self.limit(), lease.connection()?.fetch_optional(query)).await;
+            lease.end(answer, self.limit())
+        }
+        .boxed()
+    }
+
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &'e [PgTypeInfo],
+    ) -> BoxFuture<'e, sqlx::Result<PgStatement>>
+    where
+        'p: 'e,
+    {
+        async move {
+            let mut lease = self.acquire().await?;
+            let prepared = lease.connection()?.prepare_with(sql, parameters);
+            let answer = timeout(self.limit(), prepared).await;
+            lease.end(answer, self.limit())
+        }
+        .boxed()
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
+    where
+        'p: 'e,
+    {
+        async move {
+            let mut lease = self.acquire().await?;
+            let answer = timeout(self.limit(), lease.connection()?.describe(sql)).await;
+            lease.end(answer, self.limit())
+        }
+        .boxed()
+    }
+}
+
+impl StatementTransaction {
+    /// After an error the transaction is over: what follows fails, and dropping it closes the
+    /// connection.
+    fn note<T>(
+        &self,
+        answer: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
+    ) -> sqlx::Result<T> {
+        answer.unwrap_or_else(|_elapsed| Err(self.lease.silence.note(self.limit)))
+    }
+}
+
+impl<'t> Executor<'t> for &'t mut StatementTransaction {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(
+        self,
+        query: E,
+    ) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
+    where
+        't: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        into_stream(async move {
+            let steps = self.lease.connection()?.fetch_many(query).try_collect();
+            let answer = timeout(self.limit, steps).await;
+            self.note(answer)
+        })
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
+    where
+        't: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        async move {
+            let answer = self.lease.connection()?.fetch_optional(query);
+            let answer = timeout(self.limit, answer).await;
+            self.note(answer)
+        }
+        .boxed()
+    }
+
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &'e [PgTypeInfo],
+    ) -> BoxFuture<'e, sqlx::Result<PgStatement>>
+    where
+        't: 'e,
+    {
+        async move {
+            let prepared = self.lease.connection()?.prepare_with(sql, parameters);
+            let answer = timeout(self.limit, prepared).await;
+            self.note(answer)
+        }
+        .boxed()
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
+    where
+        't: 'e,
+    {
+        async move {
+            let answer = timeout(self.limit, self.lease.connection()?.describe(sql)).await;
+            self.note(answer)
+        }
+        .boxed()
+    }
+}
