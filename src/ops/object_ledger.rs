@@ -13,7 +13,7 @@
 //! while the store is slow to answer. Days are UTC by the worker's own clock.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
