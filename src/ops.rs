@@ -7,6 +7,7 @@ pub mod bucket;
 pub mod dashboard;
 pub mod dead;
 pub mod doctor;
+mod erasable_keys;
 pub mod erase;
 pub mod inspect;
 pub mod janitor;

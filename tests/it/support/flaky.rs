@@ -10,7 +10,7 @@ use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Inge
 use docmill_ledger::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
     ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, WorkerStatus, WriteResult,
+    StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
@@ -78,6 +78,15 @@ impl AttemptLedger for FlakyLedger {
         number: &str,
     ) -> Result<Option<IngestionId>> {
         self.inner.find_duplicate(document, tenant, supplier, number).await
+    }
+
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome> {
+        self.inner.adopt_version(id, token, etag).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
@@ -159,8 +168,12 @@ impl Ledger for FlakyLedger {
         self.inner.read_back(id, token).await
     }
 
-    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
-        self.inner.register_objects(objects).await
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
+        self.inner.register_object(object).await
+    }
+
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+        self.inner.find_unknown(ids).await
     }
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {

@@ -122,6 +122,7 @@ pub(super) fn load_layers(file: Option<&Path>, environment: Vec<(String, String)
         .with_list_parse_key("ocr.languages")
         .with_list_parse_key("llm.scheduler.models")
         .with_list_parse_key("ocr.providers")
+        .with_list_parse_key("store.allow")
         .with_list_parse_key("ocr.document_ai.languages")
         .source(Some(environment.into_iter().collect()));
     match builder.add_source(source).build() {
@@ -229,6 +230,22 @@ mod tests {
         let loaded = load_layers(None, vec![order]);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         assert_eq!(loaded.config.ocr.providers, [DocumentAi, Tesseract]);
+    }
+
+    #[test]
+    fn places_may_come_from_the_environment_and_as_tables_from_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let table = "[[store.allow]]\nbucket = 'up'\nprefix = 'in/'\ntenant = 'acme'\n";
+        std::fs::write(file.path(), table).unwrap();
+        let loaded = load_layers(Some(file.path()), Vec::new());
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        assert_eq!(loaded.config.store.allow[0].tenant.as_deref(), Some("acme"));
+        let allow = ("DOCMILL__STORE__ALLOW".to_owned(), "a/b/,c/{tenant}/".to_owned());
+        let loaded = load_layers(None, vec![allow]);
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        let places: Vec<String> =
+            loaded.config.store.allow.iter().map(ToString::to_string).collect();
+        assert_eq!(places, ["a/b/", "c/{tenant}/"]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod claim_writes;
 mod coalesce;
 mod finish;
 mod intake;
+mod objects;
 mod spending;
 
 use std::time::Duration;
@@ -33,7 +34,7 @@ use crate::db::{Db, saturating_int};
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
     ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, WorkerStatus, WriteResult,
+    StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
@@ -95,6 +96,15 @@ impl AttemptLedger for PostgresLedger {
         spending::spent_today(&self.db).await
     }
 
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome> {
+        objects::adopt_version(&self.db, id, token, etag).await
+    }
+
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         intake::is_blocked(&self.db, sha256).await
     }
@@ -149,9 +159,12 @@ impl Ledger for PostgresLedger {
         finish::read_back(&self.db, id, token).await
     }
 
-    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
-        intake::register_objects(&self.db, objects).await?;
-        Ok(objects.iter().map(|object| object.ingestion).collect())
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
+        objects::register_object(&self.db, object).await
+    }
+
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+        objects::find_unknown(&self.db, ids).await
     }
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {

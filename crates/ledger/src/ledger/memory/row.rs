@@ -8,8 +8,8 @@ use crate::ledger::decide::{ClaimRowState, FRESH_ATTEMPTS, Sequencer};
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
 use docmill_core::fault::Fault;
 use docmill_core::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionStage,
-    IngestionStatus, ModelUsage, OutcomeReason,
+    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionId,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
@@ -37,6 +37,7 @@ pub struct LedgerRow {
     pub tenant: Option<String>,
     pub object_etag: Option<String>,
     pub object_sequencer: Option<Sequencer>,
+    pub superseded_by: Option<IngestionId>,
     pub transcription: Option<ArtefactRef>,
     pub quality: Option<f32>,
     pub pages: Option<u32>,
@@ -102,6 +103,7 @@ impl LedgerRow {
             tenant: None,
             object_etag: None,
             object_sequencer: None,
+            superseded_by: None,
             transcription: None,
             quality: None,
             pages: None,
