@@ -7,7 +7,11 @@ COMMENT ON COLUMN ingestion.superseded_by IS
 
 -- Temporary tables come before every schema that the path does not put them behind: pg_temp last, so
 -- that nobody can slip a table of his own under a function.
-SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+DO $$
+BEGIN
+    PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+END
+$$;
 
 -- What the end of an ingestion does to its document.
 --

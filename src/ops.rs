@@ -7,6 +7,7 @@ pub mod bucket;
 pub mod dashboard;
 pub mod dead;
 pub mod doctor;
+mod erasable_keys;
 pub mod erase;
 mod folder_walk;
 pub mod inspect;

@@ -57,11 +57,15 @@ use context::AttemptContext;
 pub use context::{PipelineContext, PipelineServices};
 pub use cost::CostTracker;
 use docmill_client::telemetry::spans;
-use docmill_core::model::{ClaimedIngestion, Extraction, IngestionStage, ModelUsage, Transcript};
+use docmill_core::fault::Error;
+use docmill_core::model::message::plain_etag;
+use docmill_core::model::{
+    ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
+};
 use docmill_documents::cpu::OpenDocument;
 use docmill_gate::gate::Verdict;
 use docmill_gate::kinds::{ClassifiedKind, Kind};
-use docmill_ledger::ledger::IngestionResult;
+use docmill_ledger::ledger::{IngestionResult, VersionOutcome};
 use docmill_llm::llm::chain::ChainModel;
 use einvoice::{EinvoiceScan, ParsedEinvoice};
 use escalate::{EscalationOutcome, EscalationStep};
@@ -75,6 +79,9 @@ pub use text_room::TextRoom;
 use timings::StageClock;
 pub use timings::StageTimings;
 use verdict::GateInput;
+
+/// An object that is replaced so often while it is fetched is left alone for a while.
+const MOST_VERSIONS: u32 = 3;
 
 /// The output of a run of the pipeline.
 #[derive(Debug)]
@@ -194,13 +201,43 @@ impl<'a> PipelineRun<'a> {
         self.enter(IngestionStage::Fetch)?;
         let (documents, ledger) = (context.documents.as_ref(), context.ledger.as_ref());
         let (limits, budget) = (&services.config.limits, &services.budget);
-        let fetched =
-            fetch::fetch_document(documents, ledger, &claimed.document, limits, budget).await?;
+        let mut wanted = claimed.document.clone();
+        let mut versions = 0;
+        let fetched = loop {
+            match fetch::fetch_document(documents, ledger, &wanted, limits, budget).await {
+                Err(error) if error.is_superseded() && versions == MOST_VERSIONS => {
+                    let text = "the object is replaced again and again";
+                    return Err(Error::transient(text).into());
+                }
+                Err(error) if error.is_superseded() => {
+                    versions += 1;
+                    wanted.etag = Some(self.adopt_version().await?);
+                }
+                fetched => break fetched?,
+            }
+        };
 
         self.enter(IngestionStage::Transcribe)?;
         let document =
             services.reader.open_document(fetched.bytes.clone(), claimed.suspect).await?;
         Ok((fetched, document))
+    }
+
+    /// The object is another version than the row names: the current one, unless another ingestion
+    /// of the document reads it, in whose favour this one ends.
+    async fn adopt_version(&self) -> Result<String, StepError> {
+        let AttemptContext { context, claimed, claim } = self.attempt;
+        let there = context.documents.head(&claimed.document.file_path).await?;
+        let Some(there) = there else { return Err(fetch::missing_error().into()) };
+        let etag = plain_etag(&there.etag.0);
+        match context.ledger.adopt_version(claim.id, claim.token, etag).await? {
+            VersionOutcome::Adopted => Ok(etag.to_owned()),
+            VersionOutcome::SupersededBy(successor) => {
+                let detail = format!("ingestion {successor} reads the newer version of the object");
+                Err(StepError::rejected(OutcomeReason::Superseded, detail))
+            }
+            VersionOutcome::Lost => Err(StepError::claim_lost()),
+        }
     }
 
     /// Takes the data from the XML, and the text of the pages beside it.

@@ -6,7 +6,8 @@
 //! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`lanes`] chooses
 //!    the tier and the size of each poll.
 //! 2. [`batch`] registers every received message ([`registry`]: from now on [`heartbeat`] keeps it
-//!    hidden), reads the bodies, and claims all ingestions of the batch by one statement.
+//!    hidden), reads the bodies, and claims all ids of the batch by one statement; [`arrival`] finds
+//!    out what groups and events of the store ask for.
 //! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
 //!    at once: acknowledged, hidden, fanned out, or put into quarantine.
 //! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one
@@ -19,6 +20,7 @@
 //! knows documents; `pipeline` does.
 
 pub mod ack_batcher;
+pub mod arrival;
 pub mod batch;
 pub mod finalize;
 pub mod heartbeat;
@@ -46,14 +48,16 @@ use crate::runner::{
 };
 use crate::shutdown::Shutdown;
 use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
+use arrival::RefusedEvents;
 use docmill_client::telemetry::spans;
-use docmill_core::config::{AcknowledgeMode, AllowedPrefix, Config, QueueDestination, RetryConfig};
+use docmill_core::config::{AcknowledgeMode, Config, QueueDestination, RetryConfig};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::retry::with_deadline;
 use docmill_ledger::ledger::{ClaimTerms, IngestionResult, Ledger, WorkerStatus};
 use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage};
+use docmill_storage::store::keys;
 use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry};
 
@@ -97,8 +101,8 @@ pub struct QueueBacklog {
     /// The limits and delays that follow a failed attempt.
     retry: RetryConfig,
     terms: ClaimTerms,
-    /// Places whose events are taken.
-    allowed: Vec<AllowedPrefix>,
+    /// Events about places that are not ours.
+    refused: RefusedEvents,
     /// The queue as traces name it.
     destination: QueueDestination,
     registry: Arc<MessageRegistry>,
@@ -206,6 +210,24 @@ impl QueueBacklog {
         *position = (*position).max(delivery.sent_at);
     }
 
+    /// The ingestion with its document under its one name, if its row may name that place: rows are
+    /// written by many hands.
+    fn check_place(&self, claimed: &ClaimedIngestion) -> fault::Result<ClaimedIngestion> {
+        let store = &self.config.store;
+        let mut claimed = claimed.clone();
+        let name = store.plain_name(&claimed.document.file_path).to_owned();
+        let refusal = match store.check_place(&name, claimed.tenant.as_deref()) {
+            _ if keys::is_own_artefact(&name) => "its row names one of docmill's own files".into(),
+            Ok(()) => {
+                claimed.document.file_path = name;
+                return Ok(claimed);
+            }
+            Err(refusal) => refusal,
+        };
+        // Counted, and tried again: a person may put it on the list meanwhile.
+        Err(fault::Error::new(fault::Fault::Missing, refusal))
+    }
+
     fn worker_status(&self, runner: &RunnerHandle<Self>) -> WorkerStatus {
         let position = self.position.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (slots, used) = runner.slot_counts();
@@ -233,7 +255,8 @@ impl Backlog for QueueBacklog {
         job: &QueuedJob,
         claim: &ClaimHandle,
     ) -> Result<Box<IngestionResult>, StepError> {
-        let output = pipeline::run_pipeline(&self.pipeline, &job.claimed, claim).await;
+        let claimed = self.check_place(&job.claimed)?;
+        let output = pipeline::run_pipeline(&self.pipeline, &claimed, claim).await;
         output.map(|output| Box::new(output.record)).map_err(|failed| failed.error)
     }
 
@@ -386,7 +409,7 @@ impl QueueWorker {
             queue,
             retry: config.retry_terms(),
             terms,
-            allowed: config.store.allowed_prefixes(),
+            refused: RefusedEvents::default(),
             destination: config.queue_destination(),
             config,
             registry: Arc::new(MessageRegistry::default()),

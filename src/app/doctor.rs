@@ -131,8 +131,7 @@ impl App {
                     prefix: rule.prefix,
                 };
                 let rules: Vec<BucketNotification> = rules.into_iter().map(rule).collect();
-                let allowed = config.allowed_prefixes();
-                store::check(&rules, &self.queue_urls(), &config.bucket, &allowed)
+                store::check(&rules, &self.queue_urls(), &config.bucket, &config.allow)
             }
             Err(error) => {
                 let advice = match error.fault {

@@ -13,11 +13,12 @@ use uuid::Uuid;
 
 pub use docmill_ledger::db::erasure::{TenantRetention, list_retentions, set_retention};
 
+use super::erasable_keys;
 use docmill_core::fault::Result;
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::Db;
-use docmill_ledger::db::erasure::{self, ErasableDocument, IngestionArtefacts};
+use docmill_ledger::db::erasure;
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_queue::queue::{DeadLetter, MessageQueue};
 use docmill_storage::store::{ObjectStore, keys};
@@ -57,7 +58,7 @@ pub struct ErasureReport {
     pub cancelled: usize,
     /// Objects: originals and artefacts.
     pub objects: usize,
-    /// Originals that stay because another tenant's document refers to them.
+    /// Originals that stay because a document of somebody else refers to them.
     pub shared: usize,
     /// Dead letters that were deleted.
     pub dead_letters: usize,
@@ -75,13 +76,15 @@ pub async fn preview_erasure(places: ErasureBackends<'_>, tenant: &str) -> Resul
         let batch = erasure::find_erasable(places.db, tenant, None, after, BATCH).await?;
         let Some(last) = batch.last() else { return Ok(found) };
         after = last.id;
+        let batch = erasable_keys::with_twins(places, batch).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-        let trails = erasure::find_artefacts(places.db, &ids).await?;
+        let ingestions = erasure::find_ingestions(places.db, &ids).await?;
         found.cancelled += erasure::find_open(places.db, &ids).await?.0.len();
         found.documents += batch.len();
-        found.ingestions += trails.len();
-        found.shared += batch.iter().filter(|document| document.shared).count();
-        for key in keys_of(places.store, &batch, &trails).await? {
+        found.ingestions += ingestions.len();
+        let erasable = erasable_keys::find_keys(places, tenant, &batch, &ingestions).await?;
+        found.shared += erasable.shared;
+        for key in erasable.keys {
             found.objects += usize::from(places.store.head(&key).await?.is_some());
         }
     }
@@ -101,7 +104,7 @@ pub async fn erase_tenant(
 ) -> Result<ErasureReport> {
     let mut done = ErasureReport { tenant: tenant.to_owned(), ..ErasureReport::default() };
     let mut gone: Vec<IngestionId> = Vec::new();
-    done.cancelled = cancel_open(places.db, tenant, notice, by).await?;
+    done.cancelled = cancel_open(places, tenant, notice, by).await?;
     while let Some(batch) = erase_batch(places, tenant, &mut done).await? {
         gone.extend(batch);
     }
@@ -127,21 +130,29 @@ pub async fn erase_expired(places: ErasureBackends<'_>) -> Result<usize> {
         let age = Some(Duration::from_secs(days * 24 * 3600));
         let batch = erasure::find_erasable(places.db, &kept.tenant, age, FIRST, BATCH).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-        let trails = erasure::find_artefacts(places.db, &ids).await?;
-        delete_objects(places.store, &batch, &trails).await?;
+        let ingestions = erasure::find_ingestions(places.db, &ids).await?;
+        let erasable = erasable_keys::find_keys(places, &kept.tenant, &batch, &ingestions).await?;
+        delete_objects(places.store, &erasable.keys).await?;
         expired += erasure::delete_expired(places.db, &ids).await?;
     }
     Ok(expired)
 }
 
 /// Cancels what has not ended, and waits until workers must have noticed if one had any of it.
-async fn cancel_open(db: &Db, tenant: &str, notice: Duration, by: &AuditNote) -> Result<usize> {
+async fn cancel_open(
+    places: ErasureBackends<'_>,
+    tenant: &str,
+    notice: Duration,
+    by: &AuditNote,
+) -> Result<usize> {
+    let db = places.db;
     let (mut cancelled, mut held) = (0, 0);
     let mut after = DocumentId(Uuid::nil());
     loop {
         let batch = erasure::find_erasable(db, tenant, None, after, BATCH).await?;
         let Some(last) = batch.last() else { break };
         after = last.id;
+        let batch = erasable_keys::with_twins(places, batch).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
         let (open, of_workers) = erasure::find_open(db, &ids).await?;
         cancelled += operators::cancel_ingestions(db, &open, by).await?.len();
@@ -161,59 +172,30 @@ async fn erase_batch(
     done: &mut ErasureReport,
 ) -> Result<Option<Vec<IngestionId>>> {
     let batch = erasure::find_erasable(places.db, tenant, None, FIRST, BATCH).await?;
-    let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-    if ids.is_empty() {
+    if batch.is_empty() {
         return Ok(None);
     }
-    let trails = erasure::find_artefacts(places.db, &ids).await?;
-    done.objects += delete_objects(places.store, &batch, &trails).await?;
-    erasure::delete_documents(places.db, &ids, &trails).await?;
+    let batch = erasable_keys::with_twins(places, batch).await?;
+    let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
+    let ingestions = erasure::find_ingestions(places.db, &ids).await?;
+    let erasable = erasable_keys::find_keys(places, tenant, &batch, &ingestions).await?;
+    done.objects += delete_objects(places.store, &erasable.keys).await?;
+    erasure::delete_documents(places.db, &ids, &ingestions).await?;
     done.documents += batch.len();
-    done.ingestions += trails.len();
-    done.shared += batch.iter().filter(|document| document.shared).count();
-    Ok(Some(trails.into_iter().map(|trail| trail.id).collect()))
+    done.ingestions += ingestions.len();
+    done.shared += erasable.shared;
+    Ok(Some(ingestions))
 }
 
-async fn delete_objects(
-    store: &dyn ObjectStore,
-    batch: &[ErasableDocument],
-    trails: &[IngestionArtefacts],
-) -> Result<usize> {
+async fn delete_objects(store: &dyn ObjectStore, keys: &[String]) -> Result<usize> {
     let mut deleted = 0;
-    for key in keys_of(store, batch, trails).await? {
-        if store.head(&key).await?.is_some() {
-            store.delete(&key).await?;
+    for key in keys {
+        if store.head(key).await?.is_some() {
+            store.delete(key).await?;
             deleted += 1;
         }
     }
     Ok(deleted)
-}
-
-/// Everything that was stored for these documents, each key once.
-async fn keys_of(
-    store: &dyn ObjectStore,
-    batch: &[ErasableDocument],
-    trails: &[IngestionArtefacts],
-) -> Result<Vec<String>> {
-    let originals = batch.iter().filter(|document| !document.shared);
-    let mut keys: Vec<String> = originals.map(|document| document.file_path.clone()).collect();
-    for trail in trails {
-        keys.extend(trail.paths.iter().cloned());
-        let below = keys::ingestion_prefix(trail.id);
-        let mut after: Option<String> = None;
-        loop {
-            let page = store.list(&below, after.as_deref(), LISTED).await?;
-            after = page.last().map(|entry| entry.key.clone());
-            let whole = page.len() < LISTED;
-            keys.extend(page.into_iter().map(|entry| entry.key));
-            if whole {
-                break;
-            }
-        }
-    }
-    keys.sort_unstable();
-    keys.dedup();
-    Ok(keys)
 }
 
 async fn delete_below(store: &dyn ObjectStore, id: IngestionId) -> Result<usize> {

@@ -26,7 +26,7 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId, ModelUsage,
 };
 use docmill_ledger::ledger::{
-    AttemptLedger, ProviderSpending, SpentToday, StoredTranscript, WriteResult,
+    AttemptLedger, ProviderSpending, SpentToday, StoredTranscript, VersionOutcome, WriteResult,
 };
 use docmill_storage::store::prefixed::PrefixedStore;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult, keys};
@@ -444,6 +444,16 @@ impl AttemptLedger for ObjectAttempt {
 
     async fn spent_on(&self, _id: IngestionId) -> Result<u64> {
         Ok(self.written.lock().await.0.spent_nanos)
+    }
+
+    /// Documents of buckets and workspaces are named by their content, or in no version at all.
+    async fn adopt_version(
+        &self,
+        _id: IngestionId,
+        _token: ClaimToken,
+        _etag: &str,
+    ) -> Result<VersionOutcome> {
+        Ok(VersionOutcome::Adopted)
     }
 
     async fn is_blocked(&self, _sha256: &str) -> Result<bool> {

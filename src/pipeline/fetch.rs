@@ -30,8 +30,9 @@ pub struct FetchedDocument {
 /// Reads the original of `document`.
 ///
 /// # Errors
-/// Rejected: `too_large`, `empty`, `superseded` (the object is another version than registered),
-/// `blocked`. Faults: `missing`, and what the store says.
+/// Rejected: `too_large`, `empty`, `blocked`, and `superseded`: the object is another version than
+/// `document` names, which ends the input only if another ingestion reads that version. Faults:
+/// `missing`, and what the store says.
 pub async fn fetch_document(
     store: &dyn ObjectStore,
     ledger: &dyn AttemptLedger,
@@ -39,17 +40,16 @@ pub async fn fetch_document(
     limits: &LimitsConfig,
     budget: &ByteBudget,
 ) -> Result<FetchedDocument, StepError> {
-    let missing = || fault::Error::new(Fault::Missing, "the document is not in the store");
-    let meta = store.head(&document.file_path).await?.ok_or_else(missing)?;
+    let meta = store.head(&document.file_path).await?.ok_or_else(missing_error)?;
     check_size(meta.size, limits)?;
     let permit = budget.take(meta.size).await?;
     let what =
         GetOptions { at_most: limits.document_bytes.0, if_match: document.etag.clone().map(Etag) };
     let (bytes, etag) = match store.get(&document.file_path, what).await? {
         GetResult::Found(object) => (object.bytes, object.etag),
-        GetResult::Missing => return Err(missing().into()),
+        GetResult::Missing => return Err(missing_error().into()),
         GetResult::Changed => {
-            let detail = "the object is another version than the event named";
+            let detail = "the object is another version than was registered";
             return Err(StepError::rejected(OutcomeReason::Superseded, detail));
         }
         GetResult::TooLarge { size } => return Err(too_large_error(size, limits)),
@@ -63,6 +63,11 @@ pub async fn fetch_document(
         ));
     }
     Ok(FetchedDocument { bytes, sha256, etag, _budget: permit })
+}
+
+/// The document is not there.
+pub(super) fn missing_error() -> fault::Error {
+    fault::Error::new(Fault::Missing, "the document is not in the store")
 }
 
 fn check_size(size: u64, limits: &LimitsConfig) -> Result<(), StepError> {

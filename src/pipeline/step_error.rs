@@ -34,6 +34,11 @@ impl StepError {
         Self::Rejected { reason, detail: detail.into() }
     }
 
+    /// Whether the object is another version than was asked for.
+    pub fn is_superseded(&self) -> bool {
+        matches!(self, Self::Rejected { reason: OutcomeReason::Superseded, .. })
+    }
+
     /// The claim is no longer ours: nothing more is written or started.
     pub fn claim_lost() -> Self {
         Self::Fault(fault::Error::claim_lost())

@@ -1,8 +1,8 @@
 //! From a received batch to jobs: every delivery gets exactly one answer.
 //!
-//! Bodies that ask for several things are fanned out, one message each, and then acknowledged.
-//! All ingestions of the batch are claimed by one statement. One slow job never holds back others
-//! of its batch: each runs on its own and the batch is forgotten.
+//! All ids of the batch are claimed by one statement, at once. What other bodies ask for is found out
+//! by `arrival`, each by itself, and claimed then: neither a slow body nor a slow job holds back
+//! others of its batch.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,32 +14,36 @@ use tracing::Span;
 use crate::pipeline::{ClaimHandle, claim_handle};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::worker::registry::InFlightMessage;
-use crate::worker::{DATABASE, QueueBacklog, QueuedJob, finalize};
+use crate::worker::{DATABASE, QueueBacklog, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::metrics;
-use docmill_core::model::message::{MessageBody, ObjectCreated};
-use docmill_core::model::{ClaimedIngestion, DocumentId, IngestionId};
+use docmill_core::model::message::MessageBody;
+use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::retry::RetryBackoff;
-use docmill_ledger::ledger::{
-    ClaimOutcome, ClaimRelease, ClaimRequest, ObjectRegistration, QuarantinedMessage,
-};
-use docmill_queue::queue::{Delivery, OutgoingMessage};
-use docmill_storage::store::keys;
+use docmill_ledger::ledger::{ClaimOutcome, ClaimRelease, ClaimRequest};
+use docmill_queue::queue::Delivery;
 
-/// How long a message is hidden when something it needs did not answer.
+/// How long a message is hidden when it could not be claimed.
 const TROUBLE: Duration = Duration::from_secs(10);
 /// Between two tries to claim a batch while Postgres does not answer.
 const CLAIM_WAITS: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(200)).up_to(Duration::from_secs(5));
 /// A message whose row somebody has locked is hidden so long.
 const LOCKED: Duration = Duration::from_secs(5);
-/// A body kept in quarantine is cut to this.
-const QUARANTINED_BYTES: usize = 64 << 10;
 
 /// A message that asks for one ingestion.
 struct RequestedIngestion {
     id: IngestionId,
+    delivery: Delivery,
+    ticket: InFlightMessage,
+    /// Whether the message holds the id itself, as producers send it.
+    named_by_id: bool,
+}
+
+/// A message that holds something else than an id.
+struct ArrivedBody {
+    body: MessageBody,
     delivery: Delivery,
     ticket: InFlightMessage,
 }
@@ -64,171 +68,51 @@ pub async fn handle_batch(
         futures::future::join_all(releases).await;
         return;
     }
-    let answers =
-        held.into_iter().map(|(delivery, ticket)| parse_request(&backlog, delivery, ticket));
-    let wanted: Vec<RequestedIngestion> =
-        futures::future::join_all(answers).await.into_iter().flatten().collect();
-    if !wanted.is_empty() {
-        claim_requested(&backlog, &runner, wanted, slots.into()).await;
-    }
-}
-
-/// Reads the body; everything but a single ingestion that nobody here has is answered at once.
-async fn parse_request(
-    backlog: &QueueBacklog,
-    delivery: Delivery,
-    ticket: InFlightMessage,
-) -> Option<RequestedIngestion> {
-    let id = match MessageBody::parse(&delivery.body) {
-        MessageBody::Ingestion(id) => id,
-        MessageBody::Group(ids) => {
-            fan_out(backlog, &ticket, ids).await;
-            return None;
-        }
-        MessageBody::Objects(objects) => match register_allowed(backlog, objects).await {
-            Ok(ids) => match ids.as_slice() {
-                [] => {
-                    acknowledge_without_work(backlog, &ticket, "not_allowed").await;
-                    return None;
-                }
-                [id] => *id,
-                _ => {
-                    fan_out(backlog, &ticket, ids).await;
-                    return None;
-                }
-            },
-            Err(error) => {
-                hide_after_error(backlog, &ticket, &error).await;
-                return None;
+    let (mut wanted, mut others) = (Vec::new(), Vec::new());
+    for (delivery, ticket) in held {
+        match MessageBody::parse(&delivery.body) {
+            MessageBody::Ingestion(id) if ticket.reserve(id) => {
+                wanted.push(RequestedIngestion { id, delivery, ticket, named_by_id: true });
             }
-        },
-        MessageBody::NoWork(what) => {
-            acknowledge_without_work(backlog, &ticket, what).await;
-            return None;
+            // This process works on it already; that job has adopted our receipt.
+            MessageBody::Ingestion(_) => metrics::count_delivery("mine"),
+            body => others.push(ArrivedBody { body, delivery, ticket }),
         }
-        MessageBody::Malformed(why) => {
-            quarantine_delivery(backlog, &delivery, &ticket, "malformed", why).await;
-            return None;
-        }
-    };
-    if ticket.reserve(id) {
-        return Some(RequestedIngestion { id, delivery, ticket });
     }
-    // This process works on it already; that job has adopted our receipt.
-    metrics::count_delivery("mine");
-    None
-}
-
-/// Registers the objects that may be ours; the others need no work.
-async fn register_allowed(
-    backlog: &QueueBacklog,
-    objects: Vec<ObjectCreated>,
-) -> fault::Result<Vec<IngestionId>> {
-    let ours: Vec<ObjectRegistration> = objects
+    let mut slots = VecDeque::from(slots);
+    let mut left = slots.split_off(wanted.len().min(slots.len()));
+    left.truncate(others.len());
+    let others: Vec<_> = others
         .into_iter()
-        .filter(|object| is_allowed(backlog, object))
-        .map(build_registration)
+        .map(|arrived| handle_body(&backlog, &runner, arrived, left.pop_front()))
         .collect();
-    if ours.is_empty() {
-        return Ok(Vec::new());
-    }
-    backlog.ledger.register_objects(&ours).await
-}
-
-fn is_allowed(backlog: &QueueBacklog, object: &ObjectCreated) -> bool {
-    !keys::is_own_artefact(&object.key)
-        && backlog.allowed.iter().any(|allowed| {
-            allowed.bucket == object.bucket && object.key.starts_with(&allowed.prefix)
-        })
-}
-
-fn build_registration(object: ObjectCreated) -> ObjectRegistration {
-    let ObjectCreated { bucket, key, version, etag, sequencer, size } = object;
-    let revision = version.as_deref().or(etag.as_deref()).unwrap_or_default();
-    let order = sequencer.as_deref().unwrap_or_default();
-    // A bucket that announces uploads announces those of `submit` too: what it registers, or will
-    // in a moment, is the same document and the same ingestion.
-    let (document, ingestion) = match keys::submitted_document(&key) {
-        Some(document) => (document, IngestionId::first_for_document(document)),
-        None => (
-            DocumentId::from_object(&bucket, &key),
-            IngestionId::from_object_version(&bucket, &key, revision, order),
-        ),
+    drop(left);
+    let claims = async {
+        if !wanted.is_empty() {
+            claim_requested(&backlog, &runner, wanted, slots).await;
+        }
     };
-    ObjectRegistration {
-        document,
-        ingestion,
-        file_path: format!("s3://{bucket}/{key}"),
-        original_name: key.rsplit('/').next().unwrap_or(&key).to_owned(),
-        etag,
-        size,
-        sequencer,
-    }
+    tokio::join!(claims, futures::future::join_all(others));
 }
 
-/// Sends one message each and then acknowledges: a crash in between sends some of them twice,
-/// which is harmless, and never none.
-async fn fan_out(backlog: &QueueBacklog, ticket: &InFlightMessage, ids: Vec<IngestionId>) {
-    let messages: Vec<OutgoingMessage> =
-        ids.iter().map(|id| ticket.replacement_message(id.to_string())).collect();
-    let answers = backlog.queue.send(&messages).await;
-    if let Some(error) = answers.into_iter().find_map(Result::err) {
-        hide_after_error(backlog, ticket, &error).await;
+/// Finds out what a body asks for, and claims it by itself: however long that takes, the other
+/// messages of its batch do not wait for it.
+async fn handle_body(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    arrived: ArrivedBody,
+    slot: Option<SlotPermit>,
+) {
+    let ArrivedBody { body, delivery, ticket } = arrived;
+    // Only the event about one object may become a job; nothing else keeps its slot meanwhile.
+    let slot = slot.filter(|_| matches!(body, MessageBody::Objects(_)));
+    let Some(id) = arrival::resolve_body(backlog, body, &delivery, &ticket).await else { return };
+    if !ticket.reserve(id) {
+        metrics::count_delivery("mine");
         return;
     }
-    metrics::count_delivery("fanned_out");
-    backlog.acknowledge(ticket).await;
-}
-
-async fn acknowledge_without_work(
-    backlog: &QueueBacklog,
-    ticket: &InFlightMessage,
-    what: &'static str,
-) {
-    metrics::count_delivery("no_work");
-    tracing::debug!(what, "a message that asks for nothing: {what}");
-    backlog.acknowledge(ticket).await;
-}
-
-/// Keeps a copy, then deletes; without the copy the message stays.
-async fn quarantine_delivery(
-    backlog: &QueueBacklog,
-    delivery: &Delivery,
-    ticket: &InFlightMessage,
-    reason: &'static str,
-    why: &'static str,
-) {
-    let mut body = delivery.body.clone();
-    let mut end = body.len().min(QUARANTINED_BYTES);
-    while !body.is_char_boundary(end) {
-        end -= 1;
-    }
-    body.truncate(end);
-    let message = QuarantinedMessage {
-        message_id: delivery.message_id.clone(),
-        body,
-        reason: reason.to_owned(),
-        receive_count: delivery.receive_count,
-    };
-    if let Err(error) = backlog.ledger.quarantine_message(&message).await {
-        hide_after_error(backlog, ticket, &error).await;
-        return;
-    }
-    metrics::count_delivery(reason);
-    metrics::count_quarantined(reason);
-    let id = &delivery.message_id;
-    tracing::warn!(message.id = %id, reason, why, "message {id} put into quarantine: {why}");
-    backlog.acknowledge(ticket).await;
-}
-
-/// Something the message needs did not answer: it comes back in a while.
-async fn hide_after_error(backlog: &QueueBacklog, ticket: &InFlightMessage, error: &fault::Error) {
-    metrics::count_delivery("trouble");
-    tracing::warn!(error = %error, "a message could not be looked at: {error}");
-    if backlog.ledger.current_time().await.is_err() {
-        backlog.intake_gate.close(DATABASE);
-    }
-    backlog.hide(ticket, None, add_jitter(TROUBLE)).await;
+    let wanted = RequestedIngestion { id, delivery, ticket, named_by_id: false };
+    claim_requested(backlog, runner, vec![wanted], slot.into_iter().collect()).await;
 }
 
 async fn claim_requested(
@@ -246,9 +130,11 @@ async fn claim_requested(
         }
     };
     let AnsweredClaims { answers, claiming } = answered;
-    let unknown = answers.iter().filter(|answer| matches!(answer, ClaimOutcome::Unknown)).count();
+    // Only ids that producers sent say whether it is the right database.
+    let sent = || wanted.iter().zip(&answers).filter(|(wanted, _)| wanted.named_by_id);
+    let unknown = sent().filter(|(_, answer)| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    backlog.pauses.count_unknown(count(answers.len()), count(unknown), &backlog.intake_gate);
+    backlog.pauses.count_unknown(count(sent().count()), count(unknown), &backlog.intake_gate);
     let (mut ours, mut others, mut unstarted) = (Vec::new(), Vec::new(), Vec::new());
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
@@ -463,7 +349,7 @@ async fn answer_without_work(
     wanted: RequestedIngestion,
     answer: ClaimOutcome,
 ) {
-    let RequestedIngestion { id, delivery, ticket } = wanted;
+    let RequestedIngestion { id, delivery, ticket, .. } = wanted;
     match answer {
         ClaimOutcome::Busy(remaining) => {
             metrics::count_delivery("busy");
@@ -487,33 +373,13 @@ async fn answer_without_work(
             tracing::debug!(ingestion.id = %id, status = status.code(), "{id} is done already");
             backlog.acknowledge(&ticket).await;
         }
-        ClaimOutcome::Unknown => handle_unknown(backlog, id, &delivery, &ticket).await,
+        ClaimOutcome::Unknown => {
+            arrival::wait_for(backlog, &delivery, &ticket, "unknown_ingestion").await;
+        }
         ClaimOutcome::Claimed(_) => {}
     }
 }
 
-/// The row may still be on its way (a producer that sends before it commits), or never come.
-async fn handle_unknown(
-    backlog: &QueueBacklog,
-    id: IngestionId,
-    delivery: &Delivery,
-    ticket: &InFlightMessage,
-) {
-    let settings = &backlog.config.queue;
-    let age = delivery.sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok());
-    let is_old = age.is_some_and(|age| age >= settings.unknown_age);
-    if is_old && delivery.receive_count >= settings.unknown_receives {
-        let why = "no such ingestion after many receives";
-        return quarantine_delivery(backlog, delivery, ticket, "unknown_ingestion", why).await;
-    }
-    metrics::count_delivery("unknown");
-    let growing = Duration::from_secs(5) * (1 << delivery.receive_count.saturating_sub(1).min(7));
-    let delay = growing.min(Duration::from_secs(600));
-    tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
-    // Never replaced by a fresh message: its age is what ends the waiting.
-    backlog.hide(ticket, None, add_jitter(delay)).await;
-}
-
-fn add_jitter(delay: Duration) -> Duration {
+pub(super) fn add_jitter(delay: Duration) -> Duration {
     delay.mul_f64(1.0 + fastrand::f64() / 10.0) + Duration::from_millis(fastrand::u64(0..250))
 }

@@ -64,6 +64,7 @@ fn task_environment() -> Settings {
         ("QueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/documents"),
         ("DeadLetterQueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/dead"),
         ("BucketName", "documents"),
+        ("EventPlaces", "documents/documents/"),
         ("PageReaders", "textract,tesseract"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),
@@ -351,6 +352,7 @@ async fn a_document_put_into_the_bucket_of_the_template_is_read_through_its_queu
     world.config.queue.url = queue.clone();
     world.config.queue.endpoint = moto.endpoint();
     world.config.store.bucket = made["BucketName"].clone();
+    world.config.store.allow = vec![made["EventPlaces"].parse().unwrap()];
     let connected = SqsQueue::with_client(sqs.clone(), &world.config.queue).await.unwrap();
     world.queue = Arc::new(connected);
     world.store = Arc::new(S3Store::with_client(s3.clone(), &made["BucketName"]));

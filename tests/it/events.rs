@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aws_sdk_s3::primitives::ByteStream;
+use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::Ledger;
 use docmill_queue::queue::sqs::SqsQueue;
@@ -79,19 +80,31 @@ async fn an_event_about_a_pdf_in_s3_ends_as_one_completed_row_however_often_it_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_about_an_object_that_was_replaced_since_ends_superseded() {
+async fn an_event_about_an_object_that_was_replaced_since_has_it_read_as_it_is() {
     let moto = Moto::start().await;
     let mut world = World::new().await;
     let s3 = s3_client(&moto.endpoint());
     s3.create_bucket().bucket("documents").send().await.unwrap();
     let body = ByteStream::from(documents::invoice("S-4"));
     s3.put_object().bucket("documents").key(KEY).body(body).send().await.unwrap();
-    world.store = Arc::new(S3Store::with_client(s3, "documents"));
+    world.store = Arc::new(S3Store::with_client(s3.clone(), "documents"));
     world.send(event("0123456789abcdef0123456789abcdef")).await;
     let worker = world.worker_on(world.ledger().await, None).await;
     until(SOON, || async { world.all_ids().await.len() == 1 }).await;
     let id = *world.all_ids().await.first().unwrap();
-    world.until(id, "status", "cancelled").await;
+    world.until(id, "status", "completed").await;
+    // Replaced while its ingestion waits, in a bucket that says nothing.
+    let body = ByteStream::from(documents::invoice("S-5"));
+    let waiting = IngestionId::random();
+    let document = DocumentId::random();
+    s3.put_object().bucket("documents").key("documents/b.pdf").body(body).send().await.unwrap();
+    world.insert_rows(document, waiting, "documents/b.pdf").await;
+    let pin =
+        format!("UPDATE docmill.ingestion SET object_etag = '\"0123\"' WHERE id = '{waiting}'");
+    world.execute(&pin).await;
+    world.send(waiting.to_string()).await;
+    world.until(waiting, "status", "completed").await;
     worker.stop().await;
-    assert_eq!(world.column(id, "reason").await.unwrap(), "superseded");
+    let number = world.column(waiting, "structured_data->>'invoice_number'").await;
+    assert_eq!(number.as_deref(), Some("S-5"));
 }

@@ -16,7 +16,7 @@ use docmill_core::model::{
 };
 use docmill_ledger::ledger::{
     ClaimOutcome, ClaimRequest, LeaseRenewal, LeaseStatus, OperatorPause, QuarantinedMessage,
-    ReadBack, WorkerStatus, WriteResult,
+    ReadBack, VersionOutcome, WorkerStatus, WriteResult,
 };
 
 use fixture::{Fixture, START, failed, object, record, renewal, terms};
@@ -307,50 +307,114 @@ async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
 #[tokio::test]
 async fn a_newer_object_supersedes_what_nobody_works_on() {
     for at in Fixture::both().await {
-        let (old, new) = (object("k", Some("0F")), object("k", Some("10")));
-        let ids = at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
+        let (old, new) = (object("k", Some("e"), Some("0F")), object("k", Some("f"), Some("10")));
+        let id = at.ledger().register_object(&old).await.unwrap();
         at.advance(Duration::from_secs(1)).await;
+        assert_eq!(at.ledger().register_object(&new).await.unwrap(), new.ingestion);
+        let row = at.row(id).await.unwrap();
         assert_eq!(
-            at.ledger().register_objects(&[new.clone(), new.clone()]).await.unwrap().len(),
-            2
-        );
-        let row = at.row(ids[0]).await.unwrap();
-        assert_eq!(
-            (row.status, row.reason),
-            (IngestionStatus::Cancelled, Some(OutcomeReason::Superseded))
+            (row.status, row.reason, row.superseded_by),
+            (IngestionStatus::Cancelled, Some(OutcomeReason::Superseded), Some(new.ingestion))
         );
         let claimed = at.take(new.ingestion).await;
-        assert_eq!(claimed.document.etag.as_deref(), Some("e"));
+        assert_eq!(claimed.document.etag.as_deref(), Some("f"));
         let before = at.row(new.ingestion).await;
-        at.ledger().register_objects(&[new.clone(), old]).await.unwrap();
+        assert_eq!(at.ledger().register_object(&new).await.unwrap(), new.ingestion);
         assert_eq!(at.row(new.ingestion).await, before, "repeating an event changes nothing");
     }
 }
 
 #[tokio::test]
-async fn an_event_that_comes_late_is_superseded_at_once() {
+async fn a_sequencer_nobody_vouches_for_or_an_absurd_one_gives_up_nothing_that_waits() {
     for at in Fixture::both().await {
-        let (old, new) = (object("k", Some("9")), object("k", Some("0A")));
-        at.ledger().register_objects(std::slice::from_ref(&new)).await.unwrap();
-        at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
-        let row = at.row(old.ingestion).await.unwrap();
-        assert_eq!(row.reason, Some(OutcomeReason::Superseded));
-        assert_eq!(at.row(new.ingestion).await.unwrap().status, IngestionStatus::InProgress);
-        // Both in one batch, in the wrong order, of another object.
-        let (old, new) = (object("l", Some("9")), object("l", Some("0A")));
-        at.ledger().register_objects(&[new.clone(), old.clone()]).await.unwrap();
-        assert_eq!(at.row(old.ingestion).await.unwrap().reason, Some(OutcomeReason::Superseded));
-        assert_eq!(at.row(new.ingestion).await.unwrap().status, IngestionStatus::InProgress);
+        let genuine = object("k", Some("e"), Some("0055AED6DCD90281E5"));
+        at.ledger().register_object(&genuine).await.unwrap();
+        for (etag, sequencer) in
+            [("x", None), ("y", Some("f".repeat(64))), ("z", Some("zz".into()))]
+        {
+            at.advance(Duration::from_secs(1)).await;
+            let forged = object("k", Some(etag), sequencer.as_deref());
+            at.ledger().register_object(&forged).await.unwrap();
+        }
+        let row = at.row(genuine.ingestion).await.unwrap();
+        assert_eq!(row.status, IngestionStatus::InProgress);
+        // Nor is what comes later taken for late: what is in the store now is registered.
+        let next = object("k", Some("f"), Some("1"));
+        at.advance(Duration::from_secs(1)).await;
+        at.ledger().register_object(&next).await.unwrap();
+        assert_eq!(at.row(next.ingestion).await.unwrap().status, IngestionStatus::InProgress);
+    }
+}
+
+#[tokio::test]
+async fn one_version_of_an_object_is_one_ingestion_whatever_its_events_are_called() {
+    for at in Fixture::both().await {
+        let first = object("k", Some("e"), None);
+        let id = at.ledger().register_object(&first).await.unwrap();
+        for sequencer in ["1", "2", "ff"] {
+            let again = object("k", Some("e"), Some(sequencer));
+            assert_eq!(at.ledger().register_object(&again).await.unwrap(), id, "{sequencer}");
+        }
+        let token = at.take(id).await.token;
+        let failed = record(Some(OutcomeReason::GateRefused));
+        at.ledger().record_result(id, token, &failed).await.unwrap();
+        at.advance(Duration::from_secs(1)).await;
+        assert_eq!(at.ledger().register_object(&first).await.unwrap(), id, "nothing is new");
+        let put_again = object("k", Some("e"), Some("3"));
+        let second = at.ledger().register_object(&put_again).await.unwrap();
+        assert_ne!(second, id, "put there once more, after a failure");
+        // Back to what it was two versions ago: that is read, too.
+        at.advance(Duration::from_secs(1)).await;
+        at.ledger().register_object(&object("k", Some("f"), Some("4"))).await.unwrap();
+        at.advance(Duration::from_secs(1)).await;
+        let back = object("k", Some("e"), Some("5"));
+        assert_eq!(at.ledger().register_object(&back).await.unwrap(), back.ingestion);
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_changed_is_read_as_it_is_unless_another_ingestion_reads_that() {
+    for at in Fixture::both().await {
+        let old = object("k", Some("e"), Some("1"));
+        let id = at.ledger().register_object(&old).await.unwrap();
+        let token = at.take(id).await.token;
+        let adopt = |token, etag| at.ledger().adopt_version(id, token, etag);
+        assert_eq!(adopt(ClaimToken::random(), "f").await.unwrap(), VersionOutcome::Lost);
+        assert_eq!(adopt(token, "f").await.unwrap(), VersionOutcome::Adopted);
+        assert_eq!(at.row(id).await.unwrap().object_etag.as_deref(), Some("f"));
+        // The event about that version finds that it is being read.
+        at.advance(Duration::from_secs(1)).await;
+        let event = object("k", Some("f"), Some("2"));
+        assert_eq!(at.ledger().register_object(&event).await.unwrap(), id);
+        let newer = object("k", Some("g"), Some("3"));
+        let successor = at.ledger().register_object(&newer).await.unwrap();
+        assert_eq!(adopt(token, "g").await.unwrap(), VersionOutcome::SupersededBy(successor));
+        assert_eq!(at.row(id).await.unwrap().superseded_by, Some(successor));
+        // One that was cancelled reads nothing.
+        assert!(at.cancel(successor).await);
+        assert_eq!(adopt(token, "g").await.unwrap(), VersionOutcome::Adopted);
+    }
+}
+
+#[tokio::test]
+async fn ids_without_a_row_are_told_from_the_others_in_one_question() {
+    for at in Fixture::both().await {
+        let known = IngestionId::random();
+        at.insert(known, DocumentId::random()).await;
+        let unknown = [IngestionId::random(), IngestionId::random()];
+        let asked = [unknown[0], known, unknown[1]];
+        assert_eq!(at.ledger().find_unknown(&asked).await.unwrap(), unknown);
+        assert_eq!(at.ledger().find_unknown(&[]).await.unwrap(), []);
     }
 }
 
 #[tokio::test]
 async fn a_held_ingestion_is_not_superseded_under_its_worker() {
     for at in Fixture::both().await {
-        let (old, new) = (object("k", Some("1")), object("k", Some("2")));
-        at.ledger().register_objects(std::slice::from_ref(&old)).await.unwrap();
+        let (old, new) = (object("k", Some("e"), Some("1")), object("k", Some("f"), Some("2")));
+        at.ledger().register_object(&old).await.unwrap();
         let token = at.take(old.ingestion).await.token;
-        at.ledger().register_objects(&[new]).await.unwrap();
+        at.ledger().register_object(&new).await.unwrap();
         let asked = [renewal(old.ingestion, token)];
         let held = at.ledger().renew_leases(&asked, LEASE).await.unwrap();
         assert_eq!(held, [LeaseStatus::Renewed]);

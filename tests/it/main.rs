@@ -1,5 +1,6 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod arrivals;
 mod buckets;
 mod chain;
 mod choosing;
@@ -44,6 +45,7 @@ mod providers;
 mod queue_suite;
 mod reading;
 mod recovery;
+mod rights;
 mod runner;
 mod samples;
 mod schema;

@@ -41,6 +41,7 @@ async fn submit(database: &TestDatabase, sha256: &str, tenant: Option<&str>) -> 
         id: IngestionId::random(),
         kind: Some("invoice".to_owned()),
         object_etag: None,
+        anew: false,
     };
     let row = [(document, ingestion.clone())];
     for fresh in [1, 0] {

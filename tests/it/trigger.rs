@@ -226,7 +226,7 @@ async fn a_correction_is_never_overwritten_only_flagged_when_new_data_differ() {
 #[tokio::test]
 async fn a_cancelled_one_changes_nothing_and_hides_no_older_failure() {
     let at = Stage1::with(2).await;
-    at.end(1, Some(OutcomeReason::Superseded), None, &[]).await;
+    at.end(1, Some(OutcomeReason::Cancelled), None, &[]).await;
     assert_eq!(at.document().await, (None, false, vec![]));
     at.fails(0).await;
     assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));
@@ -258,4 +258,96 @@ async fn two_that_complete_at_the_same_moment_leave_the_newer_data() {
     };
     tokio::join!(older, waits);
     assert_eq!(at.document().await.0, Some(json!({"n": 2})));
+}
+
+/// Ends an ingestion in a transaction that stays open until the returned value is committed.
+async fn open_end(
+    at: &Stage1,
+    place: usize,
+    end: &str,
+) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    let mut open = at.database.pool().begin().await.unwrap();
+    let sql = format!(
+        "UPDATE ingestion SET {end}, completed_at = docmill_now(), claim_token = NULL,
+             lease_expires_at = NULL WHERE id = $1"
+    );
+    let sql = sqlx::AssertSqlSafe(sql);
+    sqlx::query(sql).bind(at.claims[place].0.0).execute(&mut *open).await.unwrap();
+    open
+}
+
+/// Commits once somebody waits for a lock, which must happen.
+async fn commit_when_waited_for(at: &Stage1, open: sqlx::Transaction<'static, sqlx::Postgres>) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    let deadline = std::time::Instant::now() + crate::support::world::SOON;
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(at.database.pool()).await.unwrap() == 0 {
+        assert!(std::time::Instant::now() < deadline, "nobody waits for the document's row");
+    }
+    open.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_older_one_that_completes_while_a_newer_failure_is_committed_does_not_hide_it() {
+    let at = Stage1::with(2).await;
+    let failure = "status = 'failed', reason = 'corrupt', valid_structured_data = false,
+        needs_human_review = true";
+    let newer = open_end(&at, 1, failure).await;
+    tokio::join!(at.completes(0, 1), commit_when_waited_for(&at, newer));
+    assert_eq!(at.document().await, (Some(json!({"n": 1})), true, reasons(&["corrupt"])));
+}
+
+#[tokio::test]
+async fn a_failure_that_a_newer_one_hid_is_shown_when_that_one_is_cancelled() {
+    for reason in [OutcomeReason::Cancelled, OutcomeReason::Blocked] {
+        let at = Stage1::with(3).await;
+        at.completes(0, 1).await;
+        at.fails(1).await;
+        assert_eq!(at.document().await.1, false, "a newer one is under way");
+        at.end(2, Some(reason), None, &[]).await;
+        let expected = (Some(json!({"n": 1})), true, reasons(&["corrupt"]));
+        assert_eq!(at.document().await, expected, "{reason:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_under_way_while_the_newer_one_is_cancelled_is_shown() {
+    let at = Stage1::with(2).await;
+    let newer = open_end(&at, 1, "status = 'cancelled', reason = 'cancelled'").await;
+    tokio::join!(at.fails(0), commit_when_waited_for(&at, newer));
+    assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));
+}
+
+#[tokio::test]
+async fn what_was_superseded_by_nothing_that_is_read_calls_for_a_person() {
+    let superseded_by = async |at: &Stage1, place: usize, by: usize| {
+        sqlx::query("UPDATE ingestion SET superseded_by = $2 WHERE id = $1")
+            .bind(at.claims[place].0.0)
+            .bind(at.claims[by].0.0)
+            .execute(at.database.pool())
+            .await
+            .unwrap();
+    };
+    // By nothing at all.
+    let at = Stage1::with(2).await;
+    at.completes(0, 1).await;
+    at.end(1, Some(OutcomeReason::Superseded), None, &[]).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 1})), true, reasons(&["superseded"])));
+    // By one that is read.
+    let at = Stage1::with(2).await;
+    superseded_by(&at, 0, 1).await;
+    at.end(0, Some(OutcomeReason::Superseded), None, &[]).await;
+    assert_eq!(at.document().await, (None, false, vec![]));
+    at.completes(1, 2).await;
+    assert_eq!(at.document().await, (Some(json!({"n": 2})), false, vec![]));
+    // By one that is cancelled after it, and by one that was before it.
+    for order in [[0, 1], [1, 0]] {
+        let at = Stage1::with(2).await;
+        superseded_by(&at, 0, 1).await;
+        for place in order {
+            let reason = [OutcomeReason::Superseded, OutcomeReason::Cancelled][place];
+            at.end(place, Some(reason), None, &[]).await;
+        }
+        assert_eq!(at.document().await, (None, true, reasons(&["superseded"])), "{order:?}");
+    }
 }

@@ -173,23 +173,38 @@ pub struct StoredTranscript {
     pub preprocessed: Option<FileRef>,
 }
 
-/// A new object in the store that an event named.
+/// An object in the store, in the version in which it was found there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRegistration {
     /// Id of the document: deterministic, see [`DocumentId::from_object`].
     pub document: DocumentId,
-    /// Id of the ingestion: deterministic, see [`IngestionId::from_object_version`].
+    /// Id of the ingestion if this version is not registered yet: deterministic, see
+    /// [`IngestionId::from_object_version`].
     pub ingestion: IngestionId,
-    /// Address of the object, `s3://bucket/key`.
+    /// Where the object lies: a key, or `s3://bucket/key`.
     pub file_path: String,
     /// Last part of the key.
     pub original_name: String,
     /// The version the fetch must match.
     pub etag: Option<String>,
-    /// Bytes, if the event said so.
+    /// Size of the object in bytes, if it is known.
     pub size: Option<u64>,
-    /// Orders events of one object; hex, compared after left-padding with zeros.
+    /// Orders events of one object; hex, compared after left-padding with zeros. `None`: nobody
+    /// vouches for one, so it ends nothing that waits.
     pub sequencer: Option<String>,
+    /// The tenant whose place it lies in.
+    pub tenant: Option<String>,
+}
+
+/// What becomes of a claimed ingestion whose object is another version than was registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionOutcome {
+    /// The row names the current version now: read that.
+    Adopted,
+    /// This other ingestion of the document is about the current version.
+    SupersededBy(IngestionId),
+    /// The claim is no longer ours; nothing was written.
+    Lost,
 }
 
 /// A message that is not one of ours, kept for a person (invariant 1).
@@ -199,7 +214,7 @@ pub struct QuarantinedMessage {
     pub message_id: String,
     /// The body, cut to 64 KiB.
     pub body: String,
-    /// Why it is kept: `malformed` or `unknown_ingestion`.
+    /// Why it is kept: `malformed`, `unknown_ingestion` or `unknown_object`.
     pub reason: String,
     /// How often it was received.
     pub receive_count: u32,
@@ -313,6 +328,15 @@ pub trait AttemptLedger: Send + Sync {
     /// What was spent on an ingestion so far, in all its attempts, in billionths of the currency.
     async fn spent_on(&self, id: IngestionId) -> Result<u64>;
 
+    /// The object is another version than the row names: names the current one (its ETag) in the
+    /// row, unless another ingestion of the document that was not cancelled is about it already.
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome>;
+
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
 
@@ -367,10 +391,15 @@ pub trait Ledger: AttemptLedger {
     /// What became of a [`Ledger::record_result`] or [`Ledger::release_claim`] whose reply was lost.
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
-    /// Registers documents and ingestions that events named; repeating it changes nothing. An
-    /// in-progress ingestion of an older version of the same object that no worker holds ends
-    /// `superseded`. Returns the ingestions in order.
-    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>>;
+    /// Registers a document and an ingestion for the current version of an object; returns the
+    /// ingestion. Repeating it changes nothing. If the newest ingestion of the document is about
+    /// this version already, whoever registered it, it is that one; unless it failed and the object
+    /// was put there once more (with a sequencer of its own). An in-progress ingestion of a version
+    /// with a lower sequencer that no worker holds ends `superseded` by this one.
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId>;
+
+    /// Those of these ids that have no row and were not erased.
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>>;
 
     /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()>;

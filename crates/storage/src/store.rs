@@ -104,11 +104,27 @@ pub struct S3Address {
     pub etag: Etag,
 }
 
+/// What a name means in S3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectName<'a> {
+    /// Name of the bucket.
+    pub bucket: &'a str,
+    /// Key of the object in the bucket.
+    pub key: &'a str,
+    /// Whether it is another bucket than the store's own.
+    pub foreign: bool,
+}
+
 /// A store of objects by key, with conditional writes.
 #[async_trait]
 pub trait ObjectStore: Send + Sync {
     /// A few words for logs: backend and address, without credentials.
     fn describe(&self) -> String;
+
+    /// Bucket and key that a name means, nothing asked; `None`: no such name, or no such store.
+    fn split_name<'a>(&'a self, _name: &'a str) -> Option<ObjectName<'a>> {
+        None
+    }
 
     /// Size, version and metadata; `None` if there is no such object.
     async fn head(&self, key: &str) -> Result<Option<ObjectMeta>>;

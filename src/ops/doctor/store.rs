@@ -42,9 +42,9 @@ pub fn check(
     }
     let unheard = |rule: &&BucketNotification| {
         !allowed.iter().any(|place| {
+            let prefix = place.literal_prefix();
             place.bucket == bucket
-                && (rule.prefix.starts_with(&place.prefix)
-                    || place.prefix.starts_with(&rule.prefix))
+                && (rule.prefix.starts_with(prefix) || prefix.starts_with(&rule.prefix))
         })
     };
     if let Some(rule) = ours.iter().copied().find(unheard) {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_notification_must_be_filtered_and_wanted() {
-        let allowed = [AllowedPrefix { bucket: "b".to_owned(), prefix: "documents/".to_owned() }];
+        let allowed: [AllowedPrefix; 1] = ["b/documents/".parse().unwrap()];
         for (queue, prefix, verdict) in [
             ("arn:aws:sqs:r:1:q", "documents/", Severity::Ok),
             ("arn:aws:sqs:r:1:urgent", "", Severity::Wrong),

@@ -11,8 +11,11 @@ use super::{Submission, SubmitContext, SubmitOptions, SubmitStatus};
 use crate::ops::sending;
 use docmill_client::telemetry::spans;
 use docmill_core::fault::{Error, Result};
+use docmill_core::model::message::plain_etag;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus};
-use docmill_ledger::db::registration::{self, KnownDocument, NewDocument, NewIngestion};
+use docmill_ledger::db::registration::{
+    self, KnownDocument, NewDocument, NewIngestion, NewestIngestion,
+};
 use docmill_storage::store::{ObjectMeta, keys};
 
 /// Files uploaded at the same time; each is in memory as a whole.
@@ -36,8 +39,8 @@ pub(super) enum CandidateContent {
 
 /// What is to be done about a candidate.
 enum SubmitPlan {
-    /// Its content was handed in before.
-    Known(DocumentId, IngestionId, IngestionStatus),
+    /// Its content was handed in before. An object's rows may lack what an event could not know.
+    Known(DocumentId, IngestionId, IngestionStatus, Option<Box<NewRows>>),
     /// It is new: a row is written, and its bytes are uploaded where they must be.
     New(Box<NewRows>),
     /// The same content as a candidate before it in this batch.
@@ -85,7 +88,7 @@ pub(super) async fn submit_batch(
                 ingestion,
                 IngestionStatus::InProgress,
             ),
-            SubmitPlan::Known(document, ingestion, status) => {
+            SubmitPlan::Known(document, ingestion, status, _) => {
                 Submission::from_rows(&file, SubmitStatus::Known, document, ingestion, status)
                     .with_send_result(answers.remove(&ingestion))
             }
@@ -161,38 +164,71 @@ fn plan_candidate(
             return SubmitPlan::Refused("a file is no object".to_owned());
         }
     };
+    let foreign = known.and_then(|known| known.tenant.as_ref());
+    if foreign.is_some() && terms.tenant.is_some() && foreign != terms.tenant.as_ref() {
+        return SubmitPlan::Refused("it is registered for another tenant".to_owned());
+    }
     let newest = known.and_then(|known| known.newest.as_ref());
-    // A newer version of an object is something else than what was read of it before.
-    let is_same = newest.is_some_and(|newest| match &candidate.what {
-        CandidateContent::Content { .. } => true,
-        CandidateContent::Object(meta) => {
-            newest.object_etag.as_deref() == Some(meta.etag.0.as_str())
-        }
-    });
+    let same = newest.filter(|newest| candidate.is_about(newest));
     let id = known.map_or(document.id, |known| known.document);
-    if !terms.again {
-        if let (true, Some(newest)) = (is_same, newest) {
-            return SubmitPlan::Known(id, newest.ingestion, newest.status);
+    let document = NewDocument { id, ..document };
+    let is_misread = same.is_some_and(|newest| candidate.is_object() && terms.contradicts(newest));
+    let anew = newest.is_some() && (terms.again || is_misread);
+    if !terms.again && !anew {
+        if let Some(newest) = same {
+            let (ingestion, status) = (newest.ingestion, newest.status);
+            let rows = NewRows {
+                document,
+                ingestion: new_ingestion(candidate, terms, ingestion, false),
+                upload: None,
+            };
+            let lacking = candidate.is_object().then(|| Box::new(rows));
+            return SubmitPlan::Known(id, ingestion, status, lacking);
         }
         if !leaders.insert(id) {
             return SubmitPlan::Same(id, first);
         }
     }
-    let again = terms.again && newest.is_some();
-    let ingestion = NewIngestion {
-        id: if again { IngestionId::random() } else { first },
-        kind: terms.kind.clone(),
-        priority: terms.priority,
-        object_etag: match &candidate.what {
-            CandidateContent::Content { .. } => None,
-            CandidateContent::Object(meta) => Some(meta.etag.0.clone()),
-        },
+    let first = if anew { IngestionId::random() } else { first };
+    let ingestion = new_ingestion(candidate, terms, first, anew);
+    SubmitPlan::New(Box::new(NewRows { document, ingestion, upload }))
+}
+
+fn new_ingestion(
+    candidate: &SubmitCandidate,
+    terms: &SubmitOptions,
+    id: IngestionId,
+    anew: bool,
+) -> NewIngestion {
+    let object_etag = match &candidate.what {
+        CandidateContent::Content { .. } => None,
+        CandidateContent::Object(meta) => Some(plain_etag(&meta.etag.0).to_owned()),
     };
-    SubmitPlan::New(Box::new(NewRows {
-        document: NewDocument { id, ..document },
-        ingestion,
-        upload,
-    }))
+    NewIngestion { id, kind: terms.kind.clone(), priority: terms.priority, object_etag, anew }
+}
+
+impl SubmitCandidate {
+    fn is_object(&self) -> bool {
+        matches!(self.what, CandidateContent::Object(_))
+    }
+
+    /// Whether an ingestion is about the candidate as it is now: a newer version of an object is
+    /// something else than what was read of it before.
+    fn is_about(&self, newest: &NewestIngestion) -> bool {
+        match &self.what {
+            CandidateContent::Content { .. } => true,
+            CandidateContent::Object(meta) => {
+                newest.object_etag.as_deref().map(plain_etag) == Some(plain_etag(&meta.etag.0))
+            }
+        }
+    }
+}
+
+impl SubmitOptions {
+    /// Whether the ingestion was read already, and not as what it is said to be now.
+    fn contradicts(&self, newest: &NewestIngestion) -> bool {
+        newest.begun && self.kind.is_some() && newest.kind != self.kind
+    }
 }
 
 /// Bytes first: a row never refers to what is not there.
@@ -214,6 +250,7 @@ async fn upload_bytes(
         ("original-name".to_owned(), document.original_name.clone().unwrap_or_default()),
         ("tags".to_owned(), serde_json::to_string(&document_labels(document)).unwrap_or_default()),
         ("size".to_owned(), bytes.len().to_string()),
+        (keys::SUBMITTED_AS.to_owned(), document.id.to_string()),
     ]);
     context.store.put(&document.file_path, bytes, &metadata).await?;
     Ok(plan)
@@ -229,6 +266,7 @@ fn document_labels(document: &NewDocument) -> Vec<String> {
 fn new_rows(plans: &[SubmitPlan]) -> Vec<(NewDocument, NewIngestion)> {
     let row = |plan: &SubmitPlan| match plan {
         SubmitPlan::New(new) => Some((new.document.clone(), new.ingestion.clone())),
+        SubmitPlan::Known(.., Some(rows)) => Some((rows.document.clone(), rows.ingestion.clone())),
         SubmitPlan::Known(..) | SubmitPlan::Same(..) | SubmitPlan::Refused(_) => None,
     };
     plans.iter().filter_map(row).collect()
@@ -244,7 +282,7 @@ async fn send_messages(
         .iter()
         .filter_map(|plan| match plan {
             SubmitPlan::New(new) => Some(new.ingestion.id),
-            SubmitPlan::Known(_, ingestion, status) if !status.is_terminal() => Some(*ingestion),
+            SubmitPlan::Known(_, ingestion, status, _) if !status.is_terminal() => Some(*ingestion),
             SubmitPlan::Known(..) | SubmitPlan::Same(..) | SubmitPlan::Refused(_) => None,
         })
         .collect::<HashSet<_>>()
@@ -310,7 +348,7 @@ fn object_id(name: &str) -> Option<DocumentId> {
 
 fn object_ingestion(name: &str, meta: &ObjectMeta) -> Option<IngestionId> {
     let (bucket, key) = name.strip_prefix("s3://")?.split_once('/')?;
-    Some(IngestionId::from_object_version(bucket, key, &meta.etag.0, ""))
+    Some(IngestionId::from_object_version(bucket, key, plain_etag(&meta.etag.0), ""))
 }
 
 fn file_name(path: &Path) -> String {

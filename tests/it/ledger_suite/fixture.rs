@@ -234,6 +234,7 @@ fn row_of(row: &PgRow) -> LedgerRow {
         tenant: row.get("tenant"),
         object_etag: row.get("object_etag"),
         object_sequencer: row.get::<Option<_>, _>("object_sequencer").map(Sequencer),
+        superseded_by: row.get::<Option<Uuid>, _>("superseded_by").map(IngestionId),
         transcription: artefact("transcription_file_path", "transcription_identity"),
         #[expect(clippy::cast_possible_truncation, reason = "it was widened from an f32")]
         quality: row.get::<Option<f64>, _>("transcription_quality_score").map(|q| q as f32),
@@ -311,16 +312,22 @@ pub(super) fn renewal(id: IngestionId, token: ClaimToken) -> LeaseRenewal {
     LeaseRenewal { id, token, new_stage: None }
 }
 
-/// An object that an event named.
-pub(super) fn object(key: &str, sequencer: Option<&str>) -> ObjectRegistration {
+/// A version of an object that an event named.
+pub(super) fn object(key: &str, etag: Option<&str>, sequencer: Option<&str>) -> ObjectRegistration {
     ObjectRegistration {
         document: DocumentId::from_object("b", key),
-        ingestion: IngestionId::from_object_version("b", key, "v", sequencer.unwrap_or_default()),
+        ingestion: IngestionId::from_object_version(
+            "b",
+            key,
+            etag.unwrap_or_default(),
+            sequencer.unwrap_or_default(),
+        ),
         file_path: format!("s3://b/{key}"),
         original_name: key.to_owned(),
-        etag: Some("e".to_owned()),
+        etag: etag.map(str::to_owned),
         size: Some(3),
         sequencer: sequencer.map(str::to_owned),
+        tenant: None,
     }
 }
 

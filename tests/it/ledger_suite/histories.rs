@@ -90,22 +90,15 @@ impl History {
             self.ids.push(id);
             return format!("insert {id}");
         }
-        let count = self.rng.usize(1..4);
-        let batch: Vec<_> = (0..count)
-            .map(|_| {
-                let sequencer = format!("{:x}", self.rng.u32(8..24));
-                let sequencer = (self.rng.u32(0..8) > 0).then_some(sequencer.as_str());
-                object(self.rng.choice(["k", "l"]).unwrap(), sequencer)
-            })
-            .collect();
-        let ids = both!(self, |at, _side| at.ledger().register_objects(&batch).await.unwrap());
-        let text = format!("register {batch:?}");
-        ids.into_iter().for_each(|id| {
-            if !self.ids.contains(&id) {
-                self.ids.push(id);
-            }
-        });
-        text
+        let sequencer = format!("{:x}", self.rng.u32(8..24));
+        let sequencer = (self.rng.u32(0..8) > 0).then_some(sequencer.as_str());
+        let etag = self.rng.choice([None, Some("e"), Some("f"), Some("g")]).unwrap();
+        let one = object(self.rng.choice(["k", "l"]).unwrap(), etag, sequencer);
+        let id = both!(self, |at, _side| at.ledger().register_object(&one).await.unwrap());
+        if !self.ids.contains(&id) {
+            self.ids.push(id);
+        }
+        format!("register {one:?}")
     }
 
     async fn claim(&mut self) -> String {

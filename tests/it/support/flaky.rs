@@ -10,7 +10,8 @@ use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 use docmill_ledger::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
     LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, WorkerStatus, WriteResult,
+    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
+    WriteResult,
 };
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
@@ -94,6 +95,15 @@ impl AttemptLedger for FlakyLedger {
         number: &str,
     ) -> Result<Option<IngestionId>> {
         self.inner.find_duplicate(document, tenant, supplier, number).await
+    }
+
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome> {
+        self.inner.adopt_version(id, token, etag).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
@@ -182,8 +192,12 @@ impl Ledger for FlakyLedger {
         self.inner.read_back(id, token).await
     }
 
-    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
-        self.inner.register_objects(objects).await
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
+        self.inner.register_object(object).await
+    }
+
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+        self.inner.find_unknown(ids).await
     }
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {

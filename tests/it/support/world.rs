@@ -91,6 +91,7 @@ impl World {
         config.store.backend = StoreBackend::Folder;
         config.store.path = folder.path().to_owned();
         config.store.bucket = "documents".to_owned();
+        config.store.allow = vec!["documents/documents/".parse().unwrap()];
         config.janitor.enabled = false;
         config.cpu.program = super::page_processes::docmill();
         if let Some(server) = &llm {

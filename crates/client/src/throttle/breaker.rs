@@ -1,8 +1,9 @@
 //! The circuit breaker of one key: pure, the caller brings the time.
 //!
 //! One failed call is that document's bad luck and counts as one of its attempts. Several in a
-//! row, whoever asked, mean that the provider is down; one that was denied (credentials, money)
-//! means that every other would be. From then on calls fail at once, which costs no document an
+//! row, whoever asked, mean that the provider is down; two that were denied in a row (credentials,
+//! money) mean that every other would be. One alone may be about what that one document says: a
+//! firewall before the provider answers so too. From then on calls fail at once, which costs no document an
 //! attempt, until one trial call after a while brings any other answer.
 
 use std::time::Duration;
@@ -11,11 +12,16 @@ use tokio::time::Instant;
 
 use docmill_core::fault::Fault;
 
+/// So many denied calls in a row mean that every other would be denied.
+const DENIALS: u32 = 2;
+
 /// Opens after too many failures in a row, and tries one call after a while.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     state: BreakerState,
     failures: u32,
+    /// Denied calls in a row.
+    denials: u32,
     limit: u32,
     open_for: Duration,
 }
@@ -43,7 +49,7 @@ pub(super) enum BreakerDecision {
 impl CircuitBreaker {
     /// Closed; opens after `limit` failures in a row, for `open_for` at a time.
     pub(super) fn new(limit: u32, open_for: Duration) -> Self {
-        Self { state: BreakerState::Closed, failures: 0, limit, open_for }
+        Self { state: BreakerState::Closed, failures: 0, denials: 0, limit, open_for }
     }
 
     /// Asks without changing anything.
@@ -74,7 +80,7 @@ impl CircuitBreaker {
     /// The provider answered, be it with a refusal or a 429.
     pub(super) fn record_answer(&mut self) {
         self.state = BreakerState::Closed;
-        self.failures = 0;
+        (self.failures, self.denials) = (0, 0);
     }
 
     /// A call failed. Returns whether the provider counts as down now.
@@ -91,9 +97,12 @@ impl CircuitBreaker {
         self.failures >= self.limit
     }
 
-    /// A call was denied: every other would be.
+    /// A call was denied.
     pub(super) fn record_denial(&mut self, now: Instant) {
-        self.state = BreakerState::Open(now + self.open_for, Fault::Denied);
+        self.denials = self.denials.saturating_add(1);
+        if self.denials >= DENIALS || self.state != BreakerState::Closed {
+            self.state = BreakerState::Open(now + self.open_for, Fault::Denied);
+        }
     }
 
     /// Whether the provider counts as down or as denying us, until a trial says otherwise.
@@ -150,8 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn one_denied_call_opens_it_as_denied_until_a_trial_is_not() {
+    fn two_denied_calls_in_a_row_open_it_as_denied_until_a_trial_is_not() {
         let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
+        for _ in 0..10 {
+            breaker.record_denial(now);
+            assert_eq!(breaker.check_call(now), BreakerDecision::Yes, "one alone is no verdict");
+            breaker.record_answer();
+        }
+        breaker.record_denial(now);
         breaker.record_denial(now);
         assert_eq!(breaker.check_call(now), BreakerDecision::No(Fault::Denied));
         assert_eq!(breaker.metric_state(), (2, true));

@@ -135,8 +135,11 @@ async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denied_call_stops_all_until_a_trial_succeeds() {
+async fn two_denied_calls_in_a_row_stop_all_until_a_trial_succeeds() {
     let governor = governor(10);
+    let lone = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+    assert!(lone.report_outcome(&CallOutcome::Denied));
+    assert!(!governor.limiter(&key()).state().snapshot().denied, "one may be about its document");
     let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     assert!(permit.report_outcome(&CallOutcome::Denied));
     let refused = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();

@@ -10,8 +10,13 @@ use config::ConfigError;
 use super::Config;
 
 /// Settings that the environment gives as a list, separated by commas.
-const LISTS: [&str; 4] =
-    ["ocr.languages", "llm.scheduler.models", "ocr.providers", "ocr.document_ai.languages"];
+const LISTS: [&str; 5] = [
+    "ocr.languages",
+    "llm.scheduler.models",
+    "ocr.providers",
+    "ocr.document_ai.languages",
+    "store.allow",
+];
 
 /// What could be read, and what could not.
 pub(super) struct LoadedConfig {
@@ -278,6 +283,22 @@ mod tests {
         let loaded = load_layers(None, vec![order]);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         assert_eq!(loaded.config.ocr.providers, [DocumentAi, Tesseract]);
+    }
+
+    #[test]
+    fn places_may_come_from_the_environment_and_as_tables_from_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let table = "[[store.allow]]\nbucket = 'up'\nprefix = 'in/'\ntenant = 'acme'\n";
+        std::fs::write(file.path(), table).unwrap();
+        let loaded = load_layers(Some(file.path()), Vec::new());
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        assert_eq!(loaded.config.store.allow[0].tenant.as_deref(), Some("acme"));
+        let allow = ("DOCMILL__STORE__ALLOW".to_owned(), "a/b/,c/{tenant}/".to_owned());
+        let loaded = load_layers(None, vec![allow]);
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        let places: Vec<String> =
+            loaded.config.store.allow.iter().map(ToString::to_string).collect();
+        assert_eq!(places, ["a/b/", "c/{tenant}/"]);
     }
 
     #[test]

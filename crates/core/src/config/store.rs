@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::AllowedPrefix;
+
 /// Which implementation of the object store is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -12,17 +14,6 @@ pub enum StoreBackend {
     S3,
     /// A folder of the local file system.
     Folder,
-}
-
-/// A place whose events may name documents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AllowedPrefix {
-    /// Name of the bucket.
-    pub bucket: String,
-    /// Keys must begin with this; empty: every key.
-    #[serde(default)]
-    pub prefix: String,
 }
 
 /// `[store]`: the bucket or folder of documents and artefacts.
@@ -42,7 +33,8 @@ pub struct StoreConfig {
     pub path_style: bool,
     /// Folder of the `folder` backend.
     pub path: PathBuf,
-    /// Buckets and prefixes whose S3 events are taken; empty: `bucket` under `documents/`.
+    /// Places whose S3 events are taken, and of other buckets the places that rows may name; empty:
+    /// none.
     pub allow: Vec<AllowedPrefix>,
 }
 
@@ -71,13 +63,6 @@ impl StoreConfig {
             }
             _ => {}
         }
-    }
-
-    /// The places whose events are taken.
-    pub fn allowed_prefixes(&self) -> Vec<AllowedPrefix> {
-        if !self.allow.is_empty() {
-            return self.allow.clone();
-        }
-        vec![AllowedPrefix { bucket: self.bucket.clone(), prefix: "documents/".to_owned() }]
+        self.collect_place_problems(problems);
     }
 }

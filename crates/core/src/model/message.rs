@@ -1,14 +1,18 @@
 //! What a message body means. Pure: nothing is read from the store, nothing is checked against an
 //! allow-list.
 //!
-//! Accepted: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
+//! Accepted, up to [`MOST_ENTRIES`] entries in one body: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
 //! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::model::IngestionId;
+
+/// One body asks for at most so many ingestions or objects: what it sets off stays in proportion to
+/// what it cost to send.
+pub const MOST_ENTRIES: usize = 100;
 
 /// The request that a message body contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +38,9 @@ pub struct ObjectCreated {
     pub key: String,
     /// Version, in a bucket with versions.
     pub version: Option<String>,
-    /// ETag of the object, without quotes.
+    /// ETag of the object, see [`plain_etag`].
     pub etag: Option<String>,
-    /// Hex; orders events of one key after left-padding.
+    /// As the event has it; hex where it comes from S3.
     pub sequencer: Option<String>,
     /// Size of the object in bytes.
     pub size: Option<u64>,
@@ -76,11 +80,42 @@ fn parse_message(text: &str, may_be_wrapped: bool) -> MessageBody {
     }
 }
 
+/// An ETag in the one form in which it is stored and compared: S3 quotes it in some places and not in
+/// others.
+pub fn plain_etag(etag: &str) -> &str {
+    etag.trim_matches('"')
+}
+
+impl ObjectCreated {
+    /// The body of an event about this object alone.
+    pub fn to_event(&self) -> String {
+        let mut object = serde_json::Map::new();
+        let key = utf8_percent_encode(&self.key, NON_ALPHANUMERIC).to_string();
+        object.insert("key".to_owned(), key.into());
+        for (name, value) in
+            [("versionId", &self.version), ("eTag", &self.etag), ("sequencer", &self.sequencer)]
+        {
+            if let Some(value) = value {
+                object.insert(name.to_owned(), value.as_str().into());
+            }
+        }
+        if let Some(size) = self.size {
+            object.insert("size".to_owned(), size.into());
+        }
+        let place = serde_json::json!({"bucket": {"name": self.bucket}, "object": object});
+        serde_json::json!({"Records": [{"eventName": "ObjectCreated:Put", "s3": place}]})
+            .to_string()
+    }
+}
+
 fn parse_id(value: &Value) -> Option<IngestionId> {
     value.as_str()?.trim().parse().ok()
 }
 
 fn parse_group(ids: &Value) -> MessageBody {
+    if ids.as_array().is_some_and(|ids| ids.len() > MOST_ENTRIES) {
+        return MessageBody::Malformed("more than 100 ids in one body");
+    }
     let parsed: Option<Vec<IngestionId>> =
         ids.as_array().and_then(|ids| ids.iter().map(parse_id).collect());
     let Some(mut ids) = parsed else {
@@ -95,6 +130,9 @@ fn parse_records(records: &Value) -> MessageBody {
     let Some(records) = records.as_array() else {
         return MessageBody::Malformed("Records is not a list");
     };
+    if records.len() > MOST_ENTRIES {
+        return MessageBody::Malformed("more than 100 records in one body");
+    }
     let mut objects = Vec::new();
     for record in records {
         let Some(name) = record.get("eventName").and_then(Value::as_str) else {
@@ -123,7 +161,7 @@ fn parse_object_created(record: &Value) -> Option<ObjectCreated> {
         bucket: text(record.pointer("/s3/bucket/name")?)?,
         key: decode_key(object.get("key")?.as_str()?)?,
         version: object.get("versionId").and_then(text),
-        etag: object.get("eTag").and_then(text).map(|etag| etag.trim_matches('"').to_owned()),
+        etag: object.get("eTag").and_then(text).map(|etag| plain_etag(&etag).to_owned()),
         sequencer: object.get("sequencer").and_then(text),
         size: object.get("size").and_then(Value::as_u64),
     })
@@ -187,6 +225,42 @@ mod tests {
             &event("ObjectCreated:Put", "%ff"),
         ] {
             assert!(matches!(MessageBody::parse(text), MessageBody::Malformed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_body_with_more_than_a_hundred_entries_is_malformed_and_one_with_a_hundred_is_not() {
+        let records = |count: usize| {
+            let one: Value = serde_json::from_str(&event("ObjectCreated:Put", "k")).unwrap();
+            serde_json::json!({"Records": vec![one["Records"][0].clone(); count]}).to_string()
+        };
+        let group = |count: usize| {
+            let ids: Vec<_> = (0..count).map(|_| IngestionId::random()).collect();
+            serde_json::json!({ "ingestion_ids": ids }).to_string()
+        };
+        assert!(
+            matches!(MessageBody::parse(&records(100)), MessageBody::Objects(all) if all.len() == 100)
+        );
+        assert!(
+            matches!(MessageBody::parse(&group(100)), MessageBody::Group(all) if all.len() == 100)
+        );
+        for text in [records(101), group(101)] {
+            assert!(matches!(MessageBody::parse(&text), MessageBody::Malformed(_)));
+        }
+    }
+
+    #[test]
+    fn an_event_about_one_object_reads_back_as_it_was() {
+        for (key, version, size) in [("a b+c/ä%.pdf", Some("v1"), Some(7)), ("k", None, None)] {
+            let object = ObjectCreated {
+                bucket: "b".to_owned(),
+                key: key.to_owned(),
+                version: version.map(str::to_owned),
+                etag: Some("e".to_owned()),
+                sequencer: Some("0A".to_owned()),
+                size,
+            };
+            assert_eq!(MessageBody::parse(&object.to_event()), MessageBody::Objects(vec![object]));
         }
     }
 

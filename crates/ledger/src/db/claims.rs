@@ -22,6 +22,7 @@ mod claim_writes;
 mod coalesce;
 mod finish;
 mod intake;
+mod objects;
 mod spending;
 
 use std::time::Duration;
@@ -36,7 +37,8 @@ use crate::db::{Db, saturating_int};
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
     LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, WorkerStatus, WriteResult,
+    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
+    WriteResult,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
@@ -102,6 +104,15 @@ impl AttemptLedger for PostgresLedger {
         spending::spent_on(&self.db, id).await
     }
 
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome> {
+        objects::adopt_version(&self.db, id, token, etag).await
+    }
+
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         intake::is_blocked(&self.db, sha256).await
     }
@@ -151,9 +162,12 @@ impl Ledger for PostgresLedger {
         finish::read_back(&self.db, id, token).await
     }
 
-    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
-        intake::register_objects(&self.db, objects).await?;
-        Ok(objects.iter().map(|object| object.ingestion).collect())
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
+        objects::register_object(&self.db, object).await
+    }
+
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+        objects::find_unknown(&self.db, ids).await
     }
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {

@@ -21,19 +21,8 @@ use docmill_core::model::{DocumentId, IngestionId};
 pub struct ErasableDocument {
     /// Id of the document.
     pub id: DocumentId,
-    /// Where its original lies.
+    /// Where its original lies, as its row says.
     pub file_path: String,
-    /// Whether another document refers to the same original, which then stays.
-    pub shared: bool,
-}
-
-/// An ingestion that is to be erased, with where its artefacts lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IngestionArtefacts {
-    /// Id of the ingestion.
-    pub id: IngestionId,
-    /// Keys of artefacts that its row names.
-    pub paths: Vec<String>,
 }
 
 /// For how long a tenant's documents are kept.
@@ -63,9 +52,7 @@ pub async fn find_erasable(
     limit: u32,
 ) -> Result<Vec<ErasableDocument>> {
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.file_path, EXISTS (
-            SELECT 1 FROM document o WHERE o.file_path = d.file_path AND o.id <> d.id
-              AND o.tenant IS DISTINCT FROM $1) AS "shared!"
+        r#"SELECT d.id, d.file_path
         FROM document d
         WHERE d.id IN (
             SELECT t.id FROM document t WHERE t.tenant = $1
@@ -91,33 +78,72 @@ pub async fn find_erasable(
     .context("looking for a tenant's documents")?;
     Ok(rows
         .into_iter()
-        .map(|row| ErasableDocument {
-            id: DocumentId(row.id),
-            file_path: row.file_path,
-            shared: row.shared,
-        })
+        .map(|row| ErasableDocument { id: DocumentId(row.id), file_path: row.file_path })
         .collect())
 }
 
-/// The ingestions of these documents, and where their artefacts lie.
+/// Those of these documents that are nobody's: neither they nor any ingestion of theirs has a
+/// tenant.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find_artefacts(db: &Db, documents: &[DocumentId]) -> Result<Vec<IngestionArtefacts>> {
+pub async fn find_tenantless(db: &Db, documents: &[DocumentId]) -> Result<Vec<ErasableDocument>> {
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
-        r#"SELECT id, array_remove(ARRAY[transcription_file_path, preprocessed_file_path,
-            extraction_output_file_path], NULL) AS "paths!: Vec<String>"
-        FROM ingestion WHERE document_id = ANY ($1) ORDER BY id"#,
+        "SELECT d.id, d.file_path FROM document d
+         WHERE d.id = ANY ($1) AND d.tenant IS NULL AND NOT EXISTS (
+             SELECT 1 FROM ingestion i WHERE i.document_id = d.id AND i.tenant IS NOT NULL)
+         ORDER BY d.id",
         &ids,
     )
     .fetch_all(db.pool())
     .await
-    .context("looking for a tenant's artefacts")?;
+    .context("looking for a tenant's documents without a tenant")?;
     Ok(rows
         .into_iter()
-        .map(|row| IngestionArtefacts { id: IngestionId(row.id), paths: row.paths })
+        .map(|row| ErasableDocument { id: DocumentId(row.id), file_path: row.file_path })
         .collect())
+}
+
+/// Which of these places documents name that are not the tenant's and not among `erased`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_shared(
+    db: &Db,
+    tenant: &str,
+    places: &[String],
+    erased: &[DocumentId],
+) -> Result<HashSet<String>> {
+    let erased: Vec<Uuid> = erased.iter().map(|id| id.0).collect();
+    let shared = sqlx::query_scalar!(
+        "SELECT DISTINCT o.file_path FROM document o
+         WHERE o.file_path = ANY ($1) AND o.tenant IS DISTINCT FROM $2 AND o.id <> ALL ($3)",
+        places,
+        tenant,
+        &erased,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for originals that others refer to")?;
+    Ok(shared.into_iter().collect())
+}
+
+/// The ingestions of these documents. Their artefacts lie below their own prefix, whatever the
+/// columns of their rows say, which producers may write.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_ingestions(db: &Db, documents: &[DocumentId]) -> Result<Vec<IngestionId>> {
+    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let rows = sqlx::query_scalar!(
+        "SELECT id FROM ingestion WHERE document_id = ANY ($1) ORDER BY id",
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for a tenant's ingestions")?;
+    Ok(rows.into_iter().map(IngestionId).collect())
 }
 
 /// Ingestions of the tenant's documents that have not ended, and how many of them a worker holds.
@@ -146,10 +172,10 @@ pub async fn find_open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<Ingesti
 pub async fn delete_documents(
     db: &Db,
     documents: &[DocumentId],
-    trails: &[IngestionArtefacts],
+    ingestions: &[IngestionId],
 ) -> Result<()> {
     let documents: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
-    let ids: Vec<Uuid> = trails.iter().map(|trail| trail.id.0).collect();
+    let ids: Vec<Uuid> = ingestions.iter().map(|id| id.0).collect();
     let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
     let doing = "erasing a tenant's rows";
     let mut transaction = db.pool().begin().await.context(doing)?;

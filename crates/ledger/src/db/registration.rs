@@ -11,9 +11,12 @@ use serde::Serialize;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use crate::db::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, Priority};
+
+const REGISTERING: &str = "registering documents";
 
 /// A document to be registered.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +50,8 @@ pub struct NewIngestion {
     pub priority: Priority,
     /// The version of the object that is meant, where it lies in a bucket of the producer's.
     pub object_etag: Option<String>,
+    /// Read it even if another ingestion is about the same version.
+    pub anew: bool,
 }
 
 /// Both in the form the statement reads.
@@ -65,6 +70,8 @@ pub struct KnownDocument {
     pub document: DocumentId,
     /// Where the original lies: a key, or `s3://bucket/key`.
     pub file_path: String,
+    /// The tenant it belongs to; `None`: no tenant.
+    pub tenant: Option<String>,
     /// Its newest ingestion, if it has one.
     pub newest: Option<NewestIngestion>,
 }
@@ -78,10 +85,16 @@ pub struct NewestIngestion {
     pub status: IngestionStatus,
     /// The version of the object that it is about, if it was registered for an object.
     pub object_etag: Option<String>,
+    /// Kind of document, as far as it is known.
+    pub kind: Option<String>,
+    /// Whether a worker has begun with it.
+    pub begun: bool,
 }
 
-/// Registers documents, each with an ingestion, in one transaction; what is there already stays as
-/// it is. Returns the ingestions that are new.
+/// Registers documents, each with an ingestion, in one transaction. What is there already stays as
+/// it is, and gets what it lacks: an event of the store may have been first, and knows neither
+/// tenant, kind, labels nor priority. An ingestion about the same version of the same object is
+/// not registered twice, unless it is to be read anew. Returns the ingestions that are new.
 ///
 /// # Errors
 /// No answer from Postgres, or a value that its CHECKs refuse: nothing is registered then.
@@ -94,30 +107,107 @@ pub async fn register_documents(
     }
     let rows: Vec<_> =
         all.iter().map(|(document, ingestion)| RegistrationRow { document, ingestion }).collect();
-    let fresh = sqlx::query_scalar!(
-        "WITH given AS MATERIALIZED (
-            SELECT * FROM jsonb_to_recordset($1::jsonb) AS g (
-                document uuid, ingestion uuid, file_path text, original_name text, sha256 text,
-                size bigint, tenant text, tags jsonb, kind text, priority text, object_etag text)
-        ), documents AS (
-            INSERT INTO document (id, file_path, original_name, sha256, size_bytes, tenant, tags)
-            SELECT DISTINCT ON (document)
-                document, file_path, original_name, sha256, size, tenant, tags
-            FROM given ORDER BY document
-            ON CONFLICT (id) DO NOTHING
-        )
-        INSERT INTO ingestion (id, document_id, kind, tenant, priority, object_etag, object_size)
-        SELECT DISTINCT ON (ingestion) ingestion, document, kind, tenant, priority, object_etag,
-            CASE WHEN object_etag IS NOT NULL THEN size END
-        FROM given ORDER BY ingestion
-        ON CONFLICT (id) DO NOTHING
-        RETURNING id",
+    let mut transaction = db.pool().begin().await.context(REGISTERING)?;
+    insert_documents(&mut transaction, &rows).await?;
+    let fresh = insert_ingestions(&mut transaction, &rows).await?;
+    complete_ingestions(&mut transaction, &rows).await?;
+    transaction.commit().await.context(REGISTERING)?;
+    Ok(fresh)
+}
+
+/// Locks every row, so that the registration of an event waits for us or we for it.
+async fn insert_documents(
+    connection: &mut StatementTransaction,
+    rows: &[RegistrationRow<'_>],
+) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO document AS d
+            (id, file_path, original_name, sha256, size_bytes, tenant, tags)
+        SELECT DISTINCT ON (document)
+            document, file_path, original_name, sha256, size, tenant, tags
+        FROM jsonb_to_recordset($1::jsonb) AS g (
+            document uuid, file_path text, original_name text, sha256 text, size bigint,
+            tenant text, tags jsonb)
+        ORDER BY document
+        ON CONFLICT (id) DO UPDATE SET
+            tenant = COALESCE(d.tenant, excluded.tenant),
+            sha256 = COALESCE(d.sha256, excluded.sha256),
+            original_name = COALESCE(d.original_name, excluded.original_name),
+            size_bytes = COALESCE(d.size_bytes, excluded.size_bytes),
+            tags = excluded.tags || d.tags",
         Json(rows) as _,
     )
-    .fetch_all(db.pool())
+    .execute(connection)
     .await
-    .context("registering documents")?;
+    .context(REGISTERING)?;
+    Ok(())
+}
+
+async fn insert_ingestions(
+    connection: &mut StatementTransaction,
+    rows: &[RegistrationRow<'_>],
+) -> Result<HashSet<IngestionId>> {
+    let fresh = sqlx::query_scalar!(
+        r#"WITH given AS MATERIALIZED (
+            SELECT DISTINCT ON (ingestion) * FROM jsonb_to_recordset($1::jsonb) AS g (
+                document uuid, ingestion uuid, size bigint, tenant text, kind text,
+                priority text, object_etag text, anew boolean)
+            ORDER BY ingestion
+        )
+        INSERT INTO ingestion (id, document_id, kind, tenant, priority, object_etag, object_size)
+        SELECT ingestion, document, kind, tenant, priority, object_etag,
+            CASE WHEN object_etag IS NOT NULL THEN size END
+        FROM given g
+        WHERE g.anew OR g.object_etag IS NULL OR NOT EXISTS (
+            SELECT 1 FROM (
+                SELECT i.status, i.object_etag FROM ingestion i
+                WHERE i.document_id = g.document AND i.reason IS DISTINCT FROM 'superseded'
+                ORDER BY i.created_at DESC, i.id DESC LIMIT 1) AS standing
+            WHERE trim(BOTH '"' FROM standing.object_etag) = g.object_etag
+              AND standing.status <> 'failed')
+        ORDER BY ingestion
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id"#,
+        Json(rows) as _,
+    )
+    .fetch_all(connection)
+    .await
+    .context(REGISTERING)?;
     Ok(fresh.into_iter().map(IngestionId).collect())
+}
+
+/// What no worker has looked at yet learns its kind and priority; whose it is each learns.
+async fn complete_ingestions(
+    connection: &mut StatementTransaction,
+    rows: &[RegistrationRow<'_>],
+) -> Result<()> {
+    sqlx::query!(
+        "WITH given AS MATERIALIZED (
+            SELECT DISTINCT ON (document) * FROM jsonb_to_recordset($1::jsonb) AS g (
+                document uuid, tenant text, kind text, priority text)
+            ORDER BY document
+        ), lacking AS MATERIALIZED (
+            SELECT i.id, i.claims = 0 AND i.status = 'in-progress' AS untouched,
+                g.tenant, g.kind, g.priority
+            FROM ingestion i JOIN given g ON g.document = i.document_id
+            WHERE (i.tenant IS NULL AND g.tenant IS NOT NULL)
+               OR (i.claims = 0 AND i.status = 'in-progress'
+                 AND ((i.kind IS NULL AND g.kind IS NOT NULL)
+                   OR (i.priority = 'normal' AND g.priority <> 'normal')))
+            ORDER BY i.id FOR UPDATE OF i
+        )
+        UPDATE ingestion i SET
+            tenant = COALESCE(i.tenant, l.tenant),
+            kind = CASE WHEN l.untouched THEN COALESCE(i.kind, l.kind) ELSE i.kind END,
+            priority = CASE WHEN l.untouched AND i.priority = 'normal'
+                THEN l.priority ELSE i.priority END
+        FROM lacking l WHERE i.id = l.id",
+        Json(rows) as _,
+    )
+    .execute(connection)
+    .await
+    .context(REGISTERING)?;
+    Ok(())
 }
 
 /// The newest document of the tenant for each of these contents (SHA-256 in hex) that is known, so
@@ -135,10 +225,11 @@ pub async fn find_by_sha256(
     }
     let rows = sqlx::query!(
         r#"SELECT DISTINCT ON (d.sha256) d.sha256 AS "sha256!", d.id, d.file_path,
-            i.id AS "ingestion?", i.status AS "status?", i.object_etag
+            i.id AS "ingestion?", i.status AS "status?", i.object_etag, i.kind,
+            i.claims > 0 AS begun, d.tenant
         FROM document d
         LEFT JOIN LATERAL (
-            SELECT id, status, object_etag FROM ingestion WHERE document_id = d.id
+            SELECT id, status, object_etag, kind, claims FROM ingestion WHERE document_id = d.id
             ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
         WHERE d.sha256 = ANY ($1) AND d.tenant IS NOT DISTINCT FROM $2
         ORDER BY d.sha256, d.created_at DESC, d.id DESC"#,
@@ -151,9 +242,20 @@ pub async fn find_by_sha256(
     Ok(rows
         .into_iter()
         .map(|row| {
-            let newest = newest_ingestion(row.ingestion, row.status, row.object_etag);
-            let document = DocumentId(row.id);
-            (row.sha256, KnownDocument { document, file_path: row.file_path, newest })
+            let newest = NewestRow {
+                id: row.ingestion,
+                status: row.status,
+                object_etag: row.object_etag,
+                kind: row.kind,
+                begun: row.begun,
+            };
+            let known = KnownDocument {
+                document: DocumentId(row.id),
+                file_path: row.file_path,
+                tenant: row.tenant,
+                newest: newest.into_ingestion(),
+            };
+            (row.sha256, known)
         })
         .collect())
 }
@@ -171,10 +273,11 @@ pub async fn find_by_document(
     }
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?", i.object_etag
+        r#"SELECT d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?", i.object_etag,
+            i.kind, i.claims > 0 AS begun, d.tenant
         FROM document d
         LEFT JOIN LATERAL (
-            SELECT id, status, object_etag FROM ingestion WHERE document_id = d.id
+            SELECT id, status, object_etag, kind, claims FROM ingestion WHERE document_id = d.id
             ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
         WHERE d.id = ANY ($1)"#,
         &ids,
@@ -185,18 +288,42 @@ pub async fn find_by_document(
     Ok(rows
         .into_iter()
         .map(|row| {
-            let newest = newest_ingestion(row.ingestion, row.status, row.object_etag);
-            let document = DocumentId(row.id);
-            (document, KnownDocument { document, file_path: row.file_path, newest })
+            let newest = NewestRow {
+                id: row.ingestion,
+                status: row.status,
+                object_etag: row.object_etag,
+                kind: row.kind,
+                begun: row.begun,
+            };
+            let known = KnownDocument {
+                document: DocumentId(row.id),
+                file_path: row.file_path,
+                tenant: row.tenant,
+                newest: newest.into_ingestion(),
+            };
+            (known.document, known)
         })
         .collect())
 }
 
-fn newest_ingestion(
+/// The newest ingestion of a document as the queries return it.
+struct NewestRow {
     id: Option<Uuid>,
     status: Option<String>,
     object_etag: Option<String>,
-) -> Option<NewestIngestion> {
-    let status = status.as_deref().and_then(IngestionStatus::from_code)?;
-    Some(NewestIngestion { ingestion: IngestionId(id?), status, object_etag })
+    kind: Option<String>,
+    begun: Option<bool>,
+}
+
+impl NewestRow {
+    fn into_ingestion(self) -> Option<NewestIngestion> {
+        let status = self.status.as_deref().and_then(IngestionStatus::from_code)?;
+        Some(NewestIngestion {
+            ingestion: IngestionId(self.id?),
+            status,
+            object_etag: self.object_etag,
+            kind: self.kind,
+            begun: self.begun.unwrap_or_default(),
+        })
+    }
 }

@@ -138,6 +138,9 @@ pub(crate) fn result_duplicate_key(end: &IngestionResult) -> Option<String> {
     duplicate_key(field("supplier_name")?, field("invoice_number")?)
 }
 
+/// Digits of a sequencer; S3's have 16 to 18.
+const LONGEST_SEQUENCER: usize = 32;
+
 /// A sequencer of S3 in the form that is stored and compared: hex in lower case without leading
 /// zeros, so that the longer one is the later, and of equal length the greater. This is the same
 /// order as left-padding with zeros (S3 user guide, "Event message structure").
@@ -145,10 +148,11 @@ pub(crate) fn result_duplicate_key(end: &IngestionResult) -> Option<String> {
 pub struct Sequencer(pub String);
 
 impl Sequencer {
-    /// `None` for an empty one: such events have no order.
+    /// `None` for one that is empty, longer than any of S3's, or no hex: such events have no order.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        if text.is_empty() {
+        let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if text.is_empty() || text.len() > LONGEST_SEQUENCER || !is_hex {
             return None;
         }
         Some(Self(text.trim_start_matches('0').to_lowercase()))
@@ -231,6 +235,10 @@ mod tests {
             assert!(new(earlier) < new(later), "{earlier} {later}");
         }
         assert_eq!(new("0055AE"), new("55ae"));
-        assert_eq!(Sequencer::new(" "), None);
+        let absurd = ["f".repeat(33), "f".repeat(64), "0x1".to_owned(), "zz".to_owned()];
+        for text in absurd.iter().map(String::as_str).chain([" ", ""]) {
+            assert_eq!(Sequencer::new(text), None, "{text}");
+        }
+        assert!(Sequencer::new(&"f".repeat(32)).is_some());
     }
 }

@@ -20,7 +20,8 @@ use crate::ledger::decide::{
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
     LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, WorkerStatus, WriteResult, stored,
+    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
+    WriteResult, stored,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{
@@ -180,46 +181,42 @@ impl MemoryLedgerState {
         }
     }
 
-    fn register_object(&mut self, object: &ObjectRegistration, batch: &[ObjectRegistration]) {
+    fn register_object(&mut self, object: &ObjectRegistration) -> IngestionId {
         let now = self.now;
+        let etag = stored::strip_nul_optional(object.etag.as_deref());
         let sequencer = sequencer_of(object);
         self.documents.entry(object.document).or_insert_with(|| {
             (stored::strip_nul(&object.file_path).into_owned(), Some(object.original_name.clone()))
         });
-        let of_rows = self
-            .rows
-            .iter()
-            .filter(|(id, row)| **id != object.ingestion && row.document_id == object.document)
-            .filter_map(|(_, row)| row.object_sequencer.clone());
-        let of_batch = batch.iter().filter(|other| other.document == object.document);
-        let newest = of_rows.chain(of_batch.filter_map(sequencer_of)).max();
-        let late = sequencer.is_some() && newest > sequencer;
-        self.rows.entry(object.ingestion).or_insert_with(|| {
-            let mut row = LedgerRow::new_queued(object.document, now);
-            row.object_etag = stored::strip_nul_optional(object.etag.as_deref());
-            row.object_sequencer = sequencer;
-            if late {
-                let detail = "a newer version of the object was registered before";
-                row.finish(Some(OutcomeReason::Superseded), detail, now);
+        if self.rows.contains_key(&object.ingestion) {
+            return object.ingestion;
+        }
+        let of_document = self.rows.iter().filter(|(_, row)| row.document_id == object.document);
+        let standing = of_document.filter(|(_, row)| row.reason != Some(OutcomeReason::Superseded));
+        if let Some((id, row)) = standing.max_by_key(|(id, row)| (row.created_at, **id)) {
+            let anew = row.status == IngestionStatus::Failed && sequencer.is_some();
+            if etag.is_some() && row.object_etag == etag && !anew {
+                return *id;
             }
-            row
-        });
+        }
+        self.supersede_older(object, sequencer.as_ref());
+        let mut row = LedgerRow::new_queued(object.document, now);
+        row.object_etag = etag;
+        row.object_sequencer = sequencer;
+        row.tenant = stored::strip_nul_optional(object.tenant.as_deref());
+        self.rows.insert(object.ingestion, row);
+        object.ingestion
     }
 
-    /// Ends what is older than an object of the batch and not held. Rows of this very batch were
-    /// judged when they were inserted.
-    fn supersede_older(&mut self, batch: &[ObjectRegistration], known: &BTreeSet<IngestionId>) {
+    /// Ends what is older than the object and not held.
+    fn supersede_older(&mut self, object: &ObjectRegistration, sequencer: Option<&Sequencer>) {
         let now = self.now;
         let mut ended = Vec::new();
         for (id, row) in &mut self.rows {
-            let is_older = batch.iter().any(|object| {
-                object.document == row.document_id
-                    && object.ingestion != *id
-                    && row.object_sequencer.is_some()
-                    && sequencer_of(object) > row.object_sequencer
-            });
-            let waits = row.status == IngestionStatus::InProgress && row.is_unclaimed(now);
-            if is_older && waits && known.contains(id) {
+            let known = row.object_sequencer.as_ref();
+            let is_older = row.document_id == object.document
+                && known.zip(sequencer).is_some_and(|(known, new)| new > known);
+            if is_older && row.status == IngestionStatus::InProgress && row.is_unclaimed(now) {
                 let silent = row.ended_attempt(
                     now,
                     AttemptOutcome::Ended(OutcomeReason::Crashed),
@@ -227,12 +224,35 @@ impl MemoryLedgerState {
                 );
                 let detail = "a newer version of the object was registered";
                 row.finish(Some(OutcomeReason::Superseded), detail, now);
+                row.superseded_by = Some(object.ingestion);
                 ended.push((*id, silent));
             }
         }
         for (id, silent) in ended {
             self.close_attempt(id, silent, true);
         }
+    }
+
+    fn adopt_version(&mut self, id: IngestionId, token: ClaimToken, etag: &str) -> VersionOutcome {
+        let Some(row) = self.rows.get(&id).filter(|row| row.is_held_by(token)) else {
+            return VersionOutcome::Lost;
+        };
+        let document = row.document_id;
+        let others = self.rows.iter().filter(|(other, row)| {
+            **other != id
+                && row.document_id == document
+                && row.status != IngestionStatus::Cancelled
+                && row.object_etag.as_deref() == Some(etag)
+        });
+        let successor =
+            others.max_by_key(|(id, row)| (row.created_at, **id)).map(|(other, _)| *other);
+        if let Some(row) = self.rows.get_mut(&id) {
+            row.superseded_by = successor;
+            if successor.is_none() {
+                row.object_etag = Some(etag.to_owned());
+            }
+        }
+        successor.map_or(VersionOutcome::Adopted, VersionOutcome::SupersededBy)
     }
 }
 
@@ -352,6 +372,15 @@ impl AttemptLedger for MemoryLedger {
         Ok(of_it.filter_map(|(.., spent)| spent.cost_nanos).sum())
     }
 
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome> {
+        Ok(self.lock_state().adopt_version(id, token, etag))
+    }
+
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         Ok(self.lock_state().blocked.contains(sha256))
     }
@@ -419,14 +448,13 @@ impl Ledger for MemoryLedger {
         Ok(if held { ReadBack::StillHeld } else { ReadBack::Lost })
     }
 
-    async fn register_objects(&self, objects: &[ObjectRegistration]) -> Result<Vec<IngestionId>> {
-        let mut state = self.lock_state();
-        let known = state.rows.keys().copied().collect();
-        for object in objects {
-            state.register_object(object, objects);
-        }
-        state.supersede_older(objects, &known);
-        Ok(objects.iter().map(|object| object.ingestion).collect())
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
+        Ok(self.lock_state().register_object(object))
+    }
+
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+        let state = self.lock_state();
+        Ok(ids.iter().filter(|id| !state.rows.contains_key(id)).copied().collect())
     }
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {

@@ -18,8 +18,12 @@ pub fn document_key(id: DocumentId, name: &str) -> String {
     }
 }
 
-/// The document that `submit` put at this key, if it did: its ids are made of the content (UUID
-/// version 5), a producer's own are not.
+/// The metadata that `submit` gives to what it uploads: the id of the document. A producer's ids may
+/// be of version 5 as well.
+pub const SUBMITTED_AS: &str = "docmill-document";
+
+/// The document that `submit` would put at this key: its ids are made of the content (UUID version
+/// 5). Whether it did, [`SUBMITTED_AS`] says.
 pub fn submitted_document(key: &str) -> Option<DocumentId> {
     let name = key.strip_prefix("documents/")?;
     let id: DocumentId = name.split('.').next()?.parse().ok()?;

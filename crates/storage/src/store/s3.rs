@@ -11,6 +11,7 @@ mod connect;
 mod faults;
 mod inspect;
 mod location;
+mod probe;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -28,9 +29,10 @@ use self::faults::{S3Failure, classify_failure};
 pub use self::inspect::BucketQueueRule;
 use self::inspect::queue_rules_of;
 use self::location::{S3Location, decode_value, encode_value};
+use self::probe::OWN_PROBE;
 use super::{
-    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
-    S3Address, conditions,
+    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectName, ObjectStore,
+    PutResult, S3Address, conditions,
 };
 use docmill_core::config::{StoreConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
@@ -61,6 +63,8 @@ pub struct S3Store {
     uploads: Client,
     bucket: String,
     address: String,
+    /// An object of our own beside which a refusal is judged; `None`: a refusal is everybody's.
+    probe: Option<&'static str>,
 }
 
 /// The condition of a write.
@@ -76,7 +80,9 @@ impl S3Store {
     /// # Errors
     /// After about 20 s at the latest: which bucket, at which address, and what to check.
     pub async fn connect(config: &StoreConfig) -> Result<Self> {
-        Self::connect_as(config, &BucketAccess { keys: None, place: "ingestions/" }).await
+        let store =
+            Self::connect_as(config, &BucketAccess { keys: None, place: "ingestions/" }).await?;
+        Ok(Self { probe: Some(OWN_PROBE), ..store })
     }
 
     /// The same with another right to it.
@@ -91,7 +97,7 @@ impl S3Store {
             endpoint => strip_credentials(endpoint),
         };
         let uploads = build_upload_client(&client);
-        let store = Self { client, uploads, bucket: config.bucket.clone(), address };
+        let store = Self { client, uploads, bucket: config.bucket.clone(), address, probe: None };
         let late = || Error::new(Fault::Unavailable, "no answer in time");
         match with_deadline(PATIENCE, store.check_bucket(access.place), late).await {
             Ok(()) => Ok(store),
@@ -103,7 +109,7 @@ impl S3Store {
     pub async fn connect_unchecked(config: &StoreConfig) -> Self {
         let client = build_client(config, &BucketAccess { keys: None, place: "" }).await;
         let (bucket, address) = (config.bucket.clone(), strip_credentials(&config.endpoint));
-        Self { uploads: build_upload_client(&client), client, bucket, address }
+        Self { uploads: build_upload_client(&client), client, bucket, address, probe: None }
     }
 
     /// Tries until the bucket answers; gives up at once where trying again cannot help.
@@ -131,7 +137,13 @@ impl S3Store {
     /// A store over a client that is set up already. Nothing is checked.
     pub fn with_client(client: Client, bucket: impl Into<String>) -> Self {
         let (bucket, address) = (bucket.into(), "a given client".to_owned());
-        Self { uploads: build_upload_client(&client), client, bucket, address }
+        Self {
+            uploads: build_upload_client(&client),
+            client,
+            bucket,
+            address,
+            probe: Some(OWN_PROBE),
+        }
     }
 
     fn locate_key<'a>(&'a self, key: &'a str) -> Result<S3Location<'a>> {
@@ -160,7 +172,7 @@ impl S3Store {
                 S3Failure::Precondition => return self.is_own_write(&place, &id).await,
                 S3Failure::NoSuchKey => return Ok(PutResult::Refused),
                 S3Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
-                S3Failure::Other(error) => return Err(error),
+                S3Failure::Refused(error) | S3Failure::Other(error) => return Err(error),
             }
         }
         Err(Error::transient(format!("writes to bucket {} keep conflicting", place.bucket)))
@@ -184,7 +196,7 @@ impl S3Store {
                 Ok(PutResult::Refused)
             }
             Err(error) => match classify_failure(error, place, "look at an object") {
-                S3Failure::Other(error) => Err(error),
+                S3Failure::Refused(error) | S3Failure::Other(error) => Err(error),
                 _ => Ok(PutResult::Refused),
             },
         }
@@ -264,13 +276,19 @@ impl ObjectStore for S3Store {
         format!("S3 bucket {} at {}", self.bucket, self.address)
     }
 
+    fn split_name<'a>(&'a self, name: &'a str) -> Option<ObjectName<'a>> {
+        let S3Location { bucket, key, foreign } = self.locate_key(name).ok()?;
+        Some(ObjectName { bucket, key, foreign })
+    }
+
     async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         let place = self.locate_key(key)?;
         let request = self.client.head_object().bucket(place.bucket).key(place.key);
         let found = match request.send().await {
             Ok(found) => found,
             Err(error) => {
-                return classify_failure(error, &place, "look at an object").into_absent();
+                let failure = classify_failure(error, &place, "look at an object");
+                return self.judge_refusal(&place, failure).await.into_absent();
             }
         };
         let metadata = found.metadata().into_iter().flatten();
@@ -310,10 +328,13 @@ impl ObjectStore for S3Store {
         let found = match request.set_if_match(wanted).send().await {
             Ok(found) => found,
             Err(error) => {
-                return match classify_failure(error, &place, "read an object") {
+                let failure = classify_failure(error, &place, "read an object");
+                return match self.judge_refusal(&place, failure).await {
                     S3Failure::NoSuchKey => Ok(GetResult::Missing),
-                    S3Failure::Precondition | S3Failure::Conflict => Ok(GetResult::Changed),
-                    S3Failure::Other(error) => Err(error),
+                    S3Failure::Precondition => Ok(GetResult::Changed),
+                    // A write is under way; it says nothing about the version that is there.
+                    failure @ S3Failure::Conflict => Err(failure.into_error(&place)),
+                    S3Failure::Refused(error) | S3Failure::Other(error) => Err(error),
                 };
             }
         };
@@ -380,7 +401,7 @@ impl ObjectStore for S3Store {
             match failure {
                 S3Failure::Precondition | S3Failure::NoSuchKey => return Ok(false),
                 S3Failure::Conflict => CONFLICT_WAITS.sleep(conflict).await,
-                S3Failure::Other(error) => return Err(error),
+                S3Failure::Refused(error) | S3Failure::Other(error) => return Err(error),
             }
         }
         Err(Error::transient(format!("deletes in bucket {} keep conflicting", place.bucket)))

@@ -10,7 +10,7 @@ use super::write_result;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{DeferralStreak, deferral_streak, result_duplicate_key};
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
-use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
 };

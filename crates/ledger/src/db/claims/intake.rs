@@ -1,61 +1,14 @@
-//! What intake and gate ask of the ledger besides claims: registration, quarantine, pauses,
+//! What intake and gate ask of the ledger besides claims and objects: quarantine, pauses,
 //! duplicates, signs of life.
 
-use serde::Serialize;
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::{Sequencer, duplicate_key};
-use crate::ledger::{ObjectRegistration, OperatorPause, QuarantinedMessage, WorkerStatus, stored};
+use crate::ledger::decide::duplicate_key;
+use crate::ledger::{OperatorPause, QuarantinedMessage, WorkerStatus, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
-
-/// One object in the form the statement reads.
-#[derive(Serialize)]
-struct ObjectRow {
-    document: Uuid,
-    ingestion: Uuid,
-    file_path: String,
-    original_name: String,
-    etag: Option<String>,
-    size: Option<i64>,
-    sequencer: Option<String>,
-}
-
-impl ObjectRow {
-    fn new(given: &ObjectRegistration) -> Self {
-        Self {
-            document: given.document.0,
-            ingestion: given.ingestion.0,
-            file_path: stored::strip_nul(&given.file_path).into_owned(),
-            original_name: stored::strip_nul(&given.original_name).into_owned(),
-            etag: stored::strip_nul_optional(given.etag.as_deref()),
-            size: given.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
-            sequencer: given
-                .sequencer
-                .as_deref()
-                .and_then(|text| Sequencer::new(&stored::strip_nul(text)))
-                .map(|sequencer| sequencer.0),
-        }
-    }
-}
-
-/// See [`crate::ledger::Ledger::register_objects`].
-///
-/// Older rows are superseded with SKIP LOCKED: a row that is locked is being claimed, renewed or
-/// ended just now, so a worker holds it, and waiting here for a row whose end waits for the
-/// document's row could be a deadlock. What slips through is found at its fetch, which demands
-/// the older version of the object.
-pub(super) async fn register_objects(db: &Db, objects: &[ObjectRegistration]) -> Result<()> {
-    let given: Vec<ObjectRow> = objects.iter().map(ObjectRow::new).collect();
-    sqlx::query_file!("src/db/claims/register.sql", sqlx::types::Json(given) as _,)
-        .execute(db.pool())
-        .await
-        .context("registering documents")?;
-    Ok(())
-}
 
 /// Keeps a message that is not ours; see [`crate::ledger::Ledger::quarantine_message`].
 pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) -> Result<()> {

@@ -1,48 +1,32 @@
--- Registers objects that events named. $1: a JSON array of them.
+-- Registers one version of an object whose document's row is locked. $1 document, $2 ingestion,
+-- $3 ETag, $4 size, $5 sequencer. Returns the ingestion that is about this version.
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now
-), objects AS MATERIALIZED (
-    SELECT DISTINCT ON (ingestion) * FROM jsonb_to_recordset($1::jsonb) AS o (
-        document uuid, ingestion uuid, file_path text, original_name text, etag text,
-        size bigint, sequencer text)
-    WHERE NOT EXISTS (SELECT 1 FROM erased_ingestion e WHERE e.id = o.ingestion)
-    ORDER BY ingestion
-), documents AS (
-    INSERT INTO document (id, file_path, original_name, size_bytes, created_at, updated_at)
-    SELECT DISTINCT ON (document) document, file_path, original_name, size, c.now, c.now
-    FROM objects CROSS JOIN clock c ORDER BY document
-    ON CONFLICT (id) DO NOTHING
-), judged AS MATERIALIZED (
-    SELECT o.*, EXISTS (
-        SELECT 1 FROM (
-            SELECT i.object_sequencer AS sequencer
-            FROM ingestion i WHERE i.document_id = o.document AND i.id <> o.ingestion
-            UNION ALL
-            SELECT b.sequencer FROM objects b WHERE b.document = o.document
-        ) AS known
-        WHERE (length(known.sequencer), known.sequencer COLLATE "C")
-            > (length(o.sequencer), o.sequencer COLLATE "C")
-    ) AS late
-    FROM objects o
+), standing AS MATERIALIZED (
+    SELECT i.id, i.status, i.object_etag FROM ingestion i
+    WHERE i.document_id = $1 AND i.reason IS DISTINCT FROM 'superseded'
+    ORDER BY i.created_at DESC, i.id DESC LIMIT 1
+), repeated AS MATERIALIZED (
+    SELECT i.id FROM ingestion i WHERE i.id = $2
+), same AS MATERIALIZED (
+    SELECT id FROM repeated
+    UNION ALL
+    SELECT s.id FROM standing s
+    WHERE trim(BOTH '"' FROM s.object_etag) = $3 AND (s.status <> 'failed' OR $5::text IS NULL)
+      AND NOT EXISTS (SELECT 1 FROM repeated)
 ), registered AS (
-    INSERT INTO ingestion (id, document_id, object_etag, object_size, object_sequencer,
-        created_at, updated_at, enqueued_at, status, reason, completed_at, detail)
-    SELECT ingestion, document, etag, size, sequencer, c.now, c.now, c.now,
-        CASE WHEN late THEN 'cancelled' ELSE 'in-progress' END,
-        CASE WHEN late THEN 'superseded' END,
-        CASE WHEN late THEN c.now END,
-        CASE WHEN late THEN 'a newer version of the object was registered before' END
-    FROM judged CROSS JOIN clock c ORDER BY ingestion
+    INSERT INTO ingestion (id, document_id, tenant, object_etag, object_size, object_sequencer,
+        created_at, updated_at, enqueued_at)
+    SELECT $2, d.id, d.tenant, $3, $4::bigint, $5, c.now, c.now, c.now
+    FROM document d CROSS JOIN clock c
+    WHERE d.id = $1 AND NOT EXISTS (SELECT 1 FROM same)
     ON CONFLICT (id) DO NOTHING
 ), older AS MATERIALIZED (
     SELECT i.id, i.claims, i.claim_token, i.worker, i.started_at, i.stage, c.now
     FROM ingestion i CROSS JOIN clock c
-    WHERE i.document_id IN (SELECT document FROM objects) AND i.status = 'in-progress'
+    WHERE i.document_id = $1 AND i.status = 'in-progress' AND NOT EXISTS (SELECT 1 FROM same)
       AND (i.lease_expires_at IS NULL OR i.lease_expires_at <= c.now)
-      AND EXISTS (
-        SELECT 1 FROM objects o WHERE o.document = i.document_id AND o.ingestion <> i.id
-          AND (length(o.sequencer), o.sequencer COLLATE "C")
-            > (length(i.object_sequencer), i.object_sequencer COLLATE "C"))
+      AND (length($5), $5 COLLATE "C") > (length(i.object_sequencer), i.object_sequencer COLLATE "C")
     ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
@@ -50,9 +34,12 @@ WITH clock AS MATERIALIZED (
     SELECT id, claims, claim_token, worker, started_at, now, stage, 'crashed', true,
         'the lease ended without a word of the worker; superseded meanwhile'
     FROM older WHERE claim_token IS NOT NULL
+), superseded AS (
+    UPDATE ingestion i SET
+        status = 'cancelled', reason = 'superseded', superseded_by = $2,
+        completed_at = o.now, updated_at = o.now,
+        claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL, deferred_since = NULL,
+        detail = 'a newer version of the object was registered'
+    FROM older o WHERE i.id = o.id
 )
-UPDATE ingestion i SET
-    status = 'cancelled', reason = 'superseded', completed_at = o.now, updated_at = o.now,
-    claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL, deferred_since = NULL,
-    detail = 'a newer version of the object was registered'
-FROM older o WHERE i.id = o.id
+SELECT COALESCE((SELECT id FROM same), $2) AS "id!"

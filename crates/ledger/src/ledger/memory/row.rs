@@ -9,8 +9,8 @@ use crate::ledger::decide::{
 };
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
 use docmill_core::model::{
-    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionStage,
-    IngestionStatus, ModelUsage, OutcomeReason,
+    ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionId,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
@@ -38,6 +38,7 @@ pub struct LedgerRow {
     pub tenant: Option<String>,
     pub object_etag: Option<String>,
     pub object_sequencer: Option<Sequencer>,
+    pub superseded_by: Option<IngestionId>,
     pub transcription: Option<ArtefactRef>,
     pub quality: Option<f32>,
     pub pages: Option<u32>,
@@ -103,6 +104,7 @@ impl LedgerRow {
             tenant: None,
             object_etag: None,
             object_sequencer: None,
+            superseded_by: None,
             transcription: None,
             quality: None,
             pages: None,

@@ -20,6 +20,9 @@ pub(super) enum S3Failure {
     Conflict,
     /// There is no such object.
     NoSuchKey,
+    /// The service refuses a request about one object of our own bucket: whether it refuses every
+    /// other as well only a probe can tell.
+    Refused(Error),
     /// Any other failure, already classified.
     Other(Error),
 }
@@ -29,7 +32,7 @@ impl S3Failure {
     pub(super) fn into_absent<T>(self) -> Result<Option<T>> {
         match self {
             Self::NoSuchKey => Ok(None),
-            Self::Other(error) => Err(error),
+            Self::Refused(error) | Self::Other(error) => Err(error),
             Self::Precondition | Self::Conflict => {
                 Err(Error::transient("the object store answered a condition nobody set"))
             }
@@ -39,7 +42,7 @@ impl S3Failure {
     /// For requests to which none of the special cases is an answer.
     pub(super) fn into_error(self, place: &S3Location<'_>) -> Error {
         match self {
-            Self::Other(error) => error,
+            Self::Refused(error) | Self::Other(error) => error,
             Self::NoSuchKey => Error::new(
                 Fault::Missing,
                 format!("bucket {} does not have the object", place.bucket),
@@ -72,6 +75,9 @@ where
         None if status == Some(404) && code != "NoSuchBucket" => return S3Failure::NoSuchKey,
         None => {}
     }
+    let is_refusal = !place.foreign
+        && !place.key.is_empty()
+        && status.is_some_and(|status| may_concern_one(&code, status));
     let fault = match status {
         Some(status) => fault_of(&code, status, wait, place.foreign),
         None => aws::classify_transport_error(&error).fault(),
@@ -82,7 +88,26 @@ where
         None => aws::classify_transport_error(&error).message().to_owned(),
     };
     let text = format!("cannot {what} in bucket {}: {came}", place.bucket);
-    S3Failure::Other(Error::new(fault, text).with_source(error))
+    let error = Error::new(fault, text).with_source(error);
+    if is_refusal { S3Failure::Refused(error) } else { S3Failure::Other(error) }
+}
+
+/// Whether a refusal may concern the one object that was asked for: a key of ours that it is not
+/// encrypted with, a policy about its tags. HEAD has no code, and answers 400 where GET says more.
+fn may_concern_one(code: &str, status: u16) -> bool {
+    const OF_ALL: [&str; 6] = [
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "ExpiredToken",
+        "InvalidToken",
+        "RequestTimeTooSkewed",
+        "RequestTimeout",
+    ];
+    match (code, status) {
+        _ if OF_ALL.contains(&code) => false,
+        (_, 403) | ("" | "InvalidRequest", 400) => true,
+        _ => code.starts_with("KMS."),
+    }
 }
 
 fn failure_of_code(code: &str, status: Option<u16>) -> Option<S3Failure> {
@@ -104,6 +129,8 @@ fn fault_of(code: &str, status: u16, wait: Option<Duration>, foreign: bool) -> F
             Fault::Throttled(wait)
         }
         ("RequestTimeout" | "IncompleteBody", _) | (_, 500..) => Fault::Transient,
+        // Archived: nobody can read it before it is restored.
+        ("InvalidObjectState", _) => Fault::Missing,
         ("NoSuchBucket" | "PermanentRedirect" | "InvalidBucketName", _) | (_, 301 | 401 | 403)
             if foreign =>
         {
@@ -142,9 +169,28 @@ mod tests {
             ("PermanentRedirect", 301, false, Fault::Unavailable),
             ("KMS.DisabledException", 400, false, Fault::Denied),
             ("KeyTooLongError", 400, false, Fault::Rejected),
+            ("InvalidObjectState", 403, false, Fault::Missing),
             ("MalformedXML", 400, false, Fault::Internal),
         ] {
             assert_eq!(fault_of(code, status, wait, foreign), expected, "{code} {status}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_for_all_is_told_from_one_that_may_concern_one_object() {
+        for (code, status, one) in [
+            ("AccessDenied", 403, true),
+            ("", 403, true),
+            ("", 400, true),
+            ("InvalidRequest", 400, true),
+            ("KMS.DisabledException", 400, true),
+            ("ExpiredToken", 400, false),
+            ("InvalidAccessKeyId", 403, false),
+            ("SignatureDoesNotMatch", 403, false),
+            ("", 401, false),
+            ("SlowDown", 503, false),
+        ] {
+            assert_eq!(may_concern_one(code, status), one, "{code} {status}");
         }
     }
 

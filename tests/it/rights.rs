@@ -1,0 +1,269 @@
+//! What each role of the database may do, and that it may do no more; tried by logins, as they come.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::{Duration, Instant};
+
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_ledger::db::SchemaVersion;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+
+use crate::support::postgres::TestDatabase;
+use crate::support::world::SOON;
+
+/// A login of its own in a role.
+struct Login {
+    session: PgConnection,
+}
+
+impl Login {
+    async fn create(database: &TestDatabase, role: &str) -> Self {
+        let name = format!("login_{}", uuid::Uuid::new_v4().simple());
+        let sql = format!("CREATE ROLE {name} LOGIN IN ROLE {role}");
+        database.pool().execute(AssertSqlSafe(sql)).await.unwrap();
+        let url = database.url().replacen("postgres@", &format!("{name}@"), 1);
+        assert!(url.contains(&name), "{url}");
+        let session = PgConnection::connect(&format!("{url}?options=-csearch_path%3Ddocmill"));
+        Self { session: session.await.unwrap() }
+    }
+
+    /// SQLSTATE of the refusal; `None`: it was done.
+    async fn run(&mut self, sql: &str) -> Option<String> {
+        let answer = self.session.execute(AssertSqlSafe(sql.to_owned())).await;
+        let error = answer.err()?;
+        let code = error.as_database_error().map(|error| error.code().unwrap_or_default());
+        Some(code.unwrap_or_else(|| panic!("{sql}: {error}")).into_owned())
+    }
+}
+
+/// A document of a tenant that has ended long ago.
+async fn document(database: &TestDatabase) -> (DocumentId, IngestionId) {
+    let (document, ingestion) = (DocumentId::random(), IngestionId::random());
+    let sql = format!(
+        "INSERT INTO document (id, file_path, tenant) VALUES ('{document}', 'documents/x.pdf', 'victim');
+         INSERT INTO ingestion (id, document_id, tenant) VALUES ('{ingestion}', '{document}', 'victim')"
+    );
+    database.pool().execute(AssertSqlSafe(sql)).await.unwrap();
+    (document, ingestion)
+}
+
+const REFUSED: Option<&str> = Some("42501");
+
+async fn try_all(database: &TestDatabase, role: &str, table: &[(String, Option<&str>)]) {
+    let mut login = Login::create(database, role).await;
+    for (sql, expected) in table {
+        assert_eq!(login.run(sql).await.as_deref(), *expected, "{role}: {sql}");
+    }
+}
+
+fn row(sql: impl Into<String>, expected: Option<&'static str>) -> (String, Option<&'static str>) {
+    (sql.into(), expected)
+}
+
+#[tokio::test]
+async fn a_producer_adds_rows_reads_results_and_changes_nothing() {
+    let database = TestDatabase::create().await;
+    let (document_id, ingestion) = document(&database).await;
+    let (new, newer) = (DocumentId::random(), IngestionId::random());
+    let table = [
+        row(
+            format!(
+                "INSERT INTO document (id, file_path, original_name, size_bytes, tenant, tags)
+                 VALUES ('{new}', 'documents/{new}.pdf', 'a.pdf', 3, 'acme', '{{\"a\": \"b\"}}')"
+            ),
+            None,
+        ),
+        row(
+            format!(
+                "INSERT INTO ingestion (id, document_id, kind, tenant, priority)
+                 VALUES ('{newer}', '{new}', 'invoice', 'acme', 'high')"
+            ),
+            None,
+        ),
+        row(
+            "SELECT status, reason, valid_structured_data, needs_human_review, review_reasons,
+             structured_data FROM ingestion",
+            None,
+        ),
+        row(
+            "SELECT structured_data, needs_human_review, review_reasons, corrected_at FROM document",
+            None,
+        ),
+        // What only the worker says.
+        row(
+            format!(
+                "INSERT INTO ingestion (document_id, transcription_file_path)
+                 VALUES ('{new}', 'ingestions/{ingestion}/transcription-output.json')"
+            ),
+            REFUSED,
+        ),
+        row(
+            format!("INSERT INTO document (file_path, sha256) VALUES ('x', '{}')", "0".repeat(64)),
+            REFUSED,
+        ),
+        row("SELECT file_path FROM document", REFUSED),
+        row(format!("UPDATE document SET tenant = 'acme' WHERE id = '{document_id}'"), REFUSED),
+        row(format!("UPDATE ingestion SET status = 'completed' WHERE id = '{ingestion}'"), REFUSED),
+        row("DELETE FROM ingestion", REFUSED),
+        row("SELECT * FROM attempt", REFUSED),
+        row("SELECT * FROM operator_action", REFUSED),
+        row("SELECT erase_expired('{}')", REFUSED),
+        row("INSERT INTO pause (scope) VALUES ('all')", REFUSED),
+        row("CREATE TABLE docmill.t (a int)", REFUSED),
+    ];
+    try_all(&database, "docmill_producer", &table).await;
+}
+
+#[tokio::test]
+async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_did() {
+    let database = TestDatabase::create().await;
+    let table = [
+        row("SELECT * FROM pause, blocked_content, operator_action, erased_ingestion", None),
+        row("UPDATE ingestion SET stage = 'fetch'", None),
+        row(
+            "INSERT INTO operator_action (operator, action, target) VALUES ('x', 'cancel', 'y')",
+            REFUSED,
+        ),
+        row("UPDATE operator_action SET operator = 'somebody else'", REFUSED),
+        row("DELETE FROM operator_action", REFUSED),
+        row("DELETE FROM pause", REFUSED),
+        row("INSERT INTO pause (scope) VALUES ('all')", REFUSED),
+        row("DELETE FROM blocked_content", REFUSED),
+        row("UPDATE blocked_content SET why = ''", REFUSED),
+        row("INSERT INTO erased_ingestion (id) VALUES (gen_random_uuid())", REFUSED),
+        row("DELETE FROM document", REFUSED),
+        row("DELETE FROM ingestion", REFUSED),
+        row("TRUNCATE attempt", REFUSED),
+    ];
+    try_all(&database, "docmill_worker", &table).await;
+}
+
+#[tokio::test]
+async fn an_operator_steers_and_cannot_rewrite_what_was_done_or_erase() {
+    let database = TestDatabase::create().await;
+    let (document_id, ingestion) = document(&database).await;
+    let table = [
+        row("SELECT * FROM ops_in_flight, attempt, quarantined_message, spending", None),
+        row("INSERT INTO pause (scope, name) VALUES ('tenant', 'victim')", None),
+        row("DELETE FROM pause", None),
+        row(format!("INSERT INTO blocked_content (sha256) VALUES ('{}')", "0".repeat(64)), None),
+        row("DELETE FROM blocked_content", None),
+        row(
+            format!(
+                "UPDATE ingestion SET status = 'cancelled', reason = 'cancelled',
+                     completed_at = docmill_now() WHERE id = '{ingestion}'"
+            ),
+            None,
+        ),
+        row(
+            format!(
+                "UPDATE document SET structured_data = '{{}}', corrected_at = docmill_now(),
+                     corrected_by = 'ann' WHERE id = '{document_id}'"
+            ),
+            None,
+        ),
+        row(
+            "INSERT INTO operator_action (operator, action, target) VALUES ('ann', 'cancel', 'y')",
+            None,
+        ),
+        row("UPDATE operator_action SET operator = 'bob'", REFUSED),
+        row("DELETE FROM operator_action", REFUSED),
+        row("TRUNCATE operator_action", REFUSED),
+        row("DELETE FROM document", REFUSED),
+        row("DELETE FROM ingestion", REFUSED),
+        row("INSERT INTO tenant_retention (tenant, days) VALUES ('victim', 1)", REFUSED),
+        row("SELECT erase_expired('{}')", REFUSED),
+        row("CREATE TABLE docmill.t (a int)", REFUSED),
+    ];
+    try_all(&database, "docmill_operator", &table).await;
+}
+
+#[tokio::test]
+async fn a_reader_reads_and_does_nothing_else() {
+    let database = TestDatabase::create().await;
+    let table = [
+        row("SELECT * FROM ops_in_flight, ops_failures, ops_review, operator_action, pause", None),
+        row("UPDATE ingestion SET stage = 'fetch'", REFUSED),
+        row(
+            "INSERT INTO operator_action (operator, action, target) VALUES ('x', 'cancel', 'y')",
+            REFUSED,
+        ),
+        row("INSERT INTO document (file_path) VALUES ('x')", REFUSED),
+        row("DELETE FROM pause", REFUSED),
+        row("SELECT erase_expired('{}')", REFUSED),
+    ];
+    try_all(&database, "docmill_reader", &table).await;
+}
+
+#[tokio::test]
+async fn a_workers_own_temporary_table_gives_it_no_right_to_erase() {
+    let database = TestDatabase::create().await;
+    let (document_id, ingestion) = document(&database).await;
+    let end = format!(
+        "UPDATE ingestion SET status = 'cancelled', reason = 'cancelled',
+             completed_at = docmill_now() WHERE id = '{ingestion}'"
+    );
+    database.pool().execute(AssertSqlSafe(end)).await.unwrap();
+    let mut login = Login::create(&database, "docmill_worker").await;
+    let erase = format!("SELECT erase_expired(ARRAY['{document_id}'::uuid])");
+    for sql in [
+        "CREATE TEMP TABLE tenant_retention (tenant text, days int)",
+        "INSERT INTO pg_temp.tenant_retention VALUES ('victim', -36500)",
+        &erase,
+    ] {
+        assert_eq!(login.run(sql).await, None, "{sql}");
+    }
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM document WHERE id = $1")
+        .bind(document_id.0)
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+    assert_eq!(left, 1, "a document of a tenant without a retention was erased");
+}
+
+#[tokio::test]
+async fn every_function_with_its_owners_rights_looks_for_temporary_tables_last() {
+    let database = TestDatabase::create().await;
+    let paths: Vec<(String, Option<String>)> = sqlx::query_as(
+        "SELECT p.proname::text,
+             (SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
+         FROM pg_proc p
+         WHERE p.pronamespace = 'docmill'::regnamespace AND (p.prosecdef OR p.prorettype = 'trigger'::regtype)",
+    )
+    .fetch_all(database.pool())
+    .await
+    .unwrap();
+    assert!(paths.iter().any(|(name, _)| name == "erase_expired"), "{paths:?}");
+    for (name, path) in paths {
+        let path = path.unwrap_or_default();
+        assert!(path.ends_with(", pg_temp"), "{name} has {path:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_meets_a_busy_table_lets_the_others_through_and_ends_all_the_same() {
+    let database = TestDatabase::create().await;
+    let (_, ingestion) = document(&database).await;
+    // As if the newest migration that alters the table had not been applied.
+    let undo = "DELETE FROM _sqlx_migrations WHERE version = 20261122000401";
+    assert_eq!(database.pool().execute(undo).await.unwrap().rows_affected(), 1);
+    let mut reader = database.pool().begin().await.unwrap();
+    reader.execute("SELECT count(*) FROM ingestion").await.unwrap();
+    let db = database.db();
+    let migrating = tokio::spawn(async move { db.migrate().await });
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    let deadline = Instant::now() + SOON;
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(database.pool()).await.unwrap() == 0 {
+        assert!(Instant::now() < deadline, "the migration does not wait for the table");
+    }
+    // A claim, while the reader still reads and the migration wants the table for itself.
+    let claim = sqlx::query("UPDATE ingestion SET stage = 'fetch' WHERE id = $1")
+        .bind(ingestion.0)
+        .execute(database.pool());
+    let claimed = tokio::time::timeout(Duration::from_secs(20), claim).await;
+    assert!(claimed.is_ok(), "it queues behind a migration that waits");
+    reader.commit().await.unwrap();
+    migrating.await.unwrap().unwrap();
+    assert_eq!(database.db().schema_version().await.unwrap(), SchemaVersion::Current);
+}
