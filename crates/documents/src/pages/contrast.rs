@@ -21,6 +21,10 @@ const LEAST_CONTRAST: f32 = 2.0;
 const REACH: f32 = 0.35;
 /// Greys that are taken for one.
 const GREY_STEP: u8 = 16;
+/// What was painted in one grey is rendered in it, give or take this.
+const SAME_GREY: u8 = 4;
+/// More of a word's place than this is no ink, however heavy the letters.
+const MOST_INK: f32 = 0.7;
 /// A grey counts as what is behind the ink if it has this share of the word's place.
 const BEHIND: f32 = 0.05;
 
@@ -131,9 +135,18 @@ impl GreyCounts {
         self.0.iter().sum()
     }
 
-    /// The grey behind the ink: the most frequent that is not the ink itself; `None`: there is
-    /// nothing else, as under a cover of the same colour.
+    /// The grey behind the ink: the most frequent, unless that is the ink itself (heavy letters);
+    /// `None`: there is nothing else, as under a cover of the same colour.
     fn behind(&self, ink: u8) -> Option<u8> {
+        let counted = || self.0.iter().zip(0..=u8::MAX);
+        let most = counted().max_by_key(|(count, _)| **count).map(|(_, grey)| grey)?;
+        if most.abs_diff(ink) > SAME_GREY {
+            return Some(most);
+        }
+        let of_ink = counted().filter(|(_, grey)| grey.abs_diff(ink) <= SAME_GREY);
+        if of_ink.map(|(count, _)| *count).sum::<u32>() > share_of(self.total(), MOST_INK) {
+            return None;
+        }
         let least = share_of(self.total(), BEHIND).max(1);
         let steps = (0..=u8::MAX / GREY_STEP).map(|step| {
             let from = step * GREY_STEP;
@@ -206,6 +219,7 @@ mod tests {
             ("under a white cover",           counts(&[(255, 1000)]),                     0,   false),
             ("under a black cover",           counts(&[(0, 1000)]),                       0,   false),
             ("pale on white",                 counts(&[(255, 800), (244, 200)]),          244, false),
+            ("of the paper's own grey, under black print", counts(&[(240, 850), (0, 150)]), 240, false),
             ("pale under black print",        counts(&[(255, 800), (244, 50), (0, 150)]), 244, false),
         ];
         for (name, greys, ink, seen) in table {
