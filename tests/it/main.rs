@@ -1,5 +1,6 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
+mod backlog_suite;
 mod buckets;
 mod chain;
 mod choosing;
