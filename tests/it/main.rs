@@ -1,6 +1,7 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod arrivals;
+mod backlog_suite;
 mod buckets;
 mod chain;
 mod choosing;

@@ -1,8 +1,9 @@
-//! The runner over a backlog that does as it is told: what every backlog may count on.
+//! The runner over a backlog that does as it is told: what every backlog may count on. That the
+//! real backlogs do as this one does is asked in `backlog_suite`.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,11 +23,13 @@ use docmill_core::work_clock::{note_progress, wait_off_clock};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::backlog_suite::WorkPlan;
+
 const S: fn(u64) -> Duration = Duration::from_secs;
 
 /// What the work on a job does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+pub(crate) enum Does {
     Well,
     Fails(Fault),
     IsRefused,
@@ -38,6 +41,8 @@ enum Does {
     Waits(Duration),
     /// The job keeps something, then hangs.
     KeepsAndHangs,
+    /// What is planned for this name.
+    AsPlanned(&'static str),
 }
 
 /// What goes wrong beside the jobs.
@@ -54,12 +59,19 @@ enum UpkeepScript {
 }
 
 /// A backlog in memory.
-struct Script {
+pub(crate) struct Script {
     jobs: Mutex<VecDeque<Does>>,
     lease: LeaseTerms,
     timeout: Duration,
     /// Whether supplying goes on when nothing is left.
     endless: bool,
+    /// Whether a job that is given back waits again.
+    returns: bool,
+    /// For jobs that are done as planned.
+    pub(crate) plan: WorkPlan,
+    /// Names of planned jobs that are claimed, and of those that somebody else has claimed.
+    held: Mutex<BTreeSet<&'static str>>,
+    taken: Mutex<BTreeSet<&'static str>>,
     /// What renewals answer, and how long they take.
     renewal: Mutex<(RenewalResult, Duration)>,
     holds_back: AtomicBool,
@@ -85,6 +97,10 @@ impl Script {
             lease: LeaseTerms { every: S(20), lease: S(60), lost_unrenewed: false, side: "row" },
             timeout: S(3600),
             endless: false,
+            returns: false,
+            plan: WorkPlan::default(),
+            held: Mutex::default(),
+            taken: Mutex::default(),
             renewal: Mutex::new((RenewalResult::Kept, Duration::ZERO)),
             holds_back: AtomicBool::new(false),
             puts_off: true,
@@ -99,8 +115,43 @@ impl Script {
         }
     }
 
+    /// Without jobs yet, for any number of runners at once; what is given back waits again.
+    pub(crate) fn shared(every: Duration) -> Self {
+        let lease = LeaseTerms { every, lease: every * 60, lost_unrenewed: false, side: "row" };
+        Self { lease, endless: true, returns: true, ..Self::of([]) }
+    }
+
     fn ended(&self) -> Vec<(Does, String)> {
         self.ended.lock().unwrap().clone()
+    }
+
+    /// One more job that waits.
+    pub(crate) fn push(&self, job: Does) {
+        self.jobs.lock().unwrap().push_back(job);
+    }
+
+    /// Whether the job is the caller's now; a planned one that is claimed or has ended is not.
+    fn try_hold(&self, job: Does) -> bool {
+        let Does::AsPlanned(name) = job else { return true };
+        let has_ended = self.is_complete(name);
+        !has_ended
+            && !self.taken.lock().unwrap().contains(name)
+            && self.held.lock().unwrap().insert(name)
+    }
+
+    /// Somebody else takes the claim of a planned job.
+    pub(crate) fn take_claim(&self, name: &'static str) {
+        self.taken.lock().unwrap().insert(name);
+    }
+
+    pub(crate) fn is_claimed(&self, name: &str) -> bool {
+        self.held.lock().unwrap().contains(name) || self.taken.lock().unwrap().contains(name)
+    }
+
+    pub(crate) fn is_complete(&self, name: &str) -> bool {
+        let ended = self.ended.lock().unwrap();
+        let is_it = |job: &Does| matches!(job, Does::AsPlanned(ended) if *ended == name);
+        ended.iter().any(|(job, how)| is_it(job) && how == "completed")
     }
 
     /// Runs it until nothing is left.
@@ -140,7 +191,7 @@ impl Backlog for Script {
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
         while let Some(slot) = runner.acquire_slot().await {
             let next = self.jobs.lock().unwrap().pop_front();
-            let Some(job) = next else {
+            let Some(job) = next.filter(|job| self.try_hold(*job)) else {
                 drop(slot);
                 match self.upkeep {
                     UpkeepScript::IntakePanics => panic!("intake was told to panic"),
@@ -181,6 +232,7 @@ impl Backlog for Script {
                 note_progress();
                 std::future::pending().await
             }
+            Does::AsPlanned(name) => self.plan.perform(|job| job == name).await?,
         }
         Ok(())
     }
@@ -194,7 +246,11 @@ impl Backlog for Script {
         assert!(self.upkeep != UpkeepScript::RenewalsPanic, "renewals were told to panic");
         let (answer, takes) = *self.renewal.lock().unwrap();
         tokio::time::sleep(takes).await;
-        vec![answer; due.len()]
+        let taken = self.taken.lock().unwrap();
+        let is_taken = |job: &Does| matches!(job, Does::AsPlanned(name) if taken.contains(name));
+        due.iter()
+            .map(|due| if is_taken(&due.job) { RenewalResult::Lost } else { answer })
+            .collect()
     }
 
     async fn finish_job(
@@ -208,6 +264,12 @@ impl Backlog for Script {
         }
         let (end, outcome) = word(&conclusion);
         self.ended.lock().unwrap().push((*job, outcome));
+        if let Does::AsPlanned(name) = job {
+            self.held.lock().unwrap().remove(name);
+        }
+        if self.returns && matches!(conclusion, JobConclusion::Again { counted: false, .. }) {
+            self.push(*job);
+        }
         FinishedJob { end, outcome: "scripted", rest: () }
     }
 

@@ -51,8 +51,8 @@ pub(crate) struct World {
 
 /// A worker of this process.
 pub(crate) struct Running {
-    stop: Shutdown,
-    task: JoinHandle<docmill_core::fault::Result<WorkerStats>>,
+    pub(crate) stop: Shutdown,
+    pub(crate) task: JoinHandle<docmill_core::fault::Result<WorkerStats>>,
     pub(crate) monitor: RunnerMonitor,
 }
 
@@ -154,7 +154,18 @@ impl World {
         ledger: Arc<dyn Ledger>,
         llm: Option<Arc<dyn Llm>>,
     ) -> Running {
+        self.worker_on_with(ledger, llm, |_| ()).await
+    }
+
+    /// The same with a configuration changed for it alone.
+    pub(crate) async fn worker_on_with(
+        &self,
+        ledger: Arc<dyn Ledger>,
+        llm: Option<Arc<dyn Llm>>,
+        change: impl FnOnce(&mut Config),
+    ) -> Running {
         let mut config = self.config.clone();
+        change(&mut config);
         config.llm.provider = LlmProvider::None;
         let services = Box::pin(App::new(config.clone()).pipeline_services()).await.unwrap();
         let models = llm.map(|llm| ModelChain::from_single(llm, 8_192)).unwrap_or_default();
