@@ -204,6 +204,11 @@ const NOTHING: ConfigNeeds = ConfigNeeds { database: false, queue: false, store:
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    // Before the first secret is read and the first thread is started.
+    if let Err(error) = docmill_documents::cpu::confine::hide_process() {
+        print::error(&format!("cannot keep other processes out of this one: {error}"));
+        return ExitCode::FAILURE;
+    }
     let Cli { global, command } = Cli::parse();
     if matches!(command, Command::PageProcess) {
         // Before any thread is started, so that it can give up what it does not need.

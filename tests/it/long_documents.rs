@@ -113,6 +113,8 @@ async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader> {
         ocr: ocr.clone(),
         page_memory: cpu.page_memory,
         permissions: None,
+        requires_confinement: false,
+        sharing: docmill_core::config::ProcessSharing::All,
     };
     let processes = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);
     let remote_ocr = RemoteOcr::default();

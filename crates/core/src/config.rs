@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cost::{CostConfig, ModelPrice};
-pub use cpu::CpuConfig;
+pub use cpu::{ConfinementMode, CpuConfig, ProcessSharing};
 pub use database::DatabaseConfig;
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;

@@ -1,4 +1,4 @@
-//! Which page process a document is assigned to: the shared one, or one of its own.
+//! Which page process a document is assigned to: the shared one, its tenant's, or one of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,9 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use super::ProcessSetup;
+use super::confine::ConfinementStatus;
 use super::page_process::PageProcess;
 use super::process_program::ProcessProgram;
-use docmill_core::fault::{Error, Result};
+use super::tenant_processes::{TenantProcess, TenantProcesses};
+use docmill_core::config::ProcessSharing;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
 
 /// The page processes of this worker. Each is started when it is first needed.
 pub struct ProcessPool {
@@ -21,6 +25,7 @@ pub struct ProcessPool {
     /// One permit for every page process that serves a single document.
     own: Arc<Semaphore>,
     shared: Mutex<Option<Arc<PageProcess>>>,
+    tenants: TenantProcesses,
     numbers: AtomicU64,
     is_told: AtomicBool,
 }
@@ -33,6 +38,8 @@ pub(super) struct ProcessSlot {
     pub document: u64,
     /// The permit, if the process serves this document alone.
     own: Option<OwnedSemaphorePermit>,
+    /// Keeps a tenant's process alive as long as a document of the tenant is in it.
+    _tenant: Option<Arc<TenantProcess>>,
     worn: RetirementLimits,
 }
 
@@ -65,6 +72,7 @@ impl ProcessPool {
         Arc::new(Self {
             cores: Arc::new(Semaphore::new(setup.threads)),
             own: Arc::new(Semaphore::new(setup.threads)),
+            tenants: TenantProcesses::new(setup.threads),
             program,
             setup,
             documents_per_cell,
@@ -79,16 +87,26 @@ impl ProcessPool {
         self.setup.threads
     }
 
-    /// Starts the shared page process, so that the first document does not wait for it.
+    /// Starts a page process, so that the first document does not wait for it, and says how far it
+    /// is confined. Where documents share one it stays; else it was only tried.
     ///
     /// # Errors
-    /// It cannot be started.
-    pub async fn start_shared(&self) -> Result<()> {
+    /// It cannot be started; it cannot be confined and has to be.
+    pub async fn start_shared(&self) -> Result<ConfinementStatus> {
         let mut shared = self.shared.lock().await;
-        if shared.is_none() {
-            *shared = Some(self.start_process().await?);
+        let process = match shared.as_ref() {
+            Some(running) => Arc::clone(running),
+            None => self.start_process().await?,
+        };
+        if self.setup.sharing == ProcessSharing::All {
+            *shared = Some(Arc::clone(&process));
         }
-        Ok(())
+        Ok(process.confined)
+    }
+
+    /// Documents that wait because every process is another tenant's (`cpu.shared = "tenant"`).
+    pub fn waiting_tenant_documents(&self) -> usize {
+        self.tenants.waiting_documents()
     }
 
     pub(super) fn setup(&self) -> &ProcessSetup {
@@ -99,23 +117,32 @@ impl ProcessPool {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A slot for a document, `alone` in its process or among others.
+    /// A slot for a document, `alone` in its process or among others, as `cpu.shared` has it.
     ///
     /// # Errors
     /// A page process has to be started and cannot be.
-    pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
-        let (process, own) = if alone {
+    pub(super) async fn acquire_slot(
+        &self,
+        document: u64,
+        tenant: Option<&Arc<str>>,
+        alone: bool,
+    ) -> Result<ProcessSlot> {
+        let resident = self.setup.address_space() / 2;
+        let worn = RetirementLimits { documents: self.documents_per_cell, resident };
+        if alone || self.setup.sharing == ProcessSharing::None {
             let own = Arc::clone(&self.own).acquire_owned().await;
             let own = own.map_err(|_| Error::internal("there are no cells any more"))?;
             let process = self.start_process().await?;
             process.add_document();
-            (process, Some(own))
-        } else {
-            (self.shared_process().await?, None)
-        };
-        let resident = self.setup.address_space() / 2;
-        let worn = RetirementLimits { documents: self.documents_per_cell, resident };
-        Ok(ProcessSlot { process, document, own, worn })
+            return Ok(ProcessSlot { process, document, own: Some(own), _tenant: None, worn });
+        }
+        if self.setup.sharing == ProcessSharing::Tenant {
+            let found = self.tenants.find_process(tenant, || self.start_process()).await?;
+            let process = Arc::clone(&found.process);
+            return Ok(ProcessSlot { process, document, own: None, _tenant: Some(found), worn });
+        }
+        let process = self.shared_process().await?;
+        Ok(ProcessSlot { process, document, own: None, _tenant: None, worn })
     }
 
     /// The shared page process with the document added; a new one if the current one takes no more.
@@ -132,15 +159,32 @@ impl ProcessPool {
 
     async fn start_process(&self) -> Result<Arc<PageProcess>> {
         let process = PageProcess::spawn(&self.program, &self.setup).await?;
-        let confined = process.confined;
-        let lacking = self.setup.permissions.is_some() && !(confined.files && confined.calls);
-        if lacking && !self.is_told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                landlock = confined.files,
-                seccomp = confined.calls,
-                "page processes are not fully confined: this kernel has no Landlock or no seccomp"
-            );
+        // A thread of this process, which is for tests, is nothing that could be confined.
+        let missing = process.confined.missing_parts().filter(|_| process.is_child());
+        metrics::set_process_confined(missing.is_none() && self.setup.permissions.is_some());
+        match missing {
+            Some(missing) if self.setup.requires_confinement => {
+                return Err(Error::new(Fault::Misconfigured, lack_of(missing)));
+            }
+            Some(missing) if self.setup.permissions.is_some() => self.warn_once(missing),
+            _ => {}
         }
         Ok(process)
     }
+
+    fn warn_once(&self, missing: &str) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                missing,
+                "page processes are not fully confined: this kernel has no {missing} for them"
+            );
+        }
+    }
+}
+
+fn lack_of(missing: &str) -> String {
+    format!(
+        "page processes cannot be confined, this kernel has no {missing} for them: no document is \
+         read (cpu.confine is `required`; docs/confinement.md says what to do)"
+    )
 }

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::STACK_BYTES;
 use super::confine::ProcessPermissions;
-use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::config::{
+    ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig, ProcessSharing,
+};
 use docmill_core::model::page_work::ReadRecipe;
 
 /// Program, libraries, heap and the process's own structures, without any document.
@@ -26,6 +28,10 @@ pub struct ProcessSetup {
     pub page_memory: ByteSize,
     /// What the page process may still do once it is set up; `None`: whatever this process may.
     pub permissions: Option<ProcessPermissions>,
+    /// A page process that is not confined reads nothing.
+    pub requires_confinement: bool,
+    /// Which documents may be in one page process.
+    pub sharing: ProcessSharing,
 }
 
 impl ProcessSetup {
@@ -44,7 +50,9 @@ impl ProcessSetup {
             recipe,
             ocr: ocr.clone(),
             page_memory: cpu.page_memory,
-            permissions: cpu.confine.then(ProcessPermissions::default),
+            permissions: (cpu.confine != ConfinementMode::Off).then(ProcessPermissions::default),
+            requires_confinement: cpu.confine == ConfinementMode::Required,
+            sharing: cpu.shared,
         }
     }
 
