@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::time::Duration;
 
 use docmill_core::fault;
@@ -196,11 +197,12 @@ fn run_programs(victim: &str) -> Vec<String> {
     tries
         .into_iter()
         .map(|(program, arguments)| {
-            let ended = std::process::Command::new(program).args(arguments).env_clear().output();
-            match ended {
-                Ok(ended) if ended.status.success() => format!("{program}: yes"),
-                Ok(ended) if ended.status.code().is_some() => format!("{program}: no"),
-                other => format!("{program}: {:?}", other.map(|ended| ended.status)),
+            let mut command = std::process::Command::new(program);
+            command.args(arguments).env_clear().stdin(Stdio::null());
+            match command.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+                Ok(status) if status.success() => format!("{program}: yes"),
+                Ok(status) if status.code().is_some() => format!("{program}: no"),
+                other => format!("{program}: {other:?}"),
             }
         })
         .collect()

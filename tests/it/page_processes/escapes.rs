@@ -15,7 +15,7 @@ use super::{of, read, told};
 use crate::support::documents;
 use crate::support::page_processes::{Driven, docmill, lives, recipe, signal};
 use crate::support::process::Process;
-use crate::support::world::{SOON, World};
+use crate::support::world::{SOON, World, until};
 
 /// Some process of the same user.
 struct Victim(Child);
@@ -175,6 +175,20 @@ async fn a_worker_whose_page_processes_cannot_be_confined_does_not_start() {
     let mut worker = Process::worker(&world, &settings);
     assert!(!worker.ended(SOON).await.success());
     assert!(worker.log().contains("no Landlock"), "{}", worker.log());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_says_whether_its_page_processes_are_confined() {
+    let world = World::new().await;
+    for (confine, expected) in [("required", "1"), ("off", "0")] {
+        let worker = Process::worker(&world, &[("CPU__CONFINE", confine)]);
+        until(SOON, || async { worker.log().contains("health pages on http://") }).await;
+        let url = format!("http://{}/metrics", worker.pages());
+        let text = reqwest::get(url).await.unwrap().text().await.unwrap();
+        let line = format!("docmill_page_processes_confined {expected}\n");
+        assert!(text.contains(&line), "{confine}: {text}");
+    }
 }
 
 /// A command as a user without any rights, if this is root: root may look everywhere.

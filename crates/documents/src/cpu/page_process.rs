@@ -277,7 +277,8 @@ async fn read_replies(
         () = gone => tokio::time::timeout(LAST_ANSWERS, listening).await.unwrap_or(false),
     };
     let Some(ChildProcess { mut child, pid, mut starved, .. }) = process else {
-        shared.mark_ended(ProcessExit::Exit(0));
+        let found = if nonsense { ProcessExit::Nonsense } else { ProcessExit::Exit(0) };
+        shared.mark_ended(found);
         return;
     };
     let is_ours = {
