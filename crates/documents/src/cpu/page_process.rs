@@ -253,7 +253,9 @@ async fn read_replies(
     let gone = async {
         match process.as_mut().map(|process| &mut process.gone) {
             // The sender goes with the thread that watches, whatever it found.
-            Some(gone) => drop(gone.await),
+            Some(gone) => {
+                let _closed = gone.await;
+            }
             None => std::future::pending().await,
         }
     };
