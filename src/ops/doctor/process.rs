@@ -100,10 +100,11 @@ fn check_memory(config: &Config, around: &PlatformLimits) -> DoctorFinding {
     let plan = ProcessMemory::within(total, &setup);
     let most = worker.saturating_add(plan.total_bytes());
     let text = format!(
-        "{} MiB for the worker, {} for a shared page process, {} for each of {} of one document, \
-         {} MiB are granted",
+        "{} MiB for the worker, {} for each of {} shared page processes, {} for each of {} of one \
+         document, {} MiB are granted",
         mib(worker),
         mib(plan.shared_bytes),
+        plan.shared_processes,
         mib(plan.own_bytes),
         plan.own_processes,
         mib(granted)
@@ -117,7 +118,7 @@ fn check_memory(config: &Config, around: &PlatformLimits) -> DoctorFinding {
         );
         return DoctorFinding::wrong(CHECK, text, advice);
     }
-    if plan.shared_bytes < setup.shared_bytes() {
+    if plan.shared_processes > 0 && plan.shared_bytes < setup.shared_bytes() {
         let advice = format!(
             "several of the largest allowed pages at once do not fit: they are read one by one; \
              give {} MiB, or lower worker.cpu_threads or limits.page_pixels",

@@ -10,7 +10,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::ProcessSetup;
+use super::process_setup::ProcessSetup;
 use docmill_core::config::{CpuConfig, LimitsConfig, ProcessSharing};
 
 /// What the worker itself takes besides documents and texts.
