@@ -374,6 +374,7 @@ async fn answer_without_work(
             backlog.acknowledge(&ticket).await;
         }
         ClaimOutcome::Unknown => {
+            tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
             arrival::wait_for(backlog, &delivery, &ticket, "unknown_ingestion").await;
         }
         ClaimOutcome::Claimed(_) => {}
