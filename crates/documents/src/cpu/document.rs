@@ -17,7 +17,7 @@ use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
     EinvoiceFindings, OutcomeReason, PageReadResult, PageViewMode, PageViewResult,
 };
-use docmill_core::work_clock::{wait_off_clock, work_on_clock};
+use docmill_core::work_clock::{place_in_line, wait_off_clock, work_on_clock};
 
 /// A page over its time has this long to stop by itself, so that nothing has to be killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -52,6 +52,8 @@ pub struct OpenDocument {
     pool: Arc<ProcessPool>,
     bytes: Bytes,
     number: u64,
+    /// The place in line of the job that it is opened for.
+    place_in_line: u64,
     pages: u32,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
@@ -82,6 +84,7 @@ impl ProcessPool {
             pool: Arc::clone(self),
             bytes,
             number: self.next_document_number(),
+            place_in_line: place_in_line(),
             pages: 0,
             spent: Arc::default(),
             place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
@@ -225,7 +228,7 @@ impl OpenDocument {
         request: DocumentRequest,
         body: Bytes,
     ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
-        let turn = self.pool.cores.acquire_core(self.number, self.time_spent());
+        let turn = self.pool.cores.acquire_core(self.place_in_line, &self.spent);
         let core = wait_off_clock(turn).await;
         let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());
