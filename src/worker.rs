@@ -437,3 +437,16 @@ impl QueueWorker {
         self.runner.run(stop).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_replaced_at_half_of_its_receives_and_never_later_than_at_its_last() {
+        let table = [(None, u32::MAX), (Some(1), 1), (Some(2), 1), (Some(5), 2), (Some(1000), 500)];
+        for (most, expected) in table {
+            assert_eq!(replace_limit(most), expected, "{most:?}");
+        }
+    }
+}

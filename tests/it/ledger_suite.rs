@@ -1,6 +1,6 @@
 //! Claims and their ends: one suite over every ledger, a differential test over random histories,
 //! and what only Postgres has to show.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod fixture;
 mod histories;
