@@ -60,6 +60,8 @@ USER 10001:10001
 WORKDIR /
 # Probes come from outside the container.
 ENV DOCMILL__WORKER__ADDRESS=0.0.0.0:8080
+# On a kernel that cannot keep documents away from the worker, none is read (docs/confinement.md).
+ENV DOCMILL__CPU__CONFINE=required
 EXPOSE 8080
 # Starts the drain; the platform has to grant worker.drain and a little more, see
 # docs/operations.md.

@@ -28,6 +28,7 @@ use crate::web::ServiceDependencies;
 use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 use docmill_core::config::{Config, DatabaseConfig, QueueBackend, StoreBackend};
+use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::cpu::{
     CpuPool, ProcessMemory, ProcessPool, ProcessProgram, ProcessSetup, process_memory,
@@ -198,8 +199,10 @@ impl App {
     pub async fn pipeline_services(&self) -> anyhow::Result<PipelineServices> {
         let pool = Arc::new(CpuPool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.load_kinds()?);
+        let reader = Box::pin(self.build_reader(pool.thread_count(), &kinds)).await?;
+        start_reading(&reader).await?;
         Ok(PipelineServices {
-            reader: Box::pin(self.build_reader(pool.thread_count(), &kinds)).await?,
+            reader,
             pool,
             models: Box::pin(self.connect_models()).await?,
             kinds,
@@ -229,12 +232,6 @@ impl App {
     ) -> anyhow::Result<(QueueWorker, Maintenance)> {
         let name = worker_name();
         let services = Box::pin(self.pipeline_services()).await?;
-        let reader = Arc::clone(&services.reader);
-        tokio::spawn(async move {
-            if let Err(error) = reader.processes.start_shared().await {
-                tracing::warn!(error = %error, "{error}: documents will wait for another");
-            }
-        });
         let pipeline = parts.pipeline(services);
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
         let config = Arc::new(self.config.clone());
@@ -316,19 +313,31 @@ impl App {
         threads: usize,
         kinds: &KindSet,
     ) -> anyhow::Result<Arc<DocumentReader>> {
-        let Config { cpu, limits, ocr, .. } = &self.config;
-        let tesseract = TesseractEngine::find_installed(ocr, limits.page_time)?;
+        let tesseract = self.find_tesseract()?;
         let recipe = self.page_recipe();
-        let setup = ProcessSetup::new(cpu, limits, ocr, recipe.clone(), threads);
+        let processes = self.build_processes(&tesseract, threads)?;
+        let remote_ocr = providers::build_remote_ocr(&self.config, kinds).await?;
+        Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(tesseract), recipe, remote_ocr }))
+    }
+
+    fn find_tesseract(&self) -> fault::Result<TesseractEngine> {
+        TesseractEngine::find_installed(&self.config.ocr, self.config.limits.page_time)
+    }
+
+    fn build_processes(
+        &self,
+        tesseract: &TesseractEngine,
+        threads: usize,
+    ) -> fault::Result<Arc<ProcessPool>> {
+        let Config { cpu, limits, ocr, .. } = &self.config;
+        let setup = ProcessSetup::new(cpu, limits, ocr, self.page_recipe(), threads);
         let setup = setup.permitting(tesseract.process_permissions());
         let program = match cpu.program.as_os_str().is_empty() {
             true => ProcessProgram::current_binary()?,
             false => ProcessProgram::Binary(cpu.program.clone()),
         };
         let memory = self.share_memory(&setup);
-        let processes = ProcessPool::within(memory, program, setup, cpu.documents_per_process);
-        let remote_ocr = providers::build_remote_ocr(&self.config, kinds).await?;
-        Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(tesseract), recipe, remote_ocr }))
+        Ok(ProcessPool::within(memory, program, setup, cpu.documents_per_process))
     }
 
     /// What page processes may take of the memory that the container, or a setting, leaves them.
@@ -357,6 +366,19 @@ impl App {
             repairs: ocr.repair,
             threshold: ocr.quality_threshold,
         }
+    }
+}
+
+/// Starts the first page process before the first document comes. That it has to be confined and
+/// cannot be is said here; what may pass is only told, the next document starts another.
+async fn start_reading(reader: &DocumentReader) -> fault::Result<()> {
+    match reader.processes.start_shared().await {
+        Err(error) if error.fault == Fault::Misconfigured => Err(error),
+        Err(error) => {
+            tracing::warn!(error = %error, "{error}: documents will wait for another");
+            Ok(())
+        }
+        Ok(_confinement) => Ok(()),
     }
 }
 

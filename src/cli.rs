@@ -35,6 +35,7 @@ use clap::{Parser, Subcommand};
 use crate::app::App;
 use docmill_client::telemetry::{self, TraceExporter};
 use docmill_core::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
+use docmill_documents::cpu::{COMMAND, confine, process_memory};
 
 /// Reads documents named by queue messages and records structured data in Postgres, exactly once.
 #[derive(Debug, Parser)]
@@ -140,7 +141,7 @@ enum Command {
     /// Write man pages, one per command
     Man(shell::ManArgs),
     /// Read documents for a worker, over standard input and output; docmill starts it by itself
-    #[command(name = docmill_documents::cpu::COMMAND, hide = true)]
+    #[command(name = COMMAND, hide = true)]
     PageProcess,
 }
 
@@ -204,6 +205,16 @@ const NOTHING: ConfigNeeds = ConfigNeeds { database: false, queue: false, store:
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|command| command == COMMAND) {
+        // Of a process that is hidden this belongs to root, and can no longer be said. Where the
+        // system has no such thing, or refuses it, limits of memory hold all the same.
+        drop(process_memory::volunteer_for_oom_kill());
+    }
+    // Before the first secret is read and the first thread is started.
+    if let Err(error) = confine::hide_process() {
+        print::error(&format!("cannot keep other processes out of this one: {error}"));
+        return ExitCode::FAILURE;
+    }
     let Cli { global, command } = Cli::parse();
     if matches!(command, Command::PageProcess) {
         // Before any thread is started, so that it can give up what it does not need.

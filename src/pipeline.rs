@@ -218,8 +218,8 @@ impl<'a> PipelineRun<'a> {
         };
 
         self.enter(IngestionStage::Transcribe)?;
-        let document =
-            services.reader.open_document(fetched.bytes.clone(), claimed.suspect).await?;
+        let (bytes, tenant) = (fetched.bytes.clone(), claimed.tenant.as_deref());
+        let document = services.reader.open_tenant_document(bytes, tenant, claimed.suspect).await?;
         Ok((fetched, document))
     }
 

@@ -138,7 +138,12 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
 
 /// Proportional set size; 0 for a process that is gone.
 fn megabytes(pid: u32) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let text = match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            panic!("page processes are closed to others of their user: run this as root")
+        }
+        text => text.unwrap_or_default(),
+    };
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
     let kilobytes =
         line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());

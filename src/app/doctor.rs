@@ -20,16 +20,27 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl App {
     /// Looks at everything a worker needs, each as far as it answers.
     pub async fn run_doctor(&self, around: &PlatformLimits) -> DoctorReport {
-        let (database, queue, store, model, readers) = tokio::join!(
+        let (database, queue, store, model, readers, confinement) = tokio::join!(
             self.check_database(),
             self.check_queue(),
             self.check_store(),
             self.check_provider(),
-            self.check_page_readers()
+            self.check_page_readers(),
+            self.check_confinement()
         );
         let mut findings = process::check(&self.config, around);
+        findings.push(confinement);
         findings.extend([database, queue, store, model, readers].into_iter().flatten());
         DoctorReport::from_findings(findings)
+    }
+
+    /// Starts a page process and asks it.
+    async fn check_confinement(&self) -> DoctorFinding {
+        let found = async {
+            let processes = self.build_processes(&self.find_tesseract()?, 1)?;
+            processes.start_shared().await
+        };
+        process::check_confinement(self.config.cpu.confine, found.await)
     }
 
     async fn check_database(&self) -> Vec<DoctorFinding> {

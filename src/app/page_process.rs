@@ -8,8 +8,8 @@ use std::io;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
+use docmill_documents::cpu::ProcessSetup;
 use docmill_documents::cpu::confine::{self, ConfinementStatus};
-use docmill_documents::cpu::{ProcessSetup, process_memory};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::ocr::tesseract::TesseractEngine;
 use docmill_documents::pages::serve::{self, PageReaderFactory};
@@ -31,8 +31,6 @@ pub fn serve_page_process() -> io::Result<()> {
 }
 
 fn prepare_process(setup: &ProcessSetup) -> io::Result<(ConfinementStatus, PageReaderFactory)> {
-    // Where the system has no such thing, or refuses it, limits of memory hold all the same.
-    drop(process_memory::volunteer_for_oom_kill());
     confine::limit_resources(setup.address_space)?;
     let permissions = setup.permissions.as_ref();
     let confinement = permissions.map(confine::restrict_process).transpose()?.unwrap_or_default();

@@ -54,8 +54,14 @@ impl App {
         Ok(WorkspaceParts { workspace: Arc::new(workspace), s3 })
     }
 
-    /// Where documents are fetched from; `s3` says whether any lie there.
-    pub async fn workspace_sources(&self, parts: &WorkspaceParts, s3: bool) -> DocumentSources {
+    /// Where documents are fetched from; `s3` says whether any lie there, `local` whether any may be
+    /// files of this machine.
+    pub async fn workspace_sources(
+        &self,
+        parts: &WorkspaceParts,
+        s3: bool,
+        local: bool,
+    ) -> DocumentSources {
         let store = match (&parts.s3, s3) {
             (Some(store), _) => Some(Arc::clone(store)),
             (None, false) => None,
@@ -65,7 +71,7 @@ impl App {
                 Some(store)
             }
         };
-        DocumentSources { s3: store, largest: self.config.limits.document_bytes.0 }
+        DocumentSources { s3: store, largest: self.config.limits.document_bytes.0, local }
     }
 
     /// What reads documents.

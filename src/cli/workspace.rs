@@ -111,6 +111,10 @@ pub(super) struct WorkspaceWorkArgs {
     /// How often a document is begun, in all runs of its group
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
+    /// Read files of this machine that the index of an s3:// workspace names; whoever may write to
+    /// the bucket chooses them
+    #[arg(long)]
+    local_files: bool,
     /// End once only groups are left that other nodes have
     #[arg(long)]
     leave_locked: bool,
@@ -166,7 +170,8 @@ async fn populate(
     let lists = read_lists(&arguments.list).await?;
     let named = arguments.documents.iter().filter_map(|path| path.to_str());
     let s3 = named.chain(lists.iter().map(String::as_str)).any(is_s3);
-    let sources = app.workspace_sources(&parts, s3).await;
+    // These paths are the person's own.
+    let sources = app.workspace_sources(&parts, s3, true).await;
     let (mut paths, skipped) = resolve_documents(&arguments.documents, sources.s3.as_deref()).await;
     paths.extend(lists);
     let at_once = match arguments.items_per_group {
@@ -297,7 +302,9 @@ async fn read_groups(
     let parts = open_workspace(app, &arguments.place).await?;
     let (index, _) = parts.workspace.load_index().await?;
     let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
-    let sources = app.workspace_sources(&parts, s3).await;
+    // Who may write to a folder of this machine is on it already.
+    let local = arguments.local_files || parts.s3.is_none();
+    let sources = app.workspace_sources(&parts, s3, local).await;
     let workspace = Arc::clone(&parts.workspace);
     let reader = app.workspace_reader(&workspace, arguments.max_page_retries).await?;
     reader.pipeline.start_removal();

@@ -61,18 +61,33 @@ impl DocumentReader {
         self.remote_ocr.first_remote().map_or_else(here, str::to_owned)
     }
 
-    /// Opens a document: recognises it, checks it against the limits and counts its pages. `alone`:
-    /// a worker died on it before, so it shares no process with others.
+    /// Opens a document of no tenant, see [`DocumentReader::open_tenant_document`].
     ///
     /// # Errors
-    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
-    /// `timeout`); page processes that cannot be started.
+    /// As there.
     pub async fn open_document(
         &self,
         bytes: Bytes,
         alone: bool,
     ) -> Result<OpenDocument, StepError> {
-        self.processes.open_document(bytes, alone).await.map_err(step_error)
+        self.open_tenant_document(bytes, None, alone).await
+    }
+
+    /// Opens a document: recognises it, checks it against the limits and counts its pages. `tenant`:
+    /// whose it is, where tenants share no process. `alone`: a worker died on it before, so it shares
+    /// no process with others.
+    ///
+    /// # Errors
+    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
+    /// `timeout`); page processes that cannot be started.
+    pub async fn open_tenant_document(
+        &self,
+        bytes: Bytes,
+        tenant: Option<&str>,
+        alone: bool,
+    ) -> Result<OpenDocument, StepError> {
+        let opened = self.processes.open_tenant_document(bytes, tenant, alone).await;
+        opened.map_err(step_error)
     }
 
     /// Looks for e-invoices in a document, and reads them.

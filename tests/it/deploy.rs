@@ -66,6 +66,7 @@ fn task_environment() -> Settings {
         ("BucketName", "documents"),
         ("EventPlaces", "documents/documents/"),
         ("PageReaders", "textract,tesseract"),
+        ("Confinement", "required"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),
         ("ModelName", "m"),
@@ -104,6 +105,23 @@ fn check(settings: &Settings) -> (bool, String) {
     command.args(["config", "check"]).env_clear().envs(settings).stdin(Stdio::null());
     let output = command.output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn what_is_shipped_reads_documents_by_confined_processes_or_not_at_all() {
+    let confine = "DOCMILL__CPU__CONFINE";
+    for name in ["aws", "local"] {
+        let settings = overlay(name);
+        assert_eq!(settings.get(confine).map(String::as_str), Some("required"), "{name}");
+    }
+    assert!(task_environment().contains_key(confine));
+    let (_, parameter) = read(SERVICE).split_once("\n  Confinement:\n").map(own).unwrap();
+    assert!(parameter.starts_with("    Type: String\n    Default: required\n"), "{parameter:.80}");
+    assert!(read("Dockerfile").contains("\nENV DOCMILL__CPU__CONFINE=required\n"));
+}
+
+fn own((before, after): (&str, &str)) -> (String, String) {
+    (before.to_owned(), after.to_owned())
 }
 
 fn everything_deployed() -> Vec<(&'static str, Settings)> {

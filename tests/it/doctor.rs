@@ -66,6 +66,7 @@ async fn a_sound_set_up_has_nothing_that_must_be_changed() {
         "queue.visibility",
         "process.stop_timeout",
         "process.memory",
+        "process.confinement",
         "provider.llm",
         "provider.ocr",
         "store",

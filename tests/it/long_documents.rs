@@ -117,6 +117,8 @@ pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader>
         page_memory: cpu.page_memory,
         address_space: 1 << 40,
         permissions: None,
+        requires_confinement: false,
+        sharing: docmill_core::config::ProcessSharing::All,
     };
     let processes = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);
     let remote_ocr = RemoteOcr::default();

@@ -127,7 +127,7 @@ impl Desk {
         workspace::WorkspaceWorkerSetup {
             workspace: self.workspace().await,
             reader: Arc::new(self.reader().await),
-            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20 }),
+            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true }),
             terms,
         }
     }

@@ -4,12 +4,15 @@
 
 mod budgets;
 mod deeds;
+mod escapes;
+mod liars;
+mod sharing;
 mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::config::{ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::fault::Fault;
 use docmill_core::model::{OutcomeReason, PageReadResult};
 use docmill_documents::cpu::{
@@ -183,7 +186,8 @@ async fn a_page_nobody_wants_is_left_alone_while_others_need_its_process() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_has_served_enough_is_replaced_once_it_is_empty() {
-    let cpu = CpuConfig { documents_per_process: 2, confine: false, ..Default::default() };
+    let cpu =
+        CpuConfig { documents_per_process: 2, confine: ConfinementMode::Off, ..Default::default() };
     let (cells, _folder) = Driven { cpu, ..Default::default() }.start();
     let staying = cells.open_document(of(&["pid"]), false).await.unwrap();
     let first = pid(&staying).await;
@@ -201,7 +205,7 @@ async fn a_process_that_has_served_enough_is_replaced_once_it_is_empty() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_network_and_programs_are_out_of_reach() {
     let confined = CpuConfig::default();
-    assert!(confined.confine);
+    assert_eq!(confined.confine, ConfinementMode::Required);
     let (cells, _folder) = Driven { cpu: confined, ..Default::default() }.start();
     let seen = read(&cells, "look around", false).await.unwrap().page;
     assert_eq!(seen.lines.len(), 7);
@@ -218,8 +222,11 @@ async fn memory_ends_where_the_smallest_configuration_says() {
         documents_in_memory: ByteSize::from_mib(1),
         ..Default::default()
     };
-    let cpu =
-        CpuConfig { page_memory: ByteSize::from_mib(268), confine: false, ..Default::default() };
+    let cpu = CpuConfig {
+        page_memory: ByteSize::from_mib(268),
+        confine: ConfinementMode::Off,
+        ..Default::default()
+    };
     let config = docmill_core::config::Config {
         limits: limits.clone(),
         cpu: cpu.clone(),
@@ -230,7 +237,9 @@ async fn memory_ends_where_the_smallest_configuration_says() {
     less.cpu.page_memory = ByteSize::from_mib(267);
     assert!(less.check(Default::default()).unwrap_err().to_string().contains("cpu.page_memory"));
 
-    let (cells, _folder) = Driven { limits: limits.clone(), cpu: cpu.clone(), threads: 1 }.start();
+    let (cells, _folder) =
+        Driven { limits: limits.clone(), cpu: cpu.clone(), threads: 1, ..Default::default() }
+            .start();
     assert_eq!(told(read(&cells, "eat", false).await), Err(Ok(OutcomeReason::TooLarge)));
 
     // And the real program reads the largest allowed page with that.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use docmill::pipeline::reading::DocumentReader;
 use docmill::pipeline::{RemoteOcr, StepError};
-use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::config::{ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{OutcomeReason, PageSource, TextLine, Transcript};
 use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};

@@ -72,7 +72,7 @@ impl Desk {
     }
 
     fn worker(&self, reader: &Arc<Fake>, terms: WorkspaceOptions) -> WorkspaceWorkerSetup {
-        let sources = Arc::new(DocumentSources { s3: None, largest: 1 << 20 });
+        let sources = Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true });
         WorkspaceWorkerSetup {
             workspace: self.workspace.clone(),
             reader: reader.clone(),

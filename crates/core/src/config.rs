@@ -39,7 +39,7 @@ pub use address::strip_credentials;
 pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cost::{CostConfig, ModelPrice};
-pub use cpu::CpuConfig;
+pub use cpu::{ConfinementMode, CpuConfig, ProcessSharing};
 pub use database::DatabaseConfig;
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;

@@ -28,6 +28,7 @@ const PAID_PAGES: &str = "docmill_provider_pages_total";
 const CELLS_STARTED: &str = "docmill_page_processes_started_total";
 const CELLS_DIED: &str = "docmill_page_processes_died_total";
 const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
+const CONFINED: &str = "docmill_page_processes_confined";
 const TOKENS: &str = "docmill_model_tokens_total";
 const ESCALATED: &str = "docmill_escalations_total";
 const KINDS_ASKED: &str = "docmill_kind_choices_total";
@@ -98,6 +99,7 @@ fn describe_metrics() {
     describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
     describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
     describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
+    describe_gauge!(CONFINED, "1 if the child process that was started last is confined");
     describe_counter!(
         TOKENS,
         "Model tokens by class (input uncached, cache_read, cache_write, output)"
@@ -220,6 +222,11 @@ pub fn process_died(reason: &'static str) {
 /// A child process has done enough and is replaced.
 pub fn process_replaced() {
     counter!(CELLS_REPLACED).increment(1);
+}
+
+/// Whether the child process that was started last is confined.
+pub fn set_process_confined(is: bool) {
+    gauge!(CONFINED).set(if is { 1.0 } else { 0.0 });
 }
 
 /// Counts the tokens that calls to models used.

@@ -6,11 +6,14 @@
 //! permissions they do not need ([`confine`]), talks to them in frames over two pipes ([`wire`]),
 //! watches their time, and decides what follows when one dies.
 //!
-//! One page process is shared by all ordinary documents, with one thread per core. When it dies,
-//! nobody can tell which document killed it, so each document that was in it continues in a page
-//! process of its own: the guilty one dies there once more and is refused, the others complete.
-//! Pages that were answered before the death are not read again. A document that was suspect from
-//! the start never enters the shared process.
+//! What a page process answers is believed only as far as it can be checked (`answer_check`).
+//!
+//! One page process is shared by all ordinary documents (or by those of a tenant, or by none, as
+//! `cpu.shared` has it), with one thread per core. When it dies, nobody can tell which document
+//! killed it, so each document that was in it continues in a page process of its own: the guilty
+//! one dies there once more and is refused, the others complete. Pages that were answered before
+//! the death are not read again. A document that was suspect from the start never enters the shared
+//! process.
 //!
 //! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] first wait for a free core, over all
 //! page processes together: long documents in the order in which they were opened, short ones beside
@@ -19,16 +22,19 @@
 //!
 //! Not promised: that a death is ever explained better than by the document that was alone with it.
 
+mod answer_check;
 pub mod confine;
 mod cores;
 mod document;
 mod page_process;
+mod picture_check;
 mod pool;
 mod process_exit;
 pub mod process_memory;
 mod process_pool;
 mod process_program;
 mod process_setup;
+mod tenant_processes;
 pub mod wire;
 
 pub use document::{DocumentReadError, OpenDocument};

@@ -18,6 +18,7 @@ use roxmltree::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
 use docmill_core::model::OutcomeReason;
 
@@ -125,8 +126,11 @@ pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> 
     let xml = XmlText::decode(bytes)?;
     let tree = xml.parse_tree()?;
     let invoice = ParsedInvoiceXml::from(parse_by_syntax(tree.root_element())?);
-    let most = invoice.line_count() <= MOST_LINES && invoice.text_bytes() <= MOST_TEXT;
-    if most { Ok(invoice) } else { Err(EinvoiceDefect::Xml(XmlError::TooLarge)) }
+    if invoice.is_within_bounds() {
+        Ok(invoice)
+    } else {
+        Err(EinvoiceDefect::Xml(XmlError::TooLarge))
+    }
 }
 
 fn parse_by_syntax(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
@@ -163,7 +167,33 @@ impl From<InvoiceXmlFields> for ParsedInvoiceXml {
     }
 }
 
+/// What a value is, unless it is null.
+const TEXTS: [&str; 5] =
+    ["supplier_name", "supplier_address", "supplier_vat_id", "invoice_number", "currency"];
+const NUMBERS: [&str; 3] = ["subtotal", "vat_amount", "total"];
+const LINE_NUMBERS: [&str; 3] = ["quantity", "unit_price", "amount"];
+
 impl ParsedInvoiceXml {
+    /// Whether [`parse_einvoice`] may have said this: those fields and no others, of their types,
+    /// as many lines and as much text as it reads at most. For what was read elsewhere.
+    pub fn is_sound(&self) -> bool {
+        let is_field = |(name, value): (&String, &Value)| match name.as_str() {
+            "line_items" => is_null_or(value, |lines| {
+                lines.as_array().is_some_and(|lines| lines.iter().all(is_line))
+            }),
+            "invoice_date" | "due_date" => is_null_or(value, |day| {
+                day.as_str().is_some_and(|day| date::parse_iso(day).is_some())
+            }),
+            name if TEXTS.contains(&name) => is_null_or(value, Value::is_string),
+            name => NUMBERS.contains(&name) && is_null_or(value, Value::is_number),
+        };
+        self.fields.iter().all(is_field) && self.is_within_bounds()
+    }
+
+    fn is_within_bounds(&self) -> bool {
+        self.line_count() <= MOST_LINES && self.text_bytes() <= MOST_TEXT
+    }
+
     /// Whether it has what no invoice can lack.
     pub fn is_complete(&self) -> bool {
         REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
@@ -232,6 +262,18 @@ impl EinvoiceFinding {
         };
         Self { invoice, is_document }
     }
+}
+
+fn is_null_or(value: &Value, is_right: impl Fn(&Value) -> bool) -> bool {
+    value.is_null() || is_right(value)
+}
+
+fn is_line(line: &Value) -> bool {
+    let is_cell = |(name, value): (&String, &Value)| match name.as_str() {
+        "description" => is_null_or(value, Value::is_string),
+        name => LINE_NUMBERS.contains(&name) && is_null_or(value, Value::is_number),
+    };
+    line.as_object().is_some_and(|line| line.iter().all(is_cell))
 }
 
 fn invoice_line_value(

@@ -39,6 +39,10 @@ pub(in crate::cli) struct BucketIngestArgs {
     /// The program that knows Git and Git LFS
     #[arg(long, default_value = "git", value_name = "PROGRAM")]
     git: PathBuf,
+    /// Fetch content of Git LFS for folders too, as the settings of their repositories say (these
+    /// may run programs)
+    #[arg(long)]
+    trust_folders: bool,
 }
 
 /// Arguments of `work`.
@@ -69,6 +73,7 @@ pub(super) async fn ingest(
         dry_run: arguments.dry_run,
         largest: app.config().limits.document_bytes.0,
         git: arguments.git,
+        trusts_folders: arguments.trust_folders,
     };
     let watched = std::io::stderr().is_terminal() && !context.global.json;
     let seen = |done: usize, of: usize| {

@@ -33,6 +33,11 @@ const BATCH: usize = 50;
 /// Documents handed in at the same time.
 const AT_ONCE: usize = 8;
 
+/// What is said of a pointer whose content is not fetched.
+const UNTRUSTED: &str = "a pointer of Git LFS: its content is fetched as the settings of its \
+                         repository say, which may run programs; give the repository's address, run \
+                         `git lfs pull` yourself, or say --trust-folders";
+
 /// Options for handing documents in.
 #[derive(Debug, Clone)]
 pub struct IngestOptions {
@@ -48,6 +53,9 @@ pub struct IngestOptions {
     pub largest: u64,
     /// The program that knows Git and Git LFS.
     pub git: PathBuf,
+    /// Content of Git LFS is fetched for pointers in any working tree. Its settings say how, and
+    /// may name programs: only for trees that are trusted. Without it only for what was cloned here.
+    pub trusts_folders: bool,
 }
 
 /// The result of handing one file in.
@@ -99,6 +107,9 @@ pub async fn ingest_all(
 ) -> Result<IngestReport> {
     // The folder of a clone is removed when this is dropped.
     let checkout = git::open_source(place, &how.git).await?;
+    // A clone's settings are those that it was cloned with.
+    let trusts_folders = how.trusts_folders || checkout.is_clone();
+    let how = &IngestOptions { trusts_folders, ..how.clone() };
     let found = find_files(&checkout.roots, how.any_format).await;
     let mut report = IngestReport::default();
     report
@@ -207,6 +218,9 @@ async fn store_original(
     }
     let (bytes, fetched) = match content {
         IngestContent::Here { bytes, .. } => (bytes, false),
+        IngestContent::Elsewhere(_) if !how.trusts_folders => {
+            return Ok(Err(UNTRUSTED.to_owned()));
+        }
         IngestContent::Elsewhere(pointer) => {
             match pointer.fetch(&how.git, &file.path, how.largest).await {
                 Ok(bytes) => (bytes, true),

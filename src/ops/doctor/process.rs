@@ -5,8 +5,10 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::DoctorFinding;
-use docmill_core::config::{Config, OcrConfig};
+use docmill_core::config::{Config, ConfinementMode, OcrConfig};
+use docmill_core::fault;
 use docmill_core::model::{ReadRecipe, RepairSwitches};
+use docmill_documents::cpu::confine::ConfinementStatus;
 use docmill_documents::cpu::{ProcessMemory, ProcessSetup, process_memory};
 
 /// The variable in which our manifests say how long the platform waits after SIGTERM.
@@ -137,6 +139,34 @@ fn process_setup(config: &Config, threads: usize) -> ProcessSetup {
     ProcessSetup::new(&config.cpu, &config.limits, &OcrConfig::default(), recipe, threads)
 }
 
+/// Whether documents are kept away from this machine and from secrets; `found`: what a page process
+/// said of itself.
+pub fn check_confinement(
+    mode: ConfinementMode,
+    found: fault::Result<ConfinementStatus>,
+) -> DoctorFinding {
+    const CHECK: &str = "process.confinement";
+    const ADVICE: &str = "run it where the kernel has Landlock (5.13 and later) and seccomp, with \
+                          cpu.confine = \"required\": docs/confinement.md says what is open without";
+    let status = match found {
+        Ok(status) => status,
+        Err(error) => return DoctorFinding::unusable(CHECK, &error),
+    };
+    match (mode, status.missing_parts()) {
+        (ConfinementMode::Off, _) => DoctorFinding::warn(
+            CHECK,
+            "page processes are not confined: cpu.confine is off",
+            ADVICE,
+        ),
+        (_, None) => DoctorFinding::ok(CHECK, "page processes are confined"),
+        (_, Some(missing)) => DoctorFinding::warn(
+            CHECK,
+            format!("page processes are not confined: this kernel has no {missing} for them"),
+            ADVICE,
+        ),
+    }
+}
+
 /// A message that stays hidden for longer than the lease delays the takeover of a crashed
 /// worker's documents.
 fn check_leases(config: &Config) -> DoctorFinding {
@@ -189,6 +219,24 @@ mod tests {
             let memory = gib.map(|gib: u64| gib << 30);
             let around = PlatformLimits { memory, threads, ..PlatformLimits::default() };
             assert_eq!(check_memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
+        }
+    }
+
+    #[test]
+    fn page_processes_that_are_not_wholly_confined_are_a_finding() {
+        use docmill_core::fault::{Error, Fault};
+        let status = |files, calls| Ok(ConfinementStatus { files, calls });
+        let refused = || Err(Error::new(Fault::Misconfigured, "no Landlock"));
+        for (mode, found, verdict) in [
+            (ConfinementMode::Required, status(true, true), Severity::Ok),
+            (ConfinementMode::Required, refused(), Severity::Wrong),
+            (ConfinementMode::Attempted, status(true, true), Severity::Ok),
+            (ConfinementMode::Attempted, status(false, true), Severity::Warn),
+            (ConfinementMode::Attempted, status(true, false), Severity::Warn),
+            (ConfinementMode::Off, status(false, false), Severity::Warn),
+        ] {
+            let shown = format!("{mode:?} {found:?}");
+            assert_eq!(check_confinement(mode, found).verdict, verdict, "{shown}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The documents that paths mean: files, folders, patterns, `s3://` prefixes.
 //!
 //! They are handed on one by one while the search goes on, so that a folder of any size costs no
-//! memory but the names of one folder. Links to folders are not followed, hidden files are passed
-//! over. Not promised: order across paths that lie in each other; a file found twice is handed on
+//! memory but the names of one folder. A link is followed only if a person named it, hidden files
+//! are passed over. Not promised: order across paths that lie in each other; a file found twice is handed on
 //! once.
 
 use std::collections::HashSet;
@@ -12,11 +12,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::ops::folder_walk::{FileLinks, FolderWalk, WalkStep};
+use crate::ops::folder_walk::{FolderWalk, WalkStep};
 use docmill_storage::store::{ObjectEntry, ObjectStore};
 
 /// Enough to know a document by.
 const BEGINNING: u64 = 4096;
+/// What is said of a link: whoever may put files into a folder must not choose by it what else of
+/// this machine is handed in.
+const LINK: &str = "a link, which is followed only if it is named itself";
 /// Objects of one listing.
 const LISTED: usize = 1000;
 
@@ -146,6 +149,7 @@ impl<'a> SubmitSearch<'a> {
         for file in matches {
             any = true;
             match file {
+                Ok(file) if file.is_symlink() => self.skip(&file, LINK, false).await,
                 Ok(file) if file.is_dir() => Box::pin(self.search_folder(&file)).await,
                 Ok(file) => self.send_found(SubmitSource::File(file)).await,
                 Err(error) => {
@@ -186,10 +190,11 @@ impl<'a> SubmitSearch<'a> {
     }
 
     async fn search_folder(&mut self, root: &Path) {
-        let (mut walk, mut any) = (FolderWalk::new(root, FileLinks::Followed), false);
+        let (mut walk, mut any) = (FolderWalk::new(root), false);
         while let Some(step) = walk.next_step().await {
             match step {
                 WalkStep::File(path) => any |= self.add_if_document(path).await,
+                WalkStep::Link(path) => self.skip(&path, LINK, false).await,
                 WalkStep::Unreadable(folder, error) => {
                     self.skip(&folder, error.to_string(), folder == root).await;
                 }
@@ -219,7 +224,10 @@ impl<'a> SubmitSearch<'a> {
 async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
-    tokio::fs::File::open(path).await?.take(BEGINNING).read_to_end(&mut bytes).await?;
+    // What was a file when the folder was listed may be a link by now.
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let file = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).await?;
+    file.take(BEGINNING).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 
@@ -243,6 +251,10 @@ mod tests {
             std::fs::write(at(name), bytes).unwrap();
         }
         std::os::unix::fs::symlink(dir.path(), at("b/loop")).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::write(elsewhere.path().join("secret.pdf"), "%PDF-1.7").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("secret.pdf"), at("b/secret.pdf"))
+            .unwrap();
         let paths = [dir.path().to_owned(), at("z.pdf"), at("empty"), at("gone.pdf")];
         let found = find_paths(&paths).await;
         assert_eq!(found.files, [at("z.pdf"), at("b/c/we ird näme $(id);&#.pdf")]);
@@ -251,10 +263,28 @@ mod tests {
         let expected = [
             (at("notes.txt"), false),
             (at("nothing.pdf"), false),
+            (at("b/loop"), false),
+            (at("b/secret.pdf"), false),
             (at("empty"), true),
             (at("gone.pdf"), true),
         ];
         assert_eq!(skipped, expected);
+    }
+
+    #[tokio::test]
+    async fn a_link_is_followed_only_where_it_is_named_itself() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(elsewhere.path().join("secret.pdf"), "%PDF-1.7").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("secret.pdf"), at("a.pdf")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), at("folder")).unwrap();
+        for place in [dir.path().to_owned(), at("*.pdf"), at("fol*")] {
+            let found = find_paths(std::slice::from_ref(&place)).await;
+            assert!(found.files.is_empty(), "{place:?}: {:?}", found.files);
+            let told = found.skipped.iter().any(|skip| skip.problem.contains("a link"));
+            assert!(told, "{place:?}: {:?}", found.skipped);
+        }
+        assert_eq!(find_paths(&[at("a.pdf")]).await.files, [at("a.pdf")]);
     }
 
     #[tokio::test]

@@ -14,6 +14,8 @@ pub struct DocumentSources {
     pub s3: Option<Arc<dyn ObjectStore>>,
     /// Larger documents are refused; bytes.
     pub largest: u64,
+    /// Whether the index may name files of this machine.
+    pub local: bool,
 }
 
 /// A document as it was fetched.
@@ -32,6 +34,11 @@ impl DocumentSources {
     /// Missing: there is none. The store's, or the file system's. No text contains the path.
     pub async fn fetch(&self, path: &str) -> Result<SourceContent> {
         if !path.starts_with("s3://") {
+            if !self.local {
+                let text = "the index names a file of this machine, and whoever may write to the \
+                            bucket wrote it: say --local-files if it is meant";
+                return Err(Error::new(Fault::Rejected, text));
+            }
             return self.file(path).await;
         }
         let store = self.s3.as_ref().ok_or_else(|| {

@@ -101,7 +101,7 @@ impl BacklogSite for WorkspaceSite {
         let worker = WorkspaceWorkerSetup {
             workspace: Arc::new(self.workspace(timeout).await),
             reader: Arc::new(PlannedReader(Arc::clone(&self.plan))),
-            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20 }),
+            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true }),
             terms: WorkspaceOptions {
                 jobs: terms.slots,
                 tries: 100,

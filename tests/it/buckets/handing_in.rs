@@ -26,6 +26,7 @@ fn terms() -> IngestOptions {
         dry_run: false,
         largest: 1 << 20,
         git: PathBuf::from("git"),
+        trusts_folders: false,
     }
 }
 
@@ -234,7 +235,7 @@ impl Lfs {
     }
 
     fn how(&self) -> IngestOptions {
-        IngestOptions { git: self.at("git"), ..terms() }
+        IngestOptions { git: self.at("git"), trusts_folders: true, ..terms() }
     }
 }
 
@@ -256,6 +257,18 @@ async fn of_a_hundred_pointers_ninety_of_them_known_ten_are_fetched() {
     let again = hand_in_as(&place, &lfs.at("tree"), &lfs.how()).await;
     assert!(again.files.iter().all(|file| file.fate == IngestStatus::Known));
     assert_eq!(lfs.fetched(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pointer_in_a_folder_that_nobody_cloned_or_trusts_runs_no_program() {
+    let (place, lfs) = (Place::new(), Lfs::new());
+    lfs.add("a.pdf", "%PDF-1");
+    let how = IngestOptions { trusts_folders: false, ..lfs.how() };
+    let report = hand_in_as(&place, &lfs.at("tree"), &how).await;
+    assert_eq!(report.files[0].fate, IngestStatus::Refused);
+    assert!(report.files[0].problem.as_deref().unwrap().contains("--trust-folders"));
+    assert_eq!(lfs.fetched(), 0, "what the repository's settings name was run");
+    assert!(place.store.keys("raw").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,6 +54,7 @@ async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
         dry_run: false,
         largest: 1 << 20,
         git: PathBuf::from("git"),
+        trusts_folders: false,
     };
     let from = From::Local(dir.path().to_owned());
     bucket::ingest_all(&bucket, &from, &how, &|_, _| {}).await.unwrap();

@@ -13,7 +13,7 @@ use super::*;
 use crate::support::page_processes::script_program;
 
 fn setup(limits: &LimitsConfig, threads: usize) -> ProcessSetup {
-    let cpu = CpuConfig { confine: false, ..Default::default() };
+    let cpu = CpuConfig { confine: ConfinementMode::Off, ..Default::default() };
     ProcessSetup::new(&cpu, limits, &OcrConfig::default(), recipe(), threads)
 }
 
@@ -89,7 +89,7 @@ async fn a_process_of_one_document_has_memory_for_one_page_and_reads_one_at_a_ti
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_memory_for_two_shared_processes_there_is_never_more_than_one() {
-    let (program, _folder) = script_program();
+    let (program, _folder) = script_program("");
     let setup = setup(&LimitsConfig::default(), 2);
     let least = ProcessMemory::within(0, &setup);
     assert_eq!((least.shared_processes, least.own_processes), (1, 1));
@@ -107,7 +107,7 @@ async fn without_memory_for_two_shared_processes_there_is_never_more_than_one() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_that_need_a_process_of_their_own_wait_for_the_memory_of_one() {
-    let (program, _folder) = script_program();
+    let (program, _folder) = script_program("");
     let setup = setup(&LimitsConfig::default(), 2);
     let cells = ProcessPool::within(ProcessMemory::within(0, &setup), program, setup, 1000);
     let first = cells.open_document(of(&["pid"]), true).await.unwrap();

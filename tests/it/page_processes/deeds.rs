@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::time::Duration;
 
 use docmill_core::fault;
@@ -92,7 +93,12 @@ fn done(deed: &str) -> Vec<String> {
         }
         "leave" => std::process::exit(7),
         "look around" => look_around(),
-        other => panic!("no such deed: {other}"),
+        "breed" => breed(),
+        other => match other.split_once(' ') {
+            Some(("reach", victim)) => reach_for(victim.parse().unwrap()),
+            Some(("run", victim)) => run_programs(victim),
+            _ => panic!("no such deed: {other}"),
+        },
     }
 }
 
@@ -118,6 +124,93 @@ fn recurse(depth: &mut u64) -> u64 {
     recurse(depth) ^ frame[1]
 }
 
+/// What a try came to: `no` if the system forbids it.
+fn outcome(what: &str, done: io::Result<()>) -> String {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => format!("{what}: no"),
+        Err(error) => format!("{what}: {error}"),
+        Ok(()) => format!("{what}: yes"),
+    }
+}
+
+/// Tries to reach another process of the same user, by calls that our own library has safe names for.
+fn reach_for(victim: i32) -> Vec<String> {
+    use rustix::process::{
+        DumpableBehavior, PidfdFlags, Resource, Rlimit, Signal, getpgrp, kill_process, pidfd_open,
+        prlimit, set_dumpable_behavior, setpgid, setpriority_process, setsid, test_kill_process,
+    };
+    let pid = rustix::process::Pid::from_raw(victim).unwrap();
+    let limit = Rlimit { current: Some(64), maximum: Some(64) };
+    let done = |result: rustix::io::Result<()>| result.map_err(io::Error::from);
+    let proc = |what: &str| File::open(format!("/proc/{victim}/{what}")).map(|_| ());
+    let memory = rustix::fs::memfd_create("m", rustix::fs::MemfdFlags::CLOEXEC);
+    let pair = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    );
+    [
+        ("look whether it lives", done(test_kill_process(pid))),
+        ("stop it", done(kill_process(pid, Signal::STOP))),
+        ("name it by a descriptor", done(pidfd_open(pid, PidfdFlags::empty()).map(|_| ()))),
+        ("limit its files", done(prlimit(Some(pid), Resource::Nofile, limit).map(|_| ()))),
+        ("slow it down", done(setpriority_process(Some(pid), 19))),
+        ("read its environment", proc("environ")),
+        ("read its memory", proc("mem")),
+        ("take its files", std::fs::read_dir(format!("/proc/{victim}/fd")).map(|_| ())),
+        ("leave the session", done(setsid().map(|_| ()))),
+        ("leave the group", done(setpgid(None, None))),
+        ("be readable itself", done(set_dumpable_behavior(DumpableBehavior::Dumpable))),
+        ("have memory without a name", done(memory.map(|_| ()))),
+        ("have a pair of sockets", done(pair.map(|_| ()))),
+        (
+            "still be in its group",
+            match getpgrp() == rustix::process::getpid() {
+                true => Err(io::ErrorKind::PermissionDenied.into()),
+                false => Ok(()),
+            },
+        ),
+    ]
+    .map(|(what, done)| outcome(what, done))
+    .into()
+}
+
+/// Tries to become many: threads, and processes that would outlive this one.
+fn breed() -> Vec<String> {
+    let thread = std::thread::Builder::new().spawn(|| ()).map(|thread| thread.join().unwrap());
+    let child = std::process::Command::new("/bin/true").spawn().map(|mut child| {
+        child.wait().unwrap();
+    });
+    vec![outcome("start a thread", thread), outcome("start a process", child)]
+}
+
+/// Runs programs that try the same, and one that tries nothing; each line says how it ended.
+fn run_programs(victim: &str) -> Vec<String> {
+    let tries: [(&str, &[&str]); 8] = [
+        ("/usr/bin/true", &[]),
+        ("/usr/bin/prlimit", &["--pid", victim, "--nofile=64:64"]),
+        ("/usr/bin/taskset", &["-p", "1", victim]),
+        ("/usr/bin/renice", &["-n", "5", "-p", victim]),
+        ("/usr/bin/setsid", &["/usr/bin/true"]),
+        ("/usr/bin/ipcmk", &["-M", "4096"]),
+        ("/usr/bin/unshare", &["-U", "/usr/bin/true"]),
+        ("/usr/bin/kill", &["-s", "0", victim]),
+    ];
+    tries
+        .into_iter()
+        .map(|(program, arguments)| {
+            let mut command = std::process::Command::new(program);
+            command.args(arguments).env_clear().stdin(Stdio::null());
+            match command.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+                Ok(status) if status.success() => format!("{program}: yes"),
+                Ok(status) if status.code().is_some() => format!("{program}: no"),
+                other => format!("{program}: {other:?}"),
+            }
+        })
+        .collect()
+}
+
 /// Tries what no reading of a document needs.
 fn look_around() -> Vec<String> {
     let program = std::process::Command::new("/bin/true").status().map(|_| ());
@@ -130,12 +223,5 @@ fn look_around() -> Vec<String> {
         ("listen", TcpListener::bind(("127.0.0.1", 0)).map(|_| ())),
         ("run a program", program),
     ];
-    tries
-        .into_iter()
-        .map(|(what, done)| match done {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => format!("{what}: no"),
-            Err(error) => format!("{what}: {error}"),
-            Ok(()) => format!("{what}: yes"),
-        })
-        .collect()
+    tries.into_iter().map(|(what, done)| outcome(what, done)).collect()
 }

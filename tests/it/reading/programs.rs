@@ -59,7 +59,7 @@ async fn dropping_the_future_stops_the_child() {
     let limits = LimitsConfig::default();
     let tesseract = TesseractEngine::find_installed(&config, limits.page_time).unwrap();
     // The program is a script, which a confined process could not run.
-    let cpu = CpuConfig { confine: false, ..CpuConfig::default() };
+    let cpu = CpuConfig { confine: ConfinementMode::Off, ..CpuConfig::default() };
     let setup = ProcessSetup::new(&cpu, &limits, &config, recipe(), 2)
         .permitting(tesseract.process_permissions());
     let processes = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1000);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::pipeline::{DocumentReader, RemoteOcr};
-use docmill_core::config::{CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::config::{ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
-use docmill_documents::cpu::confine::ConfinementStatus;
+use docmill_documents::cpu::confine::{ConfinementStatus, ProcessPermissions};
 use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages::serve::{self, PageReaderFactory};
@@ -31,7 +31,8 @@ pub(crate) fn recipe() -> ReadRecipe {
 
 /// A reader whose documents are read by a thread of this process.
 pub(crate) fn reader_here(ocr: Arc<dyn OcrEngine>, limits: LimitsConfig) -> DocumentReader {
-    let (cpu, config) = (CpuConfig { confine: false, ..Default::default() }, OcrConfig::default());
+    let (cpu, config) =
+        (CpuConfig { confine: ConfinementMode::Off, ..Default::default() }, OcrConfig::default());
     let setup = ProcessSetup::new(&cpu, &limits, &config, recipe(), 2);
     let shared = Arc::clone(&ocr);
     let serve: Arc<ServeFunction> = Arc::new(move |input, output| {
@@ -55,12 +56,17 @@ pub(crate) struct Driven {
     pub(crate) limits: LimitsConfig,
     pub(crate) cpu: CpuConfig,
     pub(crate) threads: usize,
+    /// What confined ones may run.
+    pub(crate) programs: Vec<PathBuf>,
+    /// Lines of shell that come before the process; `$here` is the folder of the script.
+    pub(crate) before: &'static str,
 }
 
 impl Default for Driven {
     fn default() -> Self {
-        let cpu = CpuConfig { confine: false, ..Default::default() };
-        Self { limits: LimitsConfig::default(), cpu, threads: 4 }
+        let cpu = CpuConfig { confine: ConfinementMode::Off, ..Default::default() };
+        let (limits, programs) = (LimitsConfig::default(), Vec::new());
+        Self { limits, cpu, threads: 4, programs, before: "" }
     }
 }
 
@@ -68,22 +74,32 @@ impl Driven {
     /// Cells that run this very test program, whose pages do what stands on them (see
     /// `page_processes::deeds`). The folder holds the script that starts it.
     pub(crate) fn start(self) -> (Arc<ProcessPool>, TempDir) {
-        let (program, folder) = script_program();
-        let Self { limits, cpu, threads } = self;
+        let (program, folder) = script_program(self.before);
+        let Self { limits, cpu, threads, programs, .. } = self;
         let setup = ProcessSetup::new(&cpu, &limits, &OcrConfig::default(), recipe(), threads);
+        let setup = match programs.first() {
+            None => setup,
+            Some(first) => {
+                let more = ProcessPermissions::for_program(first.clone(), []);
+                setup.permitting(ProcessPermissions { programs, ..more })
+            }
+        };
         let cells = ProcessPool::new(program, setup, cpu.documents_per_process);
         (cells, folder)
     }
 }
 
-/// A page process that runs this very test program. The folder holds the script that starts it.
-pub(crate) fn script_program() -> (ProcessProgram, TempDir) {
+/// A page process that runs this very test program, after these lines of shell, to which `$here` is
+/// the folder of the script. The folder holds the script that starts it.
+pub(crate) fn script_program(before: &str) -> (ProcessProgram, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("cell");
     let this = std::env::current_exe().unwrap();
     // The harness prints on standard output, so the wire moves to another number.
     let text = format!(
-        "#!/bin/sh\nexec 3>&1 1>/dev/null\nexec '{}' --exact {CELL} --ignored --nocapture\n",
+        "#!/bin/sh\nhere='{}'\nexec 3>&1 1>/dev/null\n{before}\n\
+         exec '{}' --exact {CELL} --ignored --nocapture\n",
+        folder.path().display(),
         this.display()
     );
     std::fs::write(&script, text).unwrap();

@@ -130,7 +130,7 @@ async fn a_document_over_which_its_workers_die_is_begun_three_times() {
 async fn groups_are_as_large_as_the_sample_says() {
     let (desk, _) = Desk::in_memory().await;
     let paths: Vec<String> = (0..5).map(|number| desk.paper(number)).collect();
-    let sources = DocumentSources { s3: None, largest: 1 << 20 };
+    let sources = DocumentSources { s3: None, largest: 1 << 20, local: true };
     let gone = vec!["/nowhere/a.pdf".to_owned()];
     let reader = Fake::new();
     let share = |paths: Vec<String>| {

@@ -28,7 +28,7 @@ async fn many(stores: Vec<Arc<dyn ObjectStore>>, documents: usize) {
         let work = WorkspaceWorkerSetup {
             workspace: open(&store, StoreClock::default(), WorkspaceFormat::Both).await,
             reader: reader.clone(),
-            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20 }),
+            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true }),
             terms: terms(),
         };
         workers.push(tokio::spawn(work.run(Shutdown::default())));
@@ -87,6 +87,18 @@ async fn documents_of_s3_are_read_where_they_lie() {
     populate_workspace(&desk.workspace, &[path], 1, false).await.unwrap();
     let reader = Fake::new();
     let mut work = desk.worker(&reader, terms());
-    work.sources = Arc::new(DocumentSources { s3: Some(whole), largest: 1 << 20 });
+    work.sources = Arc::new(DocumentSources { s3: Some(whole), largest: 1 << 20, local: true });
     assert_eq!(work.run(Shutdown::default()).await.unwrap().documents, 1);
+}
+
+#[tokio::test]
+async fn an_index_that_others_wrote_names_no_files_of_this_machine_unless_that_is_meant() {
+    let (desk, _) = Desk::in_memory().await;
+    let path = desk.paper(1);
+    populate_workspace(&desk.workspace, std::slice::from_ref(&path), 1, false).await.unwrap();
+    let reader = Fake::new();
+    let mut work = desk.worker(&reader, terms());
+    work.sources = Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: false });
+    assert_eq!(work.run(Shutdown::default()).await.unwrap().documents, 0);
+    assert_eq!(reader.calls(&path), 0);
 }

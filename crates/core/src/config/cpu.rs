@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::LimitsConfig;
 use super::units::ByteSize;
@@ -26,10 +27,75 @@ pub struct CpuConfig {
     /// A child process is replaced after so many documents, so that what libraries leak does not
     /// add up.
     pub documents_per_process: u64,
-    /// Whether child processes give up files, network and system calls that they do not need.
-    pub confine: bool,
+    /// Whether child processes give up files, network and system calls that they do not need, and
+    /// what follows where the kernel cannot hold that.
+    pub confine: ConfinementMode,
+    /// Which documents may be read by one child process.
+    pub shared: ProcessSharing,
     /// The program that child processes run; empty: this one.
     pub program: PathBuf,
+}
+
+/// Whether child processes are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConfinementMode {
+    /// Documents are read by confined processes or not at all.
+    Required,
+    /// As far as the kernel can; what it cannot is said in the log.
+    Attempted,
+    /// Child processes may do what the worker may.
+    Off,
+}
+
+impl Default for ConfinementMode {
+    /// Required on Linux, which has what it takes; elsewhere nothing has.
+    fn default() -> Self {
+        if cfg!(target_os = "linux") { Self::Required } else { Self::Attempted }
+    }
+}
+
+impl<'de> Deserialize<'de> for ConfinementMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ModeVisitor)
+    }
+}
+
+/// Takes the words, and `true` and `false` for the strictest and the loosest.
+struct ModeVisitor;
+
+impl Visitor<'_> for ModeVisitor {
+    type Value = ConfinementMode;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("`required`, `attempted` or `off`")
+    }
+
+    fn visit_bool<E: de::Error>(self, is: bool) -> Result<ConfinementMode, E> {
+        Ok(if is { ConfinementMode::Required } else { ConfinementMode::Off })
+    }
+
+    fn visit_str<E: de::Error>(self, word: &str) -> Result<ConfinementMode, E> {
+        match word {
+            "required" => Ok(ConfinementMode::Required),
+            "attempted" => Ok(ConfinementMode::Attempted),
+            "off" => Ok(ConfinementMode::Off),
+            _ => Err(E::unknown_variant(word, &["required", "attempted", "off"])),
+        }
+    }
+}
+
+/// Which documents may be read by one child process at the same time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProcessSharing {
+    /// All.
+    #[default]
+    All,
+    /// Those of one tenant; a process ends with the last of them.
+    Tenant,
+    /// None: each has a process of its own.
+    None,
 }
 
 impl Default for CpuConfig {
@@ -38,7 +104,8 @@ impl Default for CpuConfig {
             page_memory: ByteSize::from_mib(1536),
             memory: ByteSize::from_mib(0),
             documents_per_process: 1000,
-            confine: true,
+            confine: ConfinementMode::default(),
+            shared: ProcessSharing::default(),
             program: PathBuf::new(),
         }
     }
@@ -57,6 +124,31 @@ impl CpuConfig {
         }
         if self.documents_per_process == 0 {
             problems.push("cpu.documents_per_process must be above 0".to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_confinement_are_read_and_those_of_earlier_files_as_well() {
+        #[derive(Deserialize)]
+        struct Read {
+            confine: ConfinementMode,
+        }
+        let read = |text: &str| toml::from_str::<Read>(text).map(|read| read.confine).ok();
+        for (text, expected) in [
+            ("confine = 'required'", Some(ConfinementMode::Required)),
+            ("confine = 'attempted'", Some(ConfinementMode::Attempted)),
+            ("confine = 'off'", Some(ConfinementMode::Off)),
+            ("confine = true", Some(ConfinementMode::Required)),
+            ("confine = false", Some(ConfinementMode::Off)),
+            ("confine = 'yes'", None),
+            ("confine = 1", None),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
         }
     }
 }

@@ -4,11 +4,13 @@
 //! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold
 //! documents), few open files. Files, network and system calls ([`restrict_process`]) are taken
 //! away where the kernel has Landlock and seccomp: nothing is written, nothing read or run but what
-//! [`ProcessPermissions`] names, no socket is opened, nothing of other processes is read. Where it
-//! lacks them, [`ConfinementStatus`] says so, for one line in the log.
+//! [`ProcessPermissions`] names, and of all system calls those are left that reading needs. Where
+//! the kernel lacks either, [`ConfinementStatus`] says so, and the configuration what follows.
 //!
 //! Not promised: protection against bugs of the kernel itself.
 
+#[cfg(target_os = "linux")]
+mod calls;
 #[cfg(target_os = "linux")]
 mod linux;
 
@@ -59,8 +61,43 @@ const LIBRARIES: [&str; 11] = [
 pub struct ConfinementStatus {
     /// Files and programs beyond the permissions are out of reach (Landlock).
     pub files: bool,
-    /// Sockets and other system calls are refused (seccomp).
+    /// System calls that reading does not need are refused (seccomp).
     pub calls: bool,
+}
+
+impl ConfinementStatus {
+    /// Whether all of them hold; less than that does not count as confined.
+    #[must_use]
+    pub fn is_complete(self) -> bool {
+        self.files && self.calls
+    }
+
+    /// What the kernel lacks, in words; `None` if nothing.
+    #[must_use]
+    pub fn missing_parts(self) -> Option<&'static str> {
+        match (self.files, self.calls) {
+            (true, true) => None,
+            (false, true) => Some("Landlock"),
+            (true, false) => Some("seccomp"),
+            (false, false) => Some("Landlock and seccomp"),
+        }
+    }
+}
+
+/// Makes this process unreadable for others of its user: its memory, its environment and its open
+/// files, which hold secrets and the documents of others, are out of reach below `/proc`, no
+/// debugger attaches without rights of its own, and a crash leaves no core dump. For every process
+/// of ours, before it does anything else; a program that is run afterwards has to do it again.
+///
+/// # Errors
+/// The system refuses it.
+pub fn hide_process() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    }
+    Ok(())
 }
 
 /// Sets the limits of this process.
@@ -88,13 +125,37 @@ pub fn restrict_process(permissions: &ProcessPermissions) -> io::Result<Confinem
     // Files do not grow; pipes and devices are no files in this sense.
     cap_resource(Resource::Fsize, 0)?;
     #[cfg(target_os = "linux")]
-    return Ok(ConfinementStatus {
-        files: linux::restrict_files(&permissions.programs, &permissions.reads).unwrap_or(false),
-        calls: linux::restrict_calls(!permissions.programs.is_empty()).is_ok(),
-    });
+    {
+        // Why not is the same for whoever reads it: the kernel lacks it, or is told not to have it.
+        let ProcessPermissions { programs, reads } = permissions;
+        let files = linux::restrict_files(programs, reads).unwrap_or_default();
+        let rights = calls::CallRights {
+            programs: !programs.is_empty(),
+            scoped_signals: files.scoped_signals,
+            pid: rustix::process::getpid().as_raw_nonzero().get(),
+        };
+        let calls = linux::restrict_calls(rights).is_ok();
+        Ok(ConfinementStatus { files: files.enforced, calls })
+    }
     #[cfg(not(target_os = "linux"))]
     {
         let _none_of_them_can_be_held_here = permissions;
         Ok(ConfinementStatus::default())
     }
+}
+
+/// Takes away what starts threads, for all threads of this process, once those that it needs are
+/// there. Only where nothing may be run: what talks to a program is a thread as well.
+#[must_use]
+pub fn forbid_threads(
+    permissions: Option<&ProcessPermissions>,
+    status: ConfinementStatus,
+) -> ConfinementStatus {
+    #[cfg(target_os = "linux")]
+    if status.calls && permissions.is_some_and(|permissions| permissions.programs.is_empty()) {
+        return ConfinementStatus { calls: linux::forbid_threads(), ..status };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _nothing_is_taken_away_here = permissions;
+    status
 }

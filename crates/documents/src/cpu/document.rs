@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
+use super::answer_check::{self, AnswerCheck};
 use super::cores::CorePermit;
 use super::page_process::{PageProcess, ProcessAnswer};
 use super::process_exit::{ExitVerdict, ProcessExit};
@@ -54,6 +55,8 @@ pub struct OpenDocument {
     number: u64,
     /// The place in line of the job that it is opened for.
     place_in_line: u64,
+    /// Whose it is, where tenants are kept apart.
+    tenant: Option<Arc<str>>,
     pages: u32,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
@@ -70,14 +73,27 @@ struct ProcessAssignment {
 }
 
 impl ProcessPool {
-    /// Opens a document: recognises its format, checks it against the limits and counts its pages.
-    /// `alone`: in a page process of its own.
+    /// Opens a document of no tenant, see [`ProcessPool::open_tenant_document`].
     ///
     /// # Errors
-    /// The document is refused; page processes cannot be started.
+    /// As there.
     pub async fn open_document(
         self: &Arc<Self>,
         bytes: Bytes,
+        alone: bool,
+    ) -> Result<OpenDocument, DocumentReadError> {
+        self.open_tenant_document(bytes, None, alone).await
+    }
+
+    /// Opens a document: recognises its format, checks it against the limits and counts its pages.
+    /// `tenant`: whose it is, for `cpu.shared`. `alone`: in a page process of its own.
+    ///
+    /// # Errors
+    /// The document is refused; page processes cannot be started, or not be confined.
+    pub async fn open_tenant_document(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        tenant: Option<&str>,
         alone: bool,
     ) -> Result<OpenDocument, DocumentReadError> {
         let mut document = OpenDocument {
@@ -85,6 +101,7 @@ impl ProcessPool {
             bytes,
             number: self.next_document_number(),
             place_in_line: place_in_line(),
+            tenant: tenant.map(Arc::from),
             pages: 0,
             spent: Arc::default(),
             place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
@@ -110,7 +127,7 @@ impl OpenDocument {
     pub async fn read_page(&self, index: u32) -> Result<PageReadResult, DocumentReadError> {
         let request = DocumentRequest::Read { document: self.number, index };
         let read = self.ask_with_retry(request, |answer, body| {
-            answer.into_page(body).filter(|read| read.page.number == index + 1)
+            answer.into_page(body).filter(|read| self.check().is_page_read(read, index))
         });
         let read = read.await?;
         self.check_text(&read.page)?;
@@ -125,7 +142,7 @@ impl OpenDocument {
     pub async fn printed_page(&self, index: u32) -> Result<PageText, DocumentReadError> {
         let request = DocumentRequest::Print { document: self.number, index };
         let printed = self.ask_with_retry(request, |answer, _| {
-            answer.into_printed_page().filter(|page| page.number == index + 1)
+            answer.into_printed_page().filter(|page| self.check().is_printed_page(page, index))
         });
         let printed = printed.await?;
         self.check_text(&printed)?;
@@ -155,11 +172,7 @@ impl OpenDocument {
         view: PageViewMode,
     ) -> Result<PageViewResult, DocumentReadError> {
         let request = DocumentRequest::Show { document: self.number, index, view };
-        let is_asked_for = |shown: &PageViewResult| match shown {
-            PageViewResult::Text(page) => page.number == index + 1,
-            PageViewResult::Picture(picture) => picture.facts.number == index + 1,
-            PageViewResult::Unaltered => view == PageViewMode::Repaired,
-        };
+        let is_asked_for = |shown: &PageViewResult| self.check().is_shown_page(shown, view, index);
         let shown = self.ask_with_retry(request, |answer, body| {
             answer.into_shown_page(body).filter(is_asked_for)
         });
@@ -176,7 +189,14 @@ impl OpenDocument {
     /// As [`OpenDocument::read_page`].
     pub async fn find_einvoice(&self) -> Result<EinvoiceFinding, DocumentReadError> {
         let request = DocumentRequest::Look { document: self.number };
-        self.ask_with_retry(request, |answer, _| answer.into_einvoice()).await
+        self.ask_with_retry(request, |answer, _| {
+            answer.into_einvoice().filter(|found| self.check().is_finding(found))
+        })
+        .await
+    }
+
+    fn check(&self) -> AnswerCheck<'_> {
+        AnswerCheck::new(&self.pool.setup().limits)
     }
 
     /// Repeats the request until a page process lives long enough to answer. `parse` gives `None`
@@ -191,7 +211,7 @@ impl OpenDocument {
             let Some((answer, body)) = self.ask_once(&slot, request, Bytes::new()).await? else {
                 continue;
             };
-            match parse(success_or_refusal(answer)?, body) {
+            match success_or_refusal(answer)?.and_then(|answer| parse(answer, body)) {
                 Some(parsed) => return Ok(parsed),
                 None => slot.process.kill(ProcessExit::Nonsense),
             }
@@ -216,15 +236,28 @@ impl OpenDocument {
     ) -> Result<u32, DocumentReadError> {
         loop {
             self.apply_verdict(place)?;
-            let slot = Arc::new(self.pool.acquire_slot(self.number, place.alone).await?);
+            let tenant = self.tenant.as_ref();
+            let slot = self.pool.acquire_slot(self.number, tenant, place.alone).await?;
+            let slot = Arc::new(slot);
             let request = DocumentRequest::Open { document: self.number };
             let answer = self.ask_once(&slot, request, self.bytes.clone()).await?;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
-            if opened.is_some() && !matches!(opened, Some(DocumentAnswer::Opened { pages: 1.. })) {
-                slot.process.kill(ProcessExit::Nonsense);
-            }
+            let before = (self.pages > 0).then_some(self.pages);
+            let pages = match opened {
+                // The process ended instead of answering.
+                None => None,
+                Some(Some(DocumentAnswer::Opened { pages }))
+                    if self.check().is_page_count(pages, before) =>
+                {
+                    Some(pages)
+                }
+                Some(_) => {
+                    slot.process.kill(ProcessExit::Nonsense);
+                    None
+                }
+            };
             place.slot = Some(slot);
-            if let Some(DocumentAnswer::Opened { pages: pages @ 1.. }) = opened {
+            if let Some(pages) = pages {
                 return Ok(pages);
             }
         }
@@ -301,15 +334,18 @@ impl OpenDocument {
     }
 }
 
-/// Turns replies that are no success into errors.
-fn success_or_refusal(answer: DocumentAnswer) -> Result<DocumentAnswer, DocumentReadError> {
+/// Turns replies that are no success into errors; `None` for one that no page process would give.
+fn success_or_refusal(answer: DocumentAnswer) -> Result<Option<DocumentAnswer>, DocumentReadError> {
     match answer {
-        DocumentAnswer::Refused { reason, detail } => {
+        DocumentAnswer::Refused { reason, detail } if answer_check::is_refusal(reason, &detail) => {
             Err(DocumentReadError::Refused { reason, detail })
         }
-        DocumentAnswer::Failed { passing: true, context } => Err(Error::transient(context).into()),
-        DocumentAnswer::Failed { passing: false, context } => Err(Error::internal(context).into()),
-        answer => Ok(answer),
+        DocumentAnswer::Failed { passing, context } if answer_check::is_remark(&context) => {
+            let fault = if passing { Fault::Transient } else { Fault::Internal };
+            Err(Error::new(fault, context).into())
+        }
+        DocumentAnswer::Refused { .. } | DocumentAnswer::Failed { .. } => Ok(None),
+        answer => Ok(Some(answer)),
     }
 }
 

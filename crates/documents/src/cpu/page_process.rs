@@ -19,8 +19,11 @@ use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFram
 use docmill_core::fault::Result;
 use docmill_core::metrics;
 
-/// How long we read what a dead process still has in its pipes.
+/// How long we read what a dead process said on standard error.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long we read what a dead process still has in the pipe of its answers: they lie there
+/// already, and without an end only if somebody else holds the pipe open.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// More than any header of an encoded page image.
 const IMAGE_HEADER: u64 = 1 << 20;
 
@@ -113,6 +116,11 @@ impl PageProcess {
         if empty {
             self.kill(ProcessExit::Retired);
         }
+    }
+
+    /// Whether it is a process of its own; for tests it may be a thread of this one.
+    pub(super) fn is_child(&self) -> bool {
+        self.shared.pid.is_some()
     }
 
     /// Whether no document is open in it.
@@ -245,13 +253,23 @@ async fn write_requests(
     }
 }
 
-/// Passes replies on until the page process ends, and finds out why it did.
+/// Passes replies on until the page process ends, and finds out why it did. What counts is the end
+/// of the process, not that of its pipe, which something that it left behind may hold open.
 async fn read_replies(
     shared: Arc<PageProcessShared>,
     mut from: Box<dyn AsyncRead + Send + Unpin>,
-    process: Option<ChildProcess>,
+    mut process: Option<ChildProcess>,
     most: u64,
 ) {
+    let gone = async {
+        match process.as_mut().map(|process| &mut process.gone) {
+            // The sender goes with the thread that watches, whatever it found.
+            Some(gone) => {
+                let _closed = gone.await;
+            }
+            None => std::future::pending().await,
+        }
+    };
     let listening = async {
         loop {
             match wire::receive_frame::<ReplyFrame>(&mut from, most).await {
@@ -265,24 +283,31 @@ async fn read_replies(
             }
         }
     };
+    tokio::pin!(listening);
     let nonsense = tokio::select! {
-        nonsense = listening => nonsense,
+        nonsense = &mut listening => nonsense,
         () = shared.over.cancelled() => false,
+        () = gone => tokio::time::timeout(LAST_ANSWERS, listening).await.unwrap_or(false),
     };
-    let Some(ChildProcess { mut child, pid, starved }) = process else {
-        shared.mark_ended(ProcessExit::Exit(0));
+    let Some(ChildProcess { mut child, pid, mut starved, .. }) = process else {
+        let found = if nonsense { ProcessExit::Nonsense } else { ProcessExit::Exit(0) };
+        shared.mark_ended(found);
         return;
     };
-    {
+    let is_ours = {
         // Programs that it ran die with it. The lock is held over kill and flag: once the child is
         // waited for, its id may belong to another process, and nobody may signal it.
         let mut state = shared.lock_state();
         let _gone_already = kill_process_group(pid, Signal::KILL);
         state.reaped = true;
-    }
+        state.killed.is_some()
+    };
     let status = child.wait().await.ok();
-    let starved = tokio::time::timeout(LAST_WORDS, starved).await;
-    let starved = matches!(starved, Ok(Ok(true)));
+    // Why it died is known if we killed it: then nobody waits for its words.
+    let words = if is_ours { Duration::ZERO } else { LAST_WORDS };
+    let heard = tokio::time::timeout(words, &mut starved).await;
+    starved.abort();
+    let starved = matches!(heard, Ok(Ok(true)));
     let found =
         if nonsense { ProcessExit::Nonsense } else { ProcessExit::from_status(status, starved) };
     let (end, documents) = shared.mark_ended(found);

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::ProcessSetup;
-use docmill_core::config::{CpuConfig, LimitsConfig};
+use docmill_core::config::{CpuConfig, LimitsConfig, ProcessSharing};
 
 /// What the worker itself takes besides documents and texts.
 const WORKER: u64 = 256 << 20;
@@ -22,12 +22,13 @@ const GROUPS: [(&str, &str); 2] =
 /// Limits of page processes, in bytes of address space, and how many there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessMemory {
-    /// Limit of the process that documents share.
+    /// Limit of a process that documents share.
     pub shared_bytes: u64,
     /// Limit of a process that has one document.
     pub own_bytes: u64,
-    /// Shared processes at the same time: one that is being replaced may live on beside its
-    /// successor only if there are two.
+    /// Shared processes at the same time. Where all documents share one: one that is being replaced
+    /// may live on beside its successor only if there are two. Where those of a tenant do: so many
+    /// tenants have one. Where none do: 0.
     pub shared_processes: usize,
     /// Processes of one document each at the same time.
     pub own_processes: usize,
@@ -40,7 +41,7 @@ impl ProcessMemory {
         Self {
             shared_bytes: setup.shared_bytes(),
             own_bytes: setup.own_bytes(),
-            shared_processes: 2,
+            shared_processes: most_shared(setup),
             own_processes: setup.threads,
         }
     }
@@ -48,27 +49,39 @@ impl ProcessMemory {
     /// Within `total` bytes, or the least with which documents can be read if that is more.
     pub fn within(total: u64, setup: &ProcessSetup) -> Self {
         let (full, own) = (setup.shared_bytes(), setup.own_bytes());
+        let most = most_shared(setup);
         let shared_bytes = total.saturating_sub(own).clamp(own.min(full), full);
-        let left = total.saturating_sub(shared_bytes).saturating_sub(own);
-        let has_two = left >= shared_bytes;
-        let left = if has_two { left - shared_bytes } else { left };
-        let more = usize::try_from(left / own.max(1)).unwrap_or(usize::MAX);
-        Self {
-            shared_bytes,
-            own_bytes: own,
-            shared_processes: 1 + usize::from(has_two),
-            own_processes: more.saturating_add(1).min(setup.threads),
-        }
+        let fitting = count_fitting(total.saturating_sub(own), shared_bytes);
+        let shared_processes = fitting.max(1).min(most);
+        let left = total.saturating_sub(repeat(shared_bytes, shared_processes));
+        let own_processes = count_fitting(left, own).min(setup.threads).max(1);
+        Self { shared_bytes, own_bytes: own, shared_processes, own_processes }
     }
 
     /// The most that all page processes may take together.
     pub fn total_bytes(&self) -> u64 {
-        let times = |bytes: u64, count: usize| {
-            bytes.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX))
-        };
-        times(self.shared_bytes, self.shared_processes)
-            .saturating_add(times(self.own_bytes, self.own_processes))
+        repeat(self.shared_bytes, self.shared_processes)
+            .saturating_add(repeat(self.own_bytes, self.own_processes))
     }
+}
+
+/// The most processes that documents may share at the same time.
+fn most_shared(setup: &ProcessSetup) -> usize {
+    match setup.sharing {
+        ProcessSharing::All => 2,
+        ProcessSharing::Tenant => setup.threads,
+        ProcessSharing::None => 0,
+    }
+}
+
+/// How many processes of so many bytes fit.
+fn count_fitting(total: u64, bytes: u64) -> usize {
+    usize::try_from(total / bytes.max(1)).unwrap_or(usize::MAX)
+}
+
+/// What so many processes of so many bytes take.
+fn repeat(bytes: u64, count: usize) -> u64 {
+    bytes.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 /// The most that the worker itself takes: documents in hand, texts, and the rest.
@@ -151,28 +164,52 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn setup(threads: usize) -> ProcessSetup {
+        sharing_setup(threads, ProcessSharing::All)
+    }
+
+    fn sharing_setup(threads: usize, shared: ProcessSharing) -> ProcessSetup {
         let recipe = ReadRecipe {
             dpi: 300,
             languages: Vec::new(),
             repairs: RepairSwitches::ALL,
             threshold: 0.7,
         };
-        let (cpu, limits) = (CpuConfig::default(), LimitsConfig::default());
+        let (cpu, limits) = (CpuConfig { shared, ..Default::default() }, LimitsConfig::default());
         ProcessSetup::new(&cpu, &limits, &OcrConfig::default(), recipe, threads)
     }
 
     #[test]
     fn all_page_processes_together_keep_within_what_there_is() {
-        for threads in 1..=16 {
-            let setup = setup(threads);
+        for (threads, shared) in (1..=16).flat_map(|threads| {
+            let all = [ProcessSharing::All, ProcessSharing::Tenant, ProcessSharing::None];
+            all.map(|shared| (threads, shared))
+        }) {
+            let setup = sharing_setup(threads, shared);
             let least = 2 * setup.own_bytes();
             for total in (0..200).map(|step| least + step * 500 * MIB) {
                 let plan = ProcessMemory::within(total, &setup);
                 let sum = plan.total_bytes();
-                assert!(sum <= total, "{threads} threads: {sum} of {total}, {plan:?}");
-                assert!(plan.own_processes >= 1 && plan.shared_processes >= 1, "{plan:?}");
+                assert!(sum <= total, "{threads} threads, {shared:?}: {sum} of {total}, {plan:?}");
+                let has_shared = plan.shared_processes >= 1;
+                assert!(plan.own_processes >= 1, "{plan:?}");
+                assert_eq!(has_shared, shared != ProcessSharing::None, "{plan:?}");
                 assert!(plan.shared_bytes >= setup.own_bytes().min(setup.shared_bytes()));
             }
+        }
+    }
+
+    #[test]
+    fn as_many_documents_or_tenants_have_a_process_as_there_is_memory_for() {
+        for (shared, gib, expected) in [
+            (ProcessSharing::None, 6, (0, 2)),
+            (ProcessSharing::None, 64, (0, 4)),
+            (ProcessSharing::Tenant, 6, (1, 1)),
+            (ProcessSharing::Tenant, 24, (2, 3)),
+            (ProcessSharing::Tenant, 64, (4, 4)),
+        ] {
+            let plan = ProcessMemory::within(gib << 30, &sharing_setup(4, shared));
+            let found = (plan.shared_processes, plan.own_processes);
+            assert_eq!(found, expected, "{shared:?} within {gib} GiB: {plan:?}");
         }
     }
 

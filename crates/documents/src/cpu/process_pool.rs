@@ -1,17 +1,21 @@
-//! Which page process a document is assigned to: the shared one, or one of its own.
+//! Which page process a document is assigned to: the shared one, its tenant's, or one of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
+use super::confine::ConfinementStatus;
 use super::cores::CoreQueue;
 use super::page_process::PageProcess;
 use super::process_exit::ProcessExit;
 use super::process_memory::ProcessMemory;
 use super::process_program::ProcessProgram;
 use super::process_setup::ProcessSetup;
-use docmill_core::fault::{Error, Result};
+use super::tenant_processes::{TenantProcess, TenantProcesses};
+use docmill_core::config::ProcessSharing;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
 use docmill_core::work_clock::wait_off_clock;
 
 /// The page processes of this worker. Each is started when it is first needed.
@@ -28,6 +32,7 @@ pub struct ProcessPool {
     /// One permit for every page process that documents share.
     sharing: Arc<Semaphore>,
     shared: Mutex<Option<Arc<PageProcess>>>,
+    tenants: TenantProcesses,
     numbers: AtomicU64,
     is_told: AtomicBool,
 }
@@ -42,6 +47,8 @@ pub(super) struct ProcessSlot {
     is_own: bool,
     /// One permit for every page that the process reads at the same time.
     pub turns: Arc<Semaphore>,
+    /// Keeps a tenant's process alive as long as a document of the tenant is in it.
+    _tenant: Option<Arc<TenantProcess>>,
     worn: RetirementLimits,
 }
 
@@ -83,10 +90,12 @@ impl ProcessPool {
         setup: ProcessSetup,
         documents_per_cell: u64,
     ) -> Arc<Self> {
+        let sharing = Arc::new(Semaphore::new(memory.shared_processes));
         Arc::new(Self {
             cores: CoreQueue::new(setup.threads),
             own: Arc::new(Semaphore::new(memory.own_processes)),
-            sharing: Arc::new(Semaphore::new(memory.shared_processes)),
+            tenants: TenantProcesses::new(Arc::clone(&sharing)),
+            sharing,
             memory,
             program,
             setup,
@@ -102,16 +111,32 @@ impl ProcessPool {
         self.setup.threads
     }
 
-    /// Starts the shared page process, so that the first document does not wait for it.
+    /// Starts a page process, so that the first document does not wait for it, and says how far it
+    /// is confined. Where documents share one it stays; else it was only tried.
     ///
     /// # Errors
-    /// It cannot be started.
-    pub async fn start_shared(&self) -> Result<()> {
+    /// It cannot be started; it cannot be confined and has to be.
+    pub async fn start_shared(&self) -> Result<ConfinementStatus> {
         let mut shared = self.shared.lock().await;
-        if shared.is_none() {
-            *shared = Some(self.start_shared_process(None).await?);
+        if let Some(running) = shared.as_ref() {
+            return Ok(running.confined);
         }
-        Ok(())
+        let process = match self.setup.sharing {
+            ProcessSharing::All => self.start_shared_process(None).await?,
+            ProcessSharing::Tenant => {
+                self.start_sharing(acquire_room(&self.sharing).await?).await?
+            }
+            ProcessSharing::None => self.start_own_process().await?,
+        };
+        if self.setup.sharing == ProcessSharing::All {
+            *shared = Some(Arc::clone(&process));
+        }
+        Ok(process.confined)
+    }
+
+    /// Documents that wait because every process is another tenant's (`cpu.shared = "tenant"`).
+    pub fn waiting_tenant_documents(&self) -> usize {
+        self.tenants.waiting_documents()
     }
 
     pub(super) fn setup(&self) -> &ProcessSetup {
@@ -122,24 +147,31 @@ impl ProcessPool {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A slot for a document, `alone` in its process or among others.
+    /// A slot for a document, `alone` in its process or among others, as `cpu.shared` has it.
     ///
     /// # Errors
     /// A page process has to be started and cannot be.
-    pub(super) async fn acquire_slot(&self, document: u64, alone: bool) -> Result<ProcessSlot> {
-        let process = if alone {
-            let room = acquire_room(&self.own).await?;
-            let process = self.start_process(&self.setup.own(self.memory.own_bytes), room).await?;
+    pub(super) async fn acquire_slot(
+        &self,
+        document: u64,
+        tenant: Option<&Arc<str>>,
+        alone: bool,
+    ) -> Result<ProcessSlot> {
+        let is_own = alone || self.setup.sharing == ProcessSharing::None;
+        let (process, tenant) = if is_own {
+            let process = self.start_own_process().await?;
             process.add_document();
-            process
+            (process, None)
+        } else if self.setup.sharing == ProcessSharing::Tenant {
+            let found = self.tenants.find_process(tenant, |room| self.start_sharing(room)).await?;
+            (Arc::clone(&found.process), Some(found))
         } else {
-            self.shared_process().await?
+            (self.shared_process().await?, None)
         };
         let resident = self.memory.shared_bytes / 2;
         let worn = RetirementLimits { documents: self.documents_per_cell, resident };
-        let turns = if alone { 1 } else { self.setup.threads };
-        let turns = Arc::new(Semaphore::new(turns));
-        Ok(ProcessSlot { process, document, is_own: alone, turns, worn })
+        let turns = Arc::new(Semaphore::new(if is_own { 1 } else { self.setup.threads }));
+        Ok(ProcessSlot { process, document, is_own, turns, _tenant: tenant, worn })
     }
 
     /// The shared page process with the document added; a new one if the current one takes no more.
@@ -169,7 +201,18 @@ impl ProcessPool {
                 acquire_room(&self.sharing).await?
             }
         };
+        self.start_sharing(room).await
+    }
+
+    /// A process that several documents share, in this room.
+    async fn start_sharing(&self, room: OwnedSemaphorePermit) -> Result<Arc<PageProcess>> {
         self.start_process(&self.setup.shared(self.memory.shared_bytes), room).await
+    }
+
+    /// A process for one document, as soon as there is room for it.
+    async fn start_own_process(&self) -> Result<Arc<PageProcess>> {
+        let room = acquire_room(&self.own).await?;
+        self.start_process(&self.setup.own(self.memory.own_bytes), room).await
     }
 
     async fn start_process(
@@ -178,17 +221,34 @@ impl ProcessPool {
         room: OwnedSemaphorePermit,
     ) -> Result<Arc<PageProcess>> {
         let process = PageProcess::spawn(&self.program, setup, room).await?;
-        let confined = process.confined;
-        let lacking = self.setup.permissions.is_some() && !(confined.files && confined.calls);
-        if lacking && !self.is_told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                landlock = confined.files,
-                seccomp = confined.calls,
-                "page processes are not fully confined: this kernel has no Landlock or no seccomp"
-            );
+        // A thread of this process, which is for tests, is nothing that could be confined.
+        let missing = process.confined.missing_parts().filter(|_| process.is_child());
+        metrics::set_process_confined(missing.is_none() && self.setup.permissions.is_some());
+        match missing {
+            Some(missing) if self.setup.requires_confinement => {
+                return Err(Error::new(Fault::Misconfigured, lack_of(missing)));
+            }
+            Some(missing) if self.setup.permissions.is_some() => self.warn_once(missing),
+            _ => {}
         }
         Ok(process)
     }
+
+    fn warn_once(&self, missing: &str) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                missing,
+                "page processes are not fully confined: this kernel has no {missing} for them"
+            );
+        }
+    }
+}
+
+fn lack_of(missing: &str) -> String {
+    format!(
+        "page processes cannot be confined, this kernel has no {missing} for them: no document is \
+         read (cpu.confine is `required`; docs/confinement.md says what to do)"
+    )
 }
 
 /// Waits until one page process more may take memory.

@@ -8,10 +8,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::confine::ConfinementStatus;
@@ -81,6 +82,8 @@ pub(super) struct ChildProcess {
     pub pid: Pid,
     /// Whether its last words were about memory.
     pub starved: JoinHandle<bool>,
+    /// Closed once the process has ended; its id is its own until the child is waited for.
+    pub gone: oneshot::Receiver<()>,
 }
 
 /// Starts a page process and waits until it is ready.
@@ -107,8 +110,8 @@ pub(super) async fn start_process(
     }
     // What it says on standard error is in nobody's hands; how it ended is a clue.
     let status = match &mut started.process {
-        Some(ChildProcess { child, .. }) => {
-            drop(child.start_kill());
+        Some(ChildProcess { child, pid, .. }) => {
+            let _gone_already = kill_process_group(*pid, Signal::KILL);
             child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string())
         }
         None => "a thread".to_owned(),
@@ -139,12 +142,32 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
         return Err(Error::internal("a page process without pipes"));
     };
     let starved = tokio::spawn(watch_for_memory_error(words));
+    let gone = watch_exit(pid).map_err(failed)?;
     Ok(StartedProcess {
         input: Box::new(input),
         output: Box::new(output),
-        process: Some(ChildProcess { child, pid, starved }),
+        process: Some(ChildProcess { child, pid, starved, gone }),
         ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
+}
+
+/// Notices the end of a child without taking its status, so that its id stays its own. The wait
+/// blocks, so a thread does it, which ends with the child.
+fn watch_exit(pid: Pid) -> std::io::Result<oneshot::Receiver<()>> {
+    /// Enough for one call.
+    const STACK: usize = 64 << 10;
+    let (ended, gone) = oneshot::channel::<()>();
+    let watch = move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        // It is no child any more if this fails, and then it has ended as well.
+        let _ended = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options));
+        drop(ended);
+    };
+    std::thread::Builder::new()
+        .name("page-process-end".to_owned())
+        .stack_size(STACK)
+        .spawn(watch)?;
+    Ok(gone)
 }
 
 /// Reads what a page process says on standard error to its end. It may hold text of documents, so

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::confine::ProcessPermissions;
 use super::pool::STACK_BYTES;
-use docmill_core::config::{ByteSize, CpuConfig, LimitsConfig, OcrConfig};
+use docmill_core::config::{
+    ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig, ProcessSharing,
+};
 use docmill_core::model::page_work::ReadRecipe;
 
 /// Program, libraries, heap and the process's own structures, without any document.
@@ -28,6 +30,10 @@ pub struct ProcessSetup {
     pub address_space: u64,
     /// What the page process may still do once it is set up; `None`: whatever this process may.
     pub permissions: Option<ProcessPermissions>,
+    /// A page process that is not confined reads nothing.
+    pub requires_confinement: bool,
+    /// Which documents may be in one page process.
+    pub sharing: ProcessSharing,
 }
 
 impl ProcessSetup {
@@ -47,7 +53,9 @@ impl ProcessSetup {
             ocr: ocr.clone(),
             page_memory: cpu.page_memory,
             address_space: 0,
-            permissions: cpu.confine.then(ProcessPermissions::default),
+            permissions: (cpu.confine != ConfinementMode::Off).then(ProcessPermissions::default),
+            requires_confinement: cpu.confine == ConfinementMode::Required,
+            sharing: cpu.shared,
         };
         Self { address_space: setup.shared_bytes(), ..setup }
     }

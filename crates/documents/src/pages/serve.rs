@@ -15,7 +15,7 @@ use super::read_page::read_page;
 use super::recognise::PageRecogniser;
 use super::refusal::PageRefusal;
 use super::show_page::show_page;
-use crate::cpu::confine::ConfinementStatus;
+use crate::cpu::confine::{self, ConfinementStatus};
 use crate::cpu::wire::{
     self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
 };
@@ -66,13 +66,15 @@ pub fn serve_pages<W: Write + Send + 'static>(
 ) -> io::Result<()> {
     let Some((setup, _)) = wire::read_frame::<ProcessSetup>(&mut input, 0)? else { return Ok(()) };
     let (confinement, make) = prepare(&setup)?;
-    wire::write_frame(&mut output, &ReadyFrame { confinement }, &[])?;
     let threads = rayon::ThreadPoolBuilder::new()
         .num_threads(setup.threads)
         .stack_size(STACK_BYTES)
         .thread_name(|index| format!("page-{index}"))
         .build()
         .map_err(io::Error::other)?;
+    // All threads are there.
+    let confinement = confine::forbid_threads(setup.permissions.as_ref(), confinement);
+    wire::write_frame(&mut output, &ReadyFrame { confinement }, &[])?;
     let most = setup.limits.document_bytes.0;
     let desk = Arc::new(PageServer {
         setup,

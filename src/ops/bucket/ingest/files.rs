@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::pointer::LfsPointer;
-use crate::ops::folder_walk::{FileLinks, FolderWalk, WalkStep};
+use crate::ops::folder_walk::{FolderWalk, WalkStep};
 use docmill_core::model::digest;
 use docmill_documents::pages::DocumentFormat;
 
@@ -65,8 +65,7 @@ async fn walk_root(root: &Path, any_format: bool) -> FoundFiles {
         found.files.push(IngestFile { path: root.to_owned(), name });
         return found;
     }
-    // A repository may hold links that somebody else made.
-    let mut walk = FolderWalk::new(root, FileLinks::PassedOver);
+    let mut walk = FolderWalk::new(root);
     while let Some(step) = walk.next_step().await {
         match step {
             WalkStep::File(path) => {
@@ -76,6 +75,8 @@ async fn walk_root(root: &Path, any_format: bool) -> FoundFiles {
                     found.files.push(file);
                 }
             }
+            // A repository may hold links that somebody else made.
+            WalkStep::Link(_) => {}
             WalkStep::Unreadable(folder, error) => {
                 let is_root = folder == root;
                 let name =

@@ -38,7 +38,14 @@ pub(super) struct SourceCheckout {
     pub(super) roots: Vec<PathBuf>,
     /// For the manifest; without credentials.
     pub(super) source: String,
-    _clone: Option<tempfile::TempDir>,
+    clone: Option<tempfile::TempDir>,
+}
+
+impl SourceCheckout {
+    /// Whether it was cloned for this: then its settings are those that a clone has.
+    pub(super) fn is_clone(&self) -> bool {
+        self.clone.is_some()
+    }
 }
 
 pub(super) async fn open_source(place: &IngestSource, git: &Path) -> Result<SourceCheckout> {
@@ -50,10 +57,10 @@ pub(super) async fn open_source(place: &IngestSource, git: &Path) -> Result<Sour
             };
             tokio::fs::metadata(path).await.map_err(|error| missing().with_source(error))?;
             let source = path.display().to_string();
-            Ok(SourceCheckout { roots: vec![path.clone()], source, _clone: None })
+            Ok(SourceCheckout { roots: vec![path.clone()], source, clone: None })
         }
         IngestSource::Listed(paths) => {
-            Ok(SourceCheckout { roots: paths.clone(), source: "list".to_owned(), _clone: None })
+            Ok(SourceCheckout { roots: paths.clone(), source: "list".to_owned(), clone: None })
         }
         IngestSource::Repository(address) => {
             let folder = tempfile::tempdir()
@@ -61,7 +68,7 @@ pub(super) async fn open_source(place: &IngestSource, git: &Path) -> Result<Sour
             clone_repository(address, git, folder.path()).await?;
             let source = strip_credentials(address);
             let roots = vec![folder.path().to_owned()];
-            Ok(SourceCheckout { roots, source, _clone: Some(folder) })
+            Ok(SourceCheckout { roots, source, clone: Some(folder) })
         }
     }
 }

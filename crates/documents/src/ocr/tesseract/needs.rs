@@ -25,7 +25,7 @@ pub(super) fn program_permissions(program: &Path) -> ProcessPermissions {
 }
 
 /// The file that a name without a folder means.
-fn locate_program(program: &Path) -> PathBuf {
+pub(super) fn locate_program(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
     }

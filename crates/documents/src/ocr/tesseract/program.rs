@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use super::needs::locate_program;
 use super::options::SEGMENTATION;
 use super::tsv;
 use crate::pages::{PageRaster, PageRecogniser};
@@ -116,7 +117,9 @@ fn wait_with_limit(mut child: Child, limit: Duration) -> Result<Option<(ExitStat
     });
     let read = waiting.recv_timeout(limit);
     if read.is_err() {
-        child.kill().map_err(unheard)?;
+        // Where a kernel lets no signal through, the wait lasts until the worker, who sees this page
+        // over its time as well, ends the whole group.
+        let _refused = child.kill();
     }
     let status = child.wait().map_err(unheard)?;
     match read {
@@ -130,7 +133,9 @@ fn wait_with_limit(mut child: Child, limit: Duration) -> Result<Option<(ExitStat
 
 /// A command that inherits nothing but where things lie.
 fn bare_command(program: &Path) -> Command {
-    let mut command = Command::new(program);
+    // By its path: to look for a name, the standard library would fork with a pair of sockets, which
+    // a confined process does not get.
+    let mut command = Command::new(locate_program(program));
     command.env_clear().env("OMP_THREAD_LIMIT", "1").env("LC_ALL", "C.UTF-8");
     for name in ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"] {
         if let Some(value) = std::env::var_os(name) {

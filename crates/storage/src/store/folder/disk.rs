@@ -4,14 +4,20 @@
 //! absent) or renamed (otherwise) to its name, so that a reader sees one version or the other and
 //! a crash leaves at most a file in `tmp/`. Writers of one key exclude each other by a lock of
 //! the operating system, which ends with its process. Local file systems only: network file
-//! systems differ in what a link and a lock promise.
+//! systems differ in what a link and a lock promise. Symbolic links are no objects and no folders:
+//! whoever may put one into the tree cannot have anything outside of it read or written.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::store::{Etag, FetchedObject, GetOptions, GetResult, ObjectMeta, PutResult};
 use docmill_core::model::digest;
@@ -83,14 +89,64 @@ impl StoreDirectory {
         digest::sha256_hex(relative.as_os_str().as_encoded_bytes())
     }
 
+    fn open_root(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(&self.root, flags, Mode::empty())?)
+    }
+
+    /// The names between the root and the path.
+    fn names<'a>(&self, path: &'a Path) -> impl Iterator<Item = &'a OsStr> {
+        path.strip_prefix(&self.root).unwrap_or(path).iter()
+    }
+
+    /// Opens a file from folder to folder, so that no link leads elsewhere. `None`: there is none;
+    /// folders and pipes are no objects.
+    fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
+        let mut entry = self.open_root()?;
+        let mut names = self.names(path).peekable();
+        while let Some(name) = names.next() {
+            // A pipe without a writer does not hold up whoever opens it.
+            let kind = if names.peek().is_some() { OFlags::DIRECTORY } else { OFlags::NONBLOCK };
+            match open_entry(&entry, name, kind)? {
+                Some(found) => entry = found,
+                None => return Ok(None),
+            }
+        }
+        let file = File::from(entry);
+        let is_file = file.metadata()?.is_file();
+        Ok(is_file.then_some(file))
+    }
+
+    /// Makes the folders of a path that are missing; a link in the place of one is refused.
+    fn create_folders(&self, path: &Path) -> io::Result<()> {
+        let mut folder = self.open_root()?;
+        for name in self.names(path) {
+            match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let made = open_entry(&folder, name, OFlags::DIRECTORY)?;
+            folder = made.ok_or(io::ErrorKind::NotADirectory)?;
+        }
+        Ok(())
+    }
+
+    fn file_metadata(&self, path: &Path) -> io::Result<Option<fs::Metadata>> {
+        self.open_file(path)?.map(|file| file.metadata()).transpose()
+    }
+
+    fn current_etag(&self, path: &Path) -> io::Result<Option<Etag>> {
+        Ok(self.file_metadata(path)?.map(|meta| etag_of(&meta)))
+    }
+
     pub(super) fn head(&self, path: &Path) -> io::Result<Option<ObjectMeta>> {
         loop {
-            let Some(meta) = file_metadata(path)? else { return Ok(None) };
+            let Some(meta) = self.file_metadata(path)? else { return Ok(None) };
             let etag = etag_of(&meta);
             let metadata = self.read_metadata(path, &etag)?;
             // Without side file: either it has none, or a writer replaced both meanwhile.
             if metadata.is_none()
-                && file_metadata(path)?.map(|now| etag_of(&now)).as_ref() != Some(&etag)
+                && self.file_metadata(path)?.map(|now| etag_of(&now)).as_ref() != Some(&etag)
             {
                 continue;
             }
@@ -105,13 +161,7 @@ impl StoreDirectory {
     }
 
     pub(super) fn get(&self, path: &Path, what: &GetOptions) -> io::Result<GetResult> {
-        if file_metadata(path)?.is_none() {
-            return Ok(GetResult::Missing);
-        }
-        let file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(GetResult::Missing),
-            other => other?,
-        };
+        let Some(file) = self.open_file(path)? else { return Ok(GetResult::Missing) };
         // Of the open file, not of the name: it may have been replaced since.
         let meta = file.metadata()?;
         let etag = etag_of(&meta);
@@ -152,7 +202,7 @@ impl StoreDirectory {
     fn publish_file(&self, draft: &FileDraft, temporary: &Path, etag: &Etag) -> io::Result<bool> {
         let path = &draft.path;
         let parent = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent)?;
+        self.create_folders(parent)?;
         if path.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
@@ -162,7 +212,7 @@ impl StoreDirectory {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
                 other => other?,
             },
-            FileCondition::Is(wanted) if current_etag(path)?.as_ref() != Some(wanted) => {
+            FileCondition::Is(wanted) if self.current_etag(path)?.as_ref() != Some(wanted) => {
                 return Ok(false);
             }
             FileCondition::Always | FileCondition::Is(_) => {
@@ -178,7 +228,7 @@ impl StoreDirectory {
     /// Deletes; `false` if the condition did not hold (a missing file fulfils `Always` only).
     pub(super) fn delete(&self, path: &Path, condition: &FileCondition) -> io::Result<bool> {
         let _lock = self.lock_path(path)?;
-        let found = current_etag(path)?;
+        let found = self.current_etag(path)?;
         match condition {
             FileCondition::Is(wanted) if found.as_ref() != Some(wanted) => return Ok(false),
             _ if found.is_none() => return Ok(true),
@@ -250,19 +300,16 @@ fn etag_of(meta: &fs::Metadata) -> Etag {
     Etag(format!("{:x}.{:09}-{:x}-{:x}", meta.mtime(), meta.mtime_nsec(), meta.size(), meta.ino()))
 }
 
-/// A directory is no object.
-fn file_metadata(path: &Path) -> io::Result<Option<fs::Metadata>> {
-    match fs::metadata(path) {
-        Ok(meta) => Ok(meta.is_file().then_some(meta)),
-        Err(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
-            _ => Err(error),
-        },
+/// The entry of an open folder; `None` if there is none, or a link, or no folder where one has to
+/// be.
+fn open_entry(folder: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Option<OwnedFd>> {
+    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Ok(entry) => Ok(Some(entry)),
+        // What is no folder, what is a link, and a socket, which cannot be opened.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
     }
-}
-
-fn current_etag(path: &Path) -> io::Result<Option<Etag>> {
-    Ok(file_metadata(path)?.map(|meta| etag_of(&meta)))
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
@@ -331,5 +378,42 @@ mod tests {
         let other = BTreeMap::from([("a".to_owned(), "never".to_owned())]);
         disk.write_metadata(&path, &Etag("never-renamed".to_owned()), &other).unwrap();
         assert_eq!(disk.head(&path).unwrap().unwrap().metadata["a"], "b");
+    }
+
+    #[test]
+    fn nothing_outside_of_the_folder_is_read_or_written_through_a_link_in_it() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let disk = StoreDirectory::open(folder.path()).unwrap();
+        fs::write(outside.path().join("secret"), "of somebody else").unwrap();
+        let link = |to: &Path, name: &str| {
+            std::os::unix::fs::symlink(to, disk.root.join(name)).unwrap();
+        };
+        link(&outside.path().join("secret"), "file");
+        link(outside.path(), "folder");
+        let whole = GetOptions { at_most: 1 << 20, if_match: None };
+        for key in ["file", "folder/secret"] {
+            let path = disk.root.join(key);
+            assert!(matches!(disk.get(&path, &whole).unwrap(), GetResult::Missing), "{key}");
+            assert!(disk.head(&path).unwrap().is_none(), "{key}");
+            assert!(disk.delete(&path, &FileCondition::Always).unwrap(), "{key}");
+        }
+        let draft = |key: &str| FileDraft {
+            path: disk.root.join(key),
+            bytes: "ours".into(),
+            metadata: BTreeMap::new(),
+            condition: FileCondition::Always,
+        };
+        for key in ["folder/secret", "folder/new", "folder/new/deep"] {
+            assert!(disk.write(&draft(key)).is_err(), "{key}");
+        }
+        assert!(matches!(
+            write(&disk, "file", b"ours", FileCondition::Always),
+            PutResult::Written(_)
+        ));
+        let secret = fs::read_to_string(outside.path().join("secret")).unwrap();
+        assert_eq!(secret, "of somebody else");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        let own = disk.get(&disk.root.join("file"), &whole).unwrap();
+        assert!(matches!(own, GetResult::Found(found) if found.bytes == "ours"));
     }
 }

@@ -1,0 +1,272 @@
+//! What a page process may answer. It has met the bytes of a document, so it may have been taken
+//! over by them, and nothing it says is believed because it says it: every number, length and word
+//! of an answer is held against the limits and against what was asked. An answer that does not pass
+//! is treated as a frame that makes no sense.
+//!
+//! How many words a page and how many bytes a frame may have is checked elsewhere. Not promised:
+//! that an answer that passes is true.
+
+use super::picture_check::is_sound_picture;
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{
+    BoundingBox, OutcomeReason, PageDefect, PageReadResult, PageText, PageViewMode, PageViewResult,
+    PictureFacts, TextLayer, TextLine, TextMap,
+};
+use docmill_formats::einvoice::EinvoiceFinding;
+
+/// Most languages of a page, above what any installation has, and characters of one's name.
+const LANGUAGES: usize = 256;
+const LANGUAGE: usize = 64;
+/// Each defect is told once at most.
+const DEFECTS: usize = 16;
+/// Most bytes of the words for a refusal: counts, limits, names of formats.
+const DETAIL: usize = 400;
+/// Pixels that a picture may have in any case: repairs enlarge small ones to about this.
+const ENLARGED: u64 = 40_000_000;
+/// Beyond this no position on a page lies, in points or pixels.
+const FARTHEST: f32 = 1e9;
+
+/// What answers are held against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnswerCheck<'a> {
+    limits: &'a LimitsConfig,
+}
+
+impl<'a> AnswerCheck<'a> {
+    pub(super) fn new(limits: &'a LimitsConfig) -> Self {
+        Self { limits }
+    }
+
+    /// A document has a page and not more than are allowed; opened again, as many as before.
+    pub(super) fn is_page_count(self, pages: u32, before: Option<u32>) -> bool {
+        (1..=self.limits.pages).contains(&pages) && before.is_none_or(|before| before == pages)
+    }
+
+    /// Page `index`, which starts at 0, as it was read.
+    pub(super) fn is_page_read(self, read: &PageReadResult, index: u32) -> bool {
+        let most = self.most_pixels();
+        read.page.number == index + 1
+            && is_page(&read.page)
+            && read.repaired.as_ref().is_none_or(|image| is_sound_picture(image, most))
+    }
+
+    /// Page `index`, which starts at 0, as it was to be shown.
+    pub(super) fn is_shown_page(
+        self,
+        shown: &PageViewResult,
+        view: PageViewMode,
+        index: u32,
+    ) -> bool {
+        match shown {
+            PageViewResult::Text(page) => page.number == index + 1 && is_page(page),
+            PageViewResult::Unaltered => view == PageViewMode::Repaired,
+            PageViewResult::Picture(picture) => {
+                let is_picture = match view {
+                    PageViewMode::Facts => picture.image.bytes.is_empty(),
+                    PageViewMode::AsItIs | PageViewMode::Repaired => {
+                        is_sound_picture(&picture.image, self.most_pixels())
+                    }
+                };
+                picture.facts.number == index + 1 && is_picture && self.are_facts(&picture.facts)
+            }
+        }
+    }
+
+    /// Page `index`, which starts at 0, with the text that the file has for it.
+    pub(super) fn is_printed_page(self, page: &PageText, index: u32) -> bool {
+        page.number == index + 1 && is_page(page)
+    }
+
+    /// What the e-invoices of a document say together: in the form and within the bounds of one that
+    /// was read, whatever was read.
+    pub(super) fn is_finding(self, found: &EinvoiceFinding) -> bool {
+        match &found.invoice {
+            Ok(Some(invoice)) => invoice.is_sound() && (found.is_document || invoice.is_complete()),
+            // A document that is one is never without.
+            Ok(None) => !found.is_document,
+            Err(_) => true,
+        }
+    }
+
+    fn are_facts(self, facts: &PictureFacts) -> bool {
+        is_share(facts.score)
+            && are_defects(&facts.defects)
+            && self.is_map(&facts.text)
+            && facts.layer.as_ref().is_none_or(is_layer)
+    }
+
+    /// The grid is made here again, so its numbers say how much memory it takes.
+    fn is_map(self, map: &TextMap) -> bool {
+        let cells = u64::try_from(map.cells).unwrap_or(u64::MAX);
+        cells <= self.most_pixels()
+            // Of a picture lower than a cell there are columns and no cells.
+            && (map.cells == 0 || map.across <= map.cells)
+            && map.across <= 1 << 20
+            && map.cell <= 1 << 16
+            && map.text.len() <= map.cells
+            && map.text.iter().all(|cell| *cell < map.cells)
+    }
+
+    fn most_pixels(self) -> u64 {
+        self.limits.page_pixels.max(ENLARGED)
+    }
+}
+
+/// Whether a page process may refuse a document with these words: for what documents themselves can
+/// be to blame for, and in a line that fits a log.
+pub(super) fn is_refusal(reason: OutcomeReason, detail: &str) -> bool {
+    let is_input = matches!(
+        reason,
+        OutcomeReason::Corrupt
+            | OutcomeReason::Encrypted
+            | OutcomeReason::Empty
+            | OutcomeReason::UnsupportedType
+            | OutcomeReason::TooLarge
+            | OutcomeReason::Timeout
+            | OutcomeReason::NoText
+    );
+    is_input && is_remark(detail)
+}
+
+/// Whether this is a line for a log or a row.
+pub(super) fn is_remark(text: &str) -> bool {
+    text.len() <= DETAIL && !text.chars().any(char::is_control)
+}
+
+fn is_page(page: &PageText) -> bool {
+    is_length(page.width)
+        && is_length(page.height)
+        && is_share(page.quality)
+        && are_defects(&page.defects)
+        && are_languages(&page.languages)
+        // Only the worker talks to providers.
+        && page.provider.is_none()
+        && page.lines.iter().all(is_line)
+}
+
+fn is_layer(layer: &TextLayer) -> bool {
+    is_length(layer.width) && is_length(layer.height) && layer.lines.iter().all(is_line)
+}
+
+fn is_line(line: &TextLine) -> bool {
+    line.words.iter().all(|word| is_box(word.bounding_box) && is_share(word.confidence))
+}
+
+fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {
+    [x, y, w, h].iter().all(|number| number.abs() <= FARTHEST)
+}
+
+/// Not one of these comparisons holds for what is no number.
+fn is_length(number: f32) -> bool {
+    (0.0..=FARTHEST).contains(&number)
+}
+
+fn is_share(number: f32) -> bool {
+    (0.0..=1.0).contains(&number)
+}
+
+fn are_defects(defects: &[PageDefect]) -> bool {
+    defects.len() <= DEFECTS && defects.iter().all(|defect| is_share(defect.confidence))
+}
+
+fn are_languages(languages: &[String]) -> bool {
+    let is_name = |name: &String| {
+        (1..=LANGUAGE).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    languages.len() <= LANGUAGES && languages.iter().all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use docmill_core::model::{PageSource, TextWord};
+
+    use super::*;
+
+    fn page() -> PageText {
+        let word = TextWord {
+            text: "Total".to_owned(),
+            bounding_box: BoundingBox { x: 1.0, y: 2.0, w: 30.0, h: 9.0 },
+            confidence: 0.9,
+        };
+        PageText {
+            source: PageSource::Ocr,
+            languages: vec!["eng".to_owned(), "script/Latin".to_owned()],
+            ..PageText::from_native(1, (595.0, 842.0), 0.8, vec![TextLine { words: vec![word] }])
+        }
+    }
+
+    fn read(change: impl FnOnce(&mut PageText)) -> bool {
+        let mut page = page();
+        change(&mut page);
+        let read = PageReadResult { page, repaired: None };
+        AnswerCheck::new(&LimitsConfig::default()).is_page_read(&read, 0)
+    }
+
+    fn word(change: impl FnOnce(&mut TextWord)) -> bool {
+        read(|page| change(&mut page.lines[0].words[0]))
+    }
+
+    #[test]
+    fn a_page_with_a_number_or_a_length_that_cannot_be_is_not_believed() {
+        assert!(read(|_| ()));
+        #[rustfmt::skip]
+        let table = [
+            ("another page",            read(|page| page.number = 2)),
+            ("an endless page",         read(|page| page.width = f32::INFINITY)),
+            ("a page of no size",       read(|page| page.height = f32::NAN)),
+            ("better than right",       read(|page| page.quality = 1.5)),
+            ("empty languages",         read(|page| page.languages = vec![String::new(); 2])),
+            ("too many languages",      read(|page| page.languages = vec!["eng".to_owned(); 300])),
+            ("a language with an end",  read(|page| page.languages = vec!["eng\n".to_owned()])),
+            ("a provider",              read(|page| page.provider = Some(Box::default()))),
+            ("surer than sure",         word(|word| word.confidence = 2.0)),
+            ("a word nowhere",          word(|word| word.bounding_box.x = f32::NEG_INFINITY)),
+        ];
+        for (name, is_believed) in table {
+            assert!(!is_believed, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_document_has_as_many_pages_as_are_allowed_and_as_it_had_before() {
+        let limits = LimitsConfig { pages: 10, ..LimitsConfig::default() };
+        let check = AnswerCheck::new(&limits);
+        for (pages, before, expected) in [
+            (1, None, true),
+            (10, None, true),
+            (10, Some(10), true),
+            (0, None, false),
+            (11, None, false),
+            (u32::MAX, None, false),
+            (9, Some(10), false),
+        ] {
+            assert_eq!(check.is_page_count(pages, before), expected, "{pages} after {before:?}");
+        }
+    }
+
+    #[test]
+    fn a_grid_that_would_take_all_memory_is_not_made() {
+        let limits = LimitsConfig::default();
+        let check = AnswerCheck::new(&limits);
+        let map = TextMap { across: 10, cells: 100, cell: 16, text: vec![0, 99] };
+        assert!(check.is_map(&map) && check.is_map(&TextMap::default()));
+        for (name, wrong) in [
+            ("cells without end", TextMap { cells: usize::MAX, ..map.clone() }),
+            ("cells beyond the grid", TextMap { text: vec![100], ..map.clone() }),
+            ("a row beyond the grid", TextMap { across: 101, ..map.clone() }),
+            ("a cell beyond the page", TextMap { cell: usize::MAX, ..map }),
+        ] {
+            assert!(!check.is_map(&wrong), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_about_the_input_and_one_line() {
+        assert!(is_refusal(OutcomeReason::TooLarge, "501 pages, the limit is 500"));
+        assert!(!is_refusal(OutcomeReason::Cancelled, ""), "that is the operator's word");
+        assert!(!is_refusal(OutcomeReason::GateRefused, ""), "and that the gate's");
+        assert!(!is_refusal(OutcomeReason::Corrupt, &"x".repeat(401)));
+        assert!(!is_refusal(OutcomeReason::Corrupt, "\u{1b}]52;c;ZXZpbA==\u{7}"));
+        assert!(!is_remark("two\nlines"));
+    }
+}
