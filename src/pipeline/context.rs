@@ -13,7 +13,9 @@ use docmill_core::model::{ArtefactRef, ClaimedIngestion};
 use docmill_documents::cpu::CpuPool;
 use docmill_extract::extract::CallLimits;
 use docmill_gate::kinds::KindSet;
-use docmill_ledger::ledger::{AttemptLedger, StoredTranscript, WriteResult};
+use docmill_ledger::ledger::{
+    AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult,
+};
 use docmill_llm::llm::chain::ModelChain;
 use docmill_storage::store::ObjectStore;
 
@@ -38,6 +40,30 @@ pub struct PipelineServices {
 }
 
 impl PipelineServices {
+    /// What a pause may hold back: for each kind those to whom its documents are given first. A
+    /// provider that only stands in for another, or is asked when the first was not sure, holds
+    /// nothing back.
+    pub fn pause_terms(&self, default_kind: &str) -> PauseTerms {
+        let mut providers = Vec::new();
+        let mut add = |kind: &str, read_as: &str| {
+            let order = self.kinds.get(kind).and_then(|kind| kind.read_by.as_deref());
+            let models = self.models.for_kind(read_as);
+            let model = models.first().map(|first| first.llm.provider().to_owned());
+            let first = [Some(self.reader.first_provider(order)), model];
+            providers.extend(
+                first
+                    .into_iter()
+                    .flatten()
+                    .map(|provider| FirstProvider { kind: kind.to_owned(), provider }),
+            );
+        };
+        add("", default_kind);
+        for kind in self.kinds.iter() {
+            add(&kind.name, &kind.name);
+        }
+        PauseTerms { default_kind: default_kind.to_owned(), providers }
+    }
+
     /// What bounds the calls about one transcript.
     pub(super) fn call_terms(&self, identity: String, max_output_tokens: u32) -> CallLimits {
         let (limits, llm) = (&self.config.limits, &self.config.llm);

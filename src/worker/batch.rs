@@ -14,12 +14,13 @@ use tracing::Span;
 use crate::pipeline::{ClaimHandle, claim_handle};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::worker::registry::InFlightMessage;
-use crate::worker::{DATABASE, QueueBacklog, QueuedJob, finalize};
+use crate::worker::{DATABASE, LONGEST_DELAY, PARK_TIMEOUT, QueueBacklog, QueuedJob, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::message::{MessageBody, ObjectCreated};
 use docmill_core::model::{ClaimedIngestion, DocumentId, IngestionId};
+use docmill_core::retry::with_deadline;
 use docmill_ledger::ledger::{ClaimOutcome, ClaimRelease, ObjectRegistration, QuarantinedMessage};
 use docmill_queue::queue::{Delivery, OutgoingMessage};
 use docmill_storage::store::keys;
@@ -231,6 +232,7 @@ async fn claim_requested(
     wanted: Vec<RequestedIngestion>,
     mut slots: VecDeque<SlotPermit>,
 ) {
+    let Some(wanted) = park_paused(backlog, wanted).await else { return };
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
     let asked_at = Instant::now();
     let asked = backlog.ledger.claim(&ids, &backlog.terms);
@@ -271,6 +273,37 @@ async fn claim_requested(
     tokio::join!(futures::future::join_all(ours), futures::future::join_all(others));
 }
 
+/// What a pause holds back is not claimed: it waits without a message until the pause is lifted.
+/// Returns the others; `None`: there are none, or nothing could be asked.
+async fn park_paused(
+    backlog: &QueueBacklog,
+    wanted: Vec<RequestedIngestion>,
+) -> Option<Vec<RequestedIngestion>> {
+    if !backlog.pauses.is_partly_paused() {
+        return Some(wanted);
+    }
+    let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
+    let asked = backlog.ledger.park(&ids, &backlog.pause_terms, LONGEST_DELAY);
+    let late = || fault::Error::transient("asking what is paused took too long");
+    let parked = match with_deadline(PARK_TIMEOUT, asked, late).await {
+        Ok(parked) => parked,
+        Err(error) => {
+            let hidden = wanted.iter().map(|it| hide_after_error(backlog, &it.ticket, &error));
+            futures::future::join_all(hidden).await;
+            return None;
+        }
+    };
+    let (held, free): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|wanted| parked.contains(&wanted.id));
+    let answers = held.iter().map(|held| {
+        metrics::count_delivery("parked");
+        metrics::count_disposition("park");
+        backlog.acknowledge(&held.ticket)
+    });
+    futures::future::join_all(answers).await;
+    (!free.is_empty()).then_some(free)
+}
+
 /// An ingestion that is ours, and the message that named it.
 struct ClaimedDelivery {
     claimed: ClaimedIngestion,
@@ -292,7 +325,6 @@ async fn start_job(
     if let Some(waited) = sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok()) {
         metrics::queue_wait(waited);
     }
-    backlog.note_receipt(&taken.delivery);
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
     let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
     if backlog.acknowledges_early() && !try_delete_early(backlog, &taken.ticket).await {

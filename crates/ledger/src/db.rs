@@ -13,8 +13,10 @@ mod iam;
 pub mod inspect;
 pub mod janitor;
 mod login;
+mod migrating;
 pub mod operators;
 pub mod overview;
+pub mod parking;
 mod pooler;
 pub mod registration;
 pub mod reports;
@@ -139,11 +141,12 @@ impl Db {
         &self.pool
     }
 
-    /// Makes the schema if it is not there and applies what is missing, under a lock: several at
-    /// once wait for each other. A database that a newer program has migrated is left alone.
+    /// Makes the schema if it is not there and applies what is missing: several at once wait for
+    /// each other, and none keeps the workers waiting for a lock for more than moments. A database
+    /// that a newer program has migrated is left alone.
     ///
     /// # Errors
-    /// The failing migration by name; nothing of it was applied.
+    /// The failing migration by name; nothing of it was applied, and it can be run again.
     pub async fn migrate(&self) -> Result<()> {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection = self.pool.acquire().await.context("connecting to migrate")?.detach();
@@ -152,9 +155,7 @@ impl Db {
             self.place.schema
         );
         connection.execute(AssertSqlSafe(prepare)).await.context("making the schema")?;
-        let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
-        migrator.set_ignore_missing(true);
-        let done = migrator.run_direct(None, &mut connection, false).await;
+        let done = migrating::apply_missing(&mut connection, &MIGRATIONS).await;
         connection.close().await.context("closing the connection that migrated")?;
         done.map_err(|error| {
             Error::internal(format!("migrating {}: {error}", self.description())).with_source(error)

@@ -29,10 +29,10 @@ use time::OffsetDateTime;
 use coalesce::ResultBatcher;
 use finish::ResultRow;
 
-use crate::db::{Db, saturating_int};
+use crate::db::{Db, parking, saturating_int};
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
-    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
+    ObjectRegistration, OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
     StoredTranscript, WorkerStatus, WriteResult,
 };
 use docmill_core::fault::Result;
@@ -156,6 +156,15 @@ impl Ledger for PostgresLedger {
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
         intake::quarantine_message(&self.db, message).await
+    }
+
+    async fn park(
+        &self,
+        ids: &[IngestionId],
+        terms: &PauseTerms,
+        long: Duration,
+    ) -> Result<Vec<IngestionId>> {
+        parking::park(&self.db, ids, terms, long).await
     }
 
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {

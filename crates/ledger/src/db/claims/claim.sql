@@ -29,6 +29,7 @@ WITH clock AS MATERIALIZED (
         status = 'failed', reason = 'crashed', completed_at = d.now, updated_at = d.now,
         crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int,
         claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL,
+        parked_by = NULL, parked_until = NULL,
         deferred_since = NULL, valid_structured_data = false, needs_human_review = true,
         review_reasons = ARRAY['crashed'],
         detail = format('workers died on it %s times',
@@ -39,7 +40,8 @@ WITH clock AS MATERIALIZED (
         claim_token = a.token, lease_expires_at = d.now + make_interval(secs => $4),
         worker = $3, stage = 'claimed', started_at = d.now, updated_at = d.now,
         claims = i.claims + 1, attempt_count = i.attempt_count + 1,
-        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int, next_attempt_at = NULL
+        crashes = d.crashes + (d.lease_expires_at IS NOT NULL)::int, next_attempt_at = NULL,
+        parked_by = NULL, parked_until = NULL
     FROM decided d JOIN asked a ON a.id = d.id
     WHERE i.id = d.id AND d.answer = 'claimed'
     RETURNING i.*

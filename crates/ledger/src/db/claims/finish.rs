@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::result_duplicate_key;
+use crate::ledger::decide::{LONGEST_STRETCH, is_denial, result_duplicate_key};
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
@@ -28,7 +28,8 @@ WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at, c.now,
-        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4) END AS due
+        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(
+            secs => $4 * CASE WHEN $10 THEN least(2 ^ i.denials, $11) ELSE 1 END) END AS due
     FROM ingestion i CROSS JOIN clock c
     WHERE i.id = $1 AND i.claim_token = $2
     FOR UPDATE OF i
@@ -37,6 +38,7 @@ WITH clock AS MATERIALIZED (
         claim_token = NULL, lease_expires_at = NULL, stage = $5, detail = $6,
         next_attempt_at = h.due, updated_at = h.now,
         attempt_count = i.attempt_count - CASE WHEN $3 THEN 0 ELSE 1 END,
+        denials = CASE WHEN $10 THEN i.denials + 1 WHEN $8 THEN i.denials ELSE 0 END,
         deferred_since = CASE
             WHEN $3 OR $9 THEN NULL
             WHEN $8 THEN i.deferred_since
@@ -58,6 +60,8 @@ FROM held h JOIN given g ON g.id = h.id
         AttemptOutcome::Fault(how.fault).code(),
         how.fault == Fault::Interrupted,
         matches!(how.fault, Fault::OverBudget(_)),
+        is_denial(how.fault),
+        LONGEST_STRETCH,
     )
     .execute(db.pool())
     .await

@@ -57,7 +57,7 @@ pub(super) async fn add_spending(
 pub(super) async fn spent_today(db: &Db) -> Result<SpentToday> {
     let row = sqlx::query!(
         r#"SELECT
-            COALESCE((SELECT sum(cost_nanos) FROM spending WHERE day = c.today), 0)::bigint
+            COALESCE((SELECT sum(cost_nanos) FROM spending_day WHERE day = c.today), 0)::bigint
                 AS "cost_nanos!",
             extract(epoch FROM (c.today + 1)::timestamp - c.now)::float8 AS "until_next_day!"
         FROM (SELECT n.now, n.now::date AS today

@@ -4,7 +4,9 @@
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use crate::ledger::decide::{ClaimRowState, FRESH_ATTEMPTS, Sequencer};
+use crate::ledger::decide::{
+    ClaimRowState, FRESH_ATTEMPTS, Sequencer, is_denial, stretch_delay,
+};
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
 use docmill_core::fault::Fault;
 use docmill_core::model::{
@@ -27,6 +29,7 @@ pub struct LedgerRow {
     pub lease_expires_at: Option<OffsetDateTime>,
     pub next_attempt_at: Option<OffsetDateTime>,
     pub deferred_since: Option<OffsetDateTime>,
+    pub denials: u32,
     pub worker: Option<String>,
     pub stage: Option<IngestionStage>,
     pub claims: i64,
@@ -92,6 +95,7 @@ impl LedgerRow {
             lease_expires_at: None,
             next_attempt_at: None,
             deferred_since: None,
+            denials: 0,
             worker: None,
             stage: None,
             claims: 0,
@@ -182,7 +186,11 @@ impl LedgerRow {
     ) -> Option<LedgerAttempt> {
         self.stage = Some(how.stage);
         let mut attempt = self.ended_attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
-        let due = (!how.after.is_zero()).then(|| add_duration(now, how.after));
+        let after = match is_denial(how.fault) {
+            true => stretch_delay(how.after, self.denials),
+            false => how.after,
+        };
+        let due = (!after.is_zero()).then(|| add_duration(now, after));
         attempt.counted = how.counted;
         attempt.next_attempt_at = due;
         self.clear_claim();
@@ -191,6 +199,11 @@ impl LedgerRow {
         if !how.counted {
             self.attempt_count = self.attempt_count.saturating_sub(1);
         }
+        self.denials = match how.fault {
+            fault if is_denial(fault) => self.denials + 1,
+            Fault::Interrupted => self.denials,
+            _ => 0,
+        };
         self.deferred_since = match how.fault {
             // A day's wait for a budget is no part of any streak.
             _ if how.counted => None,
@@ -266,6 +279,7 @@ impl LedgerRow {
         self.crashes = 0;
         self.next_attempt_at = None;
         self.deferred_since = None;
+        self.denials = 0;
         self.valid_structured_data = None;
         self.needs_human_review = false;
         self.review_reasons.clear();
