@@ -298,8 +298,7 @@ async fn a_document_of_more_parts_than_may_be_asked_about_is_refused_before_the_
     let pages: Vec<&[&str]> = pages.iter().map(<[&str; 3]>::as_slice).collect();
     let terms = CallLimits { prompt_tokens: 6_000, ..terms() };
     let (client, pages) = (client(&server), transcript(&pages));
-    let asked =
-        extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default()).await;
+    let asked = extract_by_model(&client, &kind(), &pages, &terms, &mut Memory::default()).await;
     assert_eq!(ending(asked).0, IncompleteReason::TooCostly);
     assert_eq!(server.calls().len(), 0, "nothing is paid for what cannot be finished");
 }

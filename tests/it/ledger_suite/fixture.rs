@@ -224,6 +224,7 @@ fn row_of(row: &PgRow) -> LedgerRow {
         lease_expires_at: row.get("lease_expires_at"),
         next_attempt_at: row.get("next_attempt_at"),
         deferred_since: row.get("deferred_since"),
+        denials: count("denials"),
         worker: row.get("worker"),
         stage: stage_of(row),
         claims: row.get("claims"),
