@@ -32,8 +32,8 @@ use finish::ResultRow;
 use crate::db::{Db, parking, saturating_int};
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger,
-    ObjectRegistration, OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, WorkerStatus, WriteResult,
+    ObjectRegistration, OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack,
+    SpentToday, StoredTranscript, WorkerStatus, WriteResult,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
