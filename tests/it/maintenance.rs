@@ -17,9 +17,7 @@ use docmill_ledger::db::operators::{AuditNote, PauseScope};
 use docmill_ledger::db::{Db, erasure, janitor, operators, overview, reports};
 use docmill_ledger::ledger::{AttemptLedger as _, FirstProvider, Ledger as _, PauseTerms};
 use docmill_queue::queue::{MessageQueue, OutgoingMessage};
-use docmill_storage::store::ObjectStore;
 use docmill_storage::store::memory::MemoryStore;
-use docmill_testkit::openai::{Answer, Script};
 use sqlx::{AssertSqlSafe, Executor, Row};
 
 use crate::support::documents;
@@ -155,7 +153,14 @@ async fn what_runs_in_a_loop_reads_few_rows_of_a_hundred_thousand_that_have_ende
 }
 
 /// Statements that people ask for once in a while, and that may read much.
-const ASKED_BY_PEOPLE: [&str; 3] = ["FROM spending", "structured_data @>", "INSERT INTO spending"];
+const ASKED_BY_PEOPLE: [&str; 3] = [
+    // `docmill search`
+    "concat_ws(E'\\n', d.original_name",
+    // `docmill list` with filters that no index serves
+    "$5::boolean IS NULL OR i.needs_human_review",
+    // How many ended how, over all time
+    "FROM ingestion GROUP BY status, reason",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_of_the_program_walks_a_large_table_or_filters_by_a_changing_clock() {
@@ -182,7 +187,7 @@ async fn no_statement_of_the_program_walks_a_large_table_or_filters_by_a_changin
             let walks = ["ingestion", "document", "attempt"]
                 .iter()
                 .any(|table| line.contains(&format!("Seq Scan on {table} ")));
-            walks || (line.contains("Filter:") && line.contains("clock_timestamp"))
+            walks || (line.trim().starts_with("Filter:") && line.contains("clock_timestamp"))
         };
         if ASKED_BY_PEOPLE.iter().any(|part| query.contains(part)) {
             continue;
@@ -276,7 +281,8 @@ async fn what_is_paused_is_written_once_has_no_message_and_goes_on_when_the_paus
     assert_eq!(traces_of(&world, id).await, before);
     assert!(operators::remove_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap());
     assert_eq!(maintenance_of(&world).run_pass(false).await.woken, 1);
-    world.until(id, "status", "completed").await;
+    // A worker that has not heard of it yet gives it back once.
+    world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     worker.stop().await;
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
 }

@@ -70,6 +70,16 @@ pub struct DeadLetterRow {
     pub age: Duration,
 }
 
+impl ResendPage {
+    /// More were lost than the caller takes: the rest comes first next time.
+    fn limited_to(mut self, limit: u32) -> Self {
+        if self.candidates.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            self.next = self.candidates.last().map(ResendCandidate::position);
+        }
+        self
+    }
+}
+
 /// Most doublings of the quiet time: 2^6 of 30 min are 32 h.
 const MOST_DOUBLINGS: i32 = 6;
 
@@ -144,11 +154,7 @@ ORDER BY 5 DESC, 2, 1
             silent_for: Duration::try_from_secs_f64(row.silent).unwrap_or_default(),
         });
     }
-    // More were lost than the caller takes: the rest comes first next time.
-    if page.candidates.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
-        page.next = page.candidates.last().map(ResendCandidate::position);
-    }
-    Ok(page)
+    Ok(page.limited_to(limit))
 }
 
 /// Notes that a message is being sent again for each of these rows; one that somebody else holds
