@@ -10,7 +10,7 @@ use docmill_ledger::db::operators::AuditNote;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
-use crate::support::world::{SOON, World, until};
+use crate::support::world::{SOON, World};
 
 fn maintenance(world: &World) -> Maintenance {
     let mut config = world.config.clone();
@@ -79,20 +79,11 @@ async fn no_document_fails_while_the_provider_is_down_for_ten_minutes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_put_off_more_often_than_the_queue_allows_receives_still_completes() {
-    let world = World::with_redrive(4).await;
-    let id = world.insert("a.pdf", documents::invoice("D-1")).await;
-    let put_off = "UPDATE docmill.ingestion
-        SET next_attempt_at = docmill.docmill_now() + interval '10 minutes'";
-    world.execute(put_off).await;
-    world.send(id.to_string()).await;
+    let world = World::with_redrive_and_model(4, Script::always(Answer::status(503))).await;
+    let id = world.submit("a.pdf", documents::invoice("D-1")).await;
     let worker = world.worker().await;
-    for _ in 0..8 {
-        until(SOON, || async { world.queue.depth().await.unwrap().ready == 0 }).await;
-        world.pass(Duration::from_secs(300)).await;
-        world.execute(put_off).await;
-        world.pass(Duration::from_secs(400)).await;
-    }
-    world.execute("UPDATE docmill.ingestion SET next_attempt_at = NULL").await;
+    world.pass_until(|| async { world.attempts(id).await.len() >= 5 }).await;
+    world.llm.as_ref().unwrap().set(Script::always(Answer::Read));
     world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     worker.stop().await;
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1", "none of them counted");
