@@ -258,6 +258,7 @@ async fn what_is_paused_is_written_once_has_no_message_and_goes_on_when_the_paus
     let db = world.database.db();
     operators::add_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap();
     let id = world.insert("a.pdf", documents::invoice("P-1")).await;
+    world.execute("UPDATE docmill.ingestion SET deferred_since = docmill.docmill_now()").await;
     let worker = world.worker_with(|config| config.kinds.default = "invoice".to_owned()).await;
     world.send(id.to_string()).await;
     until(SOON, || async {
@@ -267,6 +268,7 @@ async fn what_is_paused_is_written_once_has_no_message_and_goes_on_when_the_paus
     world.until_empty().await;
     let before = traces_of(&world, id).await;
     assert_eq!(before[0], "0", "no attempt");
+    assert_eq!(world.column(id, "deferred_since").await, None, "no part of a streak of deferrals");
     for _ in 0..3 {
         world.pass(HOUR).await;
         let pass = maintenance_of(&world).run_pass(false).await;
