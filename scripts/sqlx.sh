@@ -17,8 +17,10 @@ psql=$(command -v psql || ls -d /usr/lib/postgresql/*/bin/psql /opt/homebrew/opt
 "$psql" -q -v ON_ERROR_STOP=1 "$url" -c 'CREATE SCHEMA docmill' \
     -c 'CREATE TABLE docmill._sqlx_migrations (version bigint, success boolean)'
 for file in migrations/*.sql; do
+    whole=(--single-transaction)
+    [ "$(head -1 "$file")" = "-- no-transaction" ] && whole=()
     PGOPTIONS="-c search_path=docmill -c client_min_messages=warning" \
-        "$psql" -q -v ON_ERROR_STOP=1 --single-transaction "$url" -f "$file"
+        "$psql" -q -v ON_ERROR_STOP=1 ${whole[@]+"${whole[@]}"} "$url" -f "$file"
 done
 
 fresh=$(mktemp -d)

@@ -19,7 +19,7 @@ use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::ops::janitor::Maintenance;
+use crate::ops::janitor::{Maintenance, MaintenanceBackends};
 use crate::ops::process::LocalPipeline;
 use crate::pipeline::{ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices};
 use crate::runner::RunnerMonitor;
@@ -236,14 +236,12 @@ impl App {
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
         let config = Arc::new(self.config.clone());
         let worker = QueueWorker::new(pipeline, ledger, queue, config, name.clone()).await?;
-        let maintenance = Maintenance {
+        let backends = MaintenanceBackends {
             db: parts.db.clone(),
             queue: Arc::clone(&parts.queue),
             store: Arc::clone(&parts.store),
-            config: self.config.janitor.clone(),
-            crash_limit: self.config.retry_terms().crash_attempts,
-            holder: name,
         };
+        let maintenance = Maintenance::new(backends, &self.config, name);
         Ok((worker, maintenance))
     }
 

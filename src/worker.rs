@@ -34,7 +34,7 @@ pub mod tier_poller;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -55,8 +55,8 @@ use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::retry::with_deadline;
-use docmill_ledger::ledger::{ClaimTerms, IngestionResult, Ledger, WorkerStatus};
-use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage};
+use docmill_ledger::ledger::{ClaimTerms, IngestionResult, Ledger, PauseTerms, WorkerStatus};
+use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 use docmill_storage::store::keys;
 use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry};
@@ -111,12 +111,10 @@ pub struct QueueBacklog {
     dispositions: Mutex<Option<DispositionInbox>>,
     intake_gate: Arc<IntakeGate>,
     pauses: PauseTracker,
-    /// Names that an operator may pause.
-    providers: Vec<String>,
+    /// What a pause may hold back.
+    pause_terms: PauseTerms,
     /// A message received this often is replaced instead of hidden.
     replace_at: AtomicU32,
-    /// When the newest message that we were first to receive was sent.
-    position: Mutex<Option<SystemTime>>,
 }
 
 impl QueueBacklog {
@@ -133,9 +131,33 @@ impl QueueBacklog {
         self.hide(ticket, None, Duration::ZERO).await;
     }
 
-    /// Hides the message; replaces it by a fresh one when it was received so often that the
-    /// redrive policy would soon take it (only where the ingestion it stands for is known).
+    /// Lets the ingestion wait without a message if that is for long: hidden messages are counted
+    /// against what the queue may have in flight. `true`: the message may go, maintenance sends
+    /// another when it is time.
+    async fn park_long(&self, id: IngestionId, after: Duration) -> bool {
+        if after <= LONGEST_DELAY {
+            return false;
+        }
+        let ids = [id];
+        match self.ledger.park(&ids, &self.pause_terms, LONGEST_DELAY).await {
+            Ok(parked) => parked.contains(&id),
+            Err(error) => {
+                tracing::debug!(ingestion.id = %id, error = %error, "{id} is hidden: {error}");
+                false
+            }
+        }
+    }
+
+    /// Hides the message, or deletes it where the ingestion waits without one; replaces it by a fresh
+    /// one when it was received so often that the redrive policy would soon take it (only where the
+    /// ingestion it stands for is known).
     async fn hide(&self, ticket: &InFlightMessage, id: Option<IngestionId>, after: Duration) {
+        if let Some(id) = id
+            && self.park_long(id, after).await
+        {
+            metrics::count_disposition("park");
+            return self.acknowledge(ticket).await;
+        }
         let worn = ticket.receive_count() >= self.replace_at.load(Ordering::Relaxed);
         if let (true, Some(id)) = (worn, id) {
             let delay = after.min(LONGEST_DELAY);
@@ -156,6 +178,10 @@ impl QueueBacklog {
     /// The message was deleted before the work: a fresh one takes its place. If that fails, the
     /// janitor finds the row without a message.
     async fn send_replacement(&self, ticket: &InFlightMessage, id: IngestionId, after: Duration) {
+        if self.park_long(id, after).await {
+            metrics::count_disposition("park");
+            return self.acknowledge(ticket).await;
+        }
         let delay = after.min(LONGEST_DELAY);
         let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
         match self.queue.send(std::slice::from_ref(&fresh)).await.into_iter().find_map(Result::err)
@@ -201,15 +227,6 @@ impl QueueBacklog {
         }
     }
 
-    /// Remembers how far the queue has come, for the janitor of lost messages.
-    fn note_receipt(&self, delivery: &Delivery) {
-        if delivery.receive_count > 1 {
-            return;
-        }
-        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
-        *position = (*position).max(delivery.sent_at);
-    }
-
     /// The ingestion with its document under its one name, if its row may name that place: rows are
     /// written by many hands.
     fn check_place(&self, claimed: &ClaimedIngestion) -> fault::Result<ClaimedIngestion> {
@@ -229,12 +246,10 @@ impl QueueBacklog {
     }
 
     fn worker_status(&self, runner: &RunnerHandle<Self>) -> WorkerStatus {
-        let position = self.position.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (slots, used) = runner.slot_counts();
         WorkerStatus {
             slots: u32::try_from(slots).unwrap_or(u32::MAX),
             slots_used: u32::try_from(used).unwrap_or(u32::MAX),
-            queue_position: position.map(Into::into),
         }
     }
 }
@@ -331,9 +346,10 @@ impl Backlog for QueueBacklog {
         !self.registry.is_empty()
     }
 
+    /// Paused while it was being claimed, or claimed because its last holder fell silent: others are
+    /// parked before.
     fn is_job_paused(&self, job: &QueuedJob) -> bool {
-        let default_kind = &self.config.kinds.default;
-        self.pauses.is_paused(&job.claimed, default_kind, &self.providers)
+        self.pauses.is_paused(&job.claimed, &self.pause_terms)
     }
 
     async fn find_outage(&self) -> Option<String> {
@@ -385,8 +401,7 @@ impl QueueWorker {
     ) -> fault::Result<Self> {
         let replace_at = AtomicU32::new(replace_limit(queue.receives_before_dead().await?));
         let (disposer, dispositions) = AckBatcher::with_inbox();
-        let mut providers = vec![pipeline.services.reader.primary_provider()];
-        providers.extend(pipeline.services.models.providers());
+        let pause_terms = pipeline.services.pause_terms(&config.kinds.default);
         let terms = ClaimTerms {
             worker: name,
             lease: config.claim.lease,
@@ -417,9 +432,8 @@ impl QueueWorker {
             dispositions: Mutex::new(Some(dispositions)),
             intake_gate: Arc::clone(&intake_gate),
             pauses: PauseTracker::default(),
-            providers,
+            pause_terms,
             replace_at,
-            position: Mutex::new(None),
         };
         Ok(Self { runner: Runner::new(Arc::new(backlog), options, intake_gate) })
     }
@@ -435,5 +449,18 @@ impl QueueWorker {
     /// As [`Runner::run`].
     pub async fn run(self, stop: Shutdown) -> fault::Result<WorkerStats> {
         self.runner.run(stop).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_replaced_at_half_of_its_receives_and_never_later_than_at_its_last() {
+        let table = [(None, u32::MAX), (Some(1), 1), (Some(2), 1), (Some(5), 2), (Some(1000), 500)];
+        for (most, expected) in table {
+            assert_eq!(replace_limit(most), expected, "{most:?}");
+        }
     }
 }

@@ -71,7 +71,7 @@ pub(super) async fn run(
         }
         DeadCommand::Redrive { reason, dry_run: true, .. } => {
             let mut letters = dead::list_letters(&db, queue.as_ref(), usize::MAX).await?;
-            letters.retain(|letter| reason.is_none() || letter.reason == reason);
+            letters.retain(|letter| letter.would_be_sent(reason.as_deref()));
             context.result_output().show(&letters, || {
                 format!("{}{} would be sent again", format_letters(&letters), letters.len())
             })?;
@@ -81,9 +81,11 @@ pub(super) async fn run(
             let done = dead::redrive_letters(&db, queue.as_ref(), reason.as_deref(), &by).await?;
             context.result_output().show(&done, || {
                 format!(
-                    "sent again: {}\nsent again as they were: {}\nleft: {}",
+                    "sent again: {}\nsent again as they were: {}\n\
+                     deleted, their ingestions are completed or cancelled: {}\nleft: {}",
                     done.sent.len(),
                     done.as_they_were,
+                    done.cleared,
                     done.left
                 )
             })?;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
-use crate::ops::janitor::{JanitorReport, Maintenance};
+use crate::ops::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use crate::shutdown::Shutdown;
 use docmill_client::telemetry;
 use docmill_core::config::ConfigNeeds;
@@ -49,25 +49,41 @@ pub(super) async fn run_janitor(
     context.quiet_logs()?;
     let db = app.connect_database().await?;
     db.require_schema().await?;
-    let maintenance = Maintenance {
-        db,
-        queue: app.open_queue().await?,
-        store: app.open_store().await?,
-        config: app.config().janitor.clone(),
-        crash_limit: app.config().retry.crash_attempts,
-        holder: format!("command-line-{}", std::process::id()),
+    let backends =
+        MaintenanceBackends { db, queue: app.open_queue().await?, store: app.open_store().await? };
+    let holder = format!("command-line-{}", std::process::id());
+    let maintenance = Maintenance::new(backends, app.config(), holder);
+    let pass = match arguments.dry_run {
+        true => maintenance.run_pass(true).await,
+        false => run_led_pass(&maintenance).await?,
     };
-    let pass = maintenance.run_pass(arguments.dry_run).await?;
     context.result_output().show(&pass, || format_pass(&pass))?;
+    anyhow::ensure!(pass.failed.is_empty(), "{} chores failed", pass.failed.len());
     Ok(CommandExit::Done)
+}
+
+/// A pass as the leader, so that no worker makes one at the same time.
+async fn run_led_pass(maintenance: &Maintenance) -> anyhow::Result<JanitorReport> {
+    let stop = Shutdown::default();
+    stop.on_signals()?;
+    let Some(pass) = maintenance.run_pass_as_leader(&stop).await? else {
+        let leader = maintenance.find_leader().await?.unwrap_or_else(|| "another".to_owned());
+        anyhow::bail!(
+            "{leader} leads maintenance and makes a pass every `janitor.interval`; `--dry-run` \
+             says what there is to do"
+        );
+    };
+    maintenance.release_lead().await;
+    Ok(pass)
 }
 
 fn format_pass(pass: &JanitorReport) -> String {
     let would = if pass.dry_run { "would be " } else { "" };
     let mut lines = vec![
+        format!("parked ingestions sent: {}", pass.woken),
         format!("waiting for long without a message: {}", pass.candidates),
         format!("{would}sent again: {}", pass.resent.len()),
-        format!("dead letters of live ingestions {would}sent again: {}", pass.revived),
+        format!("dead letters {would}sent again: {}", pass.revived),
         format!("dead letters that stand for nothing {would}deleted: {}", pass.cleared),
     ];
     if !pass.dry_run {
@@ -75,8 +91,11 @@ fn format_pass(pass: &JanitorReport) -> String {
         lines.push(format!("things put right in the queue: {}", pass.queue_repairs));
         lines.push(format!("documents past their tenant's retention erased: {}", pass.expired));
     }
+    for failed in &pass.failed {
+        lines.push(format!("failed: {}: {}", failed.chore.name(), failed.error));
+    }
     if pass.queue_is_behind {
-        lines.push("the queue is behind: what it may still hold was left alone".to_owned());
+        lines.push("the queue is behind: it holds as many messages as it should".to_owned());
     }
     lines.join("\n")
 }

@@ -4,11 +4,12 @@
 //! A live row's dead letter is a lost trigger; a completed row's stands for nothing; a failed
 //! row's stays, for a person to look at, reopen and redrive.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::ops::janitor::ChoreTurn;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::message::MessageBody;
@@ -18,12 +19,14 @@ use docmill_ledger::db::janitor::{self as rows, DeadLetterRow};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_queue::queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
 
-/// Letters that are read stay hidden from other readers for so long.
-const HIDDEN: Duration = Duration::from_secs(30);
+/// Letters that are only looked at stay hidden from other readers for so long.
+const LOOKED_AT: Duration = Duration::from_secs(30);
+/// Letters that are worked on: longer than the work, or they would come round again.
+pub(in crate::ops) const WORKED_ON: Duration = Duration::from_secs(600);
 /// Letters asked for at a time.
 const AT_A_TIME: usize = 10;
-/// Letters brought back together.
-const AT_ONCE: usize = 100;
+/// Letters worked on together.
+const TOGETHER: usize = 100;
 
 /// A dead letter and what is known about it.
 #[derive(Debug, Clone, Serialize)]
@@ -45,6 +48,42 @@ pub struct DeadLetterView {
     /// What is sent in its place: same tier, tenant and trace.
     #[serde(skip)]
     successor: OutgoingMessage,
+    #[serde(skip)]
+    row: Option<DeadLetterRow>,
+}
+
+impl DeadLetterView {
+    /// Whether it is an event or a group, which intake takes in when it comes again.
+    fn stands_for_several(&self) -> bool {
+        matches!(
+            MessageBody::parse(&self.successor.body),
+            MessageBody::Group(_) | MessageBody::Objects(_)
+        )
+    }
+
+    /// Whether a redrive sends it again; `reason` as in [`redrive_letters`].
+    pub fn would_be_sent(&self, reason: Option<&str>) -> bool {
+        let is_over =
+            |status| matches!(status, IngestionStatus::Completed | IngestionStatus::Cancelled);
+        self.is_meant(reason) && !self.status().is_some_and(is_over)
+    }
+
+    fn is_meant(&self, reason: Option<&str>) -> bool {
+        self.is_redriven() && (reason.is_none() || self.reason.as_deref() == reason)
+    }
+
+    fn status(&self) -> Option<IngestionStatus> {
+        self.row.as_ref().map(|row| row.status)
+    }
+
+    /// Whether sending it again may help, or it may go: what a worker holds right now is left, and
+    /// what names a row that is not there.
+    fn is_redriven(&self) -> bool {
+        match &self.row {
+            Some(row) => !row.leased,
+            None => self.stands_for_several(),
+        }
+    }
 }
 
 /// What a reconciliation did, or would do.
@@ -58,13 +97,26 @@ pub struct ReconcileReport {
     pub given_up: usize,
 }
 
+/// How a reconciliation goes about it.
+#[derive(Debug, Clone, Copy)]
+pub struct ReconcileTerms {
+    /// Most letters that are looked at.
+    pub most: usize,
+    /// After so many attempts that no worker survived a row is failed; see `retry.crash_attempts`.
+    pub crash_limit: u32,
+    /// Nothing is changed.
+    pub dry_run: bool,
+}
+
 /// The report of a redrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RedriveReport {
-    /// Ingestions reopened (or still open) and sent again.
+    /// Failed ingestions that were reopened, and open ones that waited; sent again.
     pub sent: Vec<IngestionId>,
     /// Letters sent again as they were: they stand for several ingestions.
     pub as_they_were: usize,
+    /// Letters of ingestions that were completed or cancelled: deleted.
+    pub cleared: usize,
     /// Letters left where they are.
     pub left: usize,
 }
@@ -78,39 +130,82 @@ pub async fn list_letters(
     queue: &dyn MessageQueue,
     max: usize,
 ) -> fault::Result<Vec<DeadLetterView>> {
-    let letters = receive_letters(db, queue, max).await?;
-    release_letters(queue, &letters.iter().collect::<Vec<_>>()).await;
-    Ok(letters)
-}
-
-/// Lets other readers see letters again. One that cannot be released shows again by itself.
-async fn release_letters(queue: &dyn MessageQueue, letters: &[&DeadLetterView]) {
-    let receipts: Vec<ReceiptHandle> =
-        letters.iter().filter_map(|letter| letter.receipt.clone()).collect();
-    if receipts.is_empty() {
-        return;
-    }
-    let answers = queue.release_dead(&receipts).await;
-    if let Some(error) = answers.into_iter().find_map(Result::err) {
-        tracing::debug!(error = %error, "dead letters stay hidden for a while: {error}");
-    }
-}
-
-/// Up to `max` dead letters, hidden from other readers for half a minute.
-async fn receive_letters(
-    db: &Db,
-    queue: &dyn MessageQueue,
-    max: usize,
-) -> fault::Result<Vec<DeadLetterView>> {
+    let mut reader = LetterReader::new(queue, LOOKED_AT, max);
     let mut letters = Vec::new();
-    while letters.len() < max {
-        let batch = queue.receive_dead((max - letters.len()).min(AT_A_TIME), HIDDEN).await?;
+    loop {
+        let batch = reader.read_letters(TOGETHER).await?;
         if batch.is_empty() {
             break;
         }
-        letters.extend(batch);
+        letters.extend(describe_letters(db, batch).await?);
     }
-    describe_letters(db, letters).await
+    reader.release_others(receipts_of(&letters)).await;
+    Ok(letters)
+}
+
+/// Reads a dead-letter queue once: to its end, to the first letter that comes a second time, or to
+/// as many as were asked for. What is read stays hidden from other readers meanwhile.
+pub(in crate::ops) struct LetterReader<'a> {
+    queue: &'a dyn MessageQueue,
+    hidden: Duration,
+    left: usize,
+    seen: HashSet<String>,
+    /// Letters that came again: not ours to work on twice.
+    again: Vec<ReceiptHandle>,
+    is_at_end: bool,
+}
+
+impl<'a> LetterReader<'a> {
+    pub(in crate::ops) fn new(queue: &'a dyn MessageQueue, hidden: Duration, most: usize) -> Self {
+        Self {
+            queue,
+            hidden,
+            left: most,
+            seen: HashSet::new(),
+            again: Vec::new(),
+            is_at_end: false,
+        }
+    }
+
+    /// Up to `most` further letters; none: that was the end.
+    pub(in crate::ops) async fn read_letters(
+        &mut self,
+        most: usize,
+    ) -> fault::Result<Vec<DeadLetter>> {
+        let mut read = Vec::new();
+        while !self.is_at_end && read.len() < most && self.left > 0 {
+            let wanted = (most - read.len()).min(AT_A_TIME).min(self.left);
+            let batch = self.queue.receive_dead(wanted, self.hidden).await?;
+            self.is_at_end = batch.is_empty();
+            for letter in batch {
+                if self.seen.insert(letter.delivery.message_id.clone()) {
+                    self.left -= 1;
+                    read.push(letter);
+                } else {
+                    self.is_at_end = true;
+                    self.again.push(letter.delivery.receipt);
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Lets other readers see these letters again, and those that came twice. One that cannot be
+    /// released shows again by itself.
+    pub(in crate::ops) async fn release_others(self, mut receipts: Vec<ReceiptHandle>) {
+        receipts.extend(self.again);
+        if receipts.is_empty() {
+            return;
+        }
+        let answers = self.queue.release_dead(&receipts).await;
+        if let Some(error) = answers.into_iter().find_map(Result::err) {
+            tracing::debug!(error = %error, "dead letters stay hidden for a while: {error}");
+        }
+    }
+}
+
+fn receipts_of<'a>(letters: impl IntoIterator<Item = &'a DeadLetterView>) -> Vec<ReceiptHandle> {
+    letters.into_iter().filter_map(|letter| letter.receipt.clone()).collect()
 }
 
 async fn describe_letters(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Vec<DeadLetterView>> {
@@ -136,6 +231,7 @@ async fn describe_letters(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Ve
                 time::OffsetDateTime::from(at).format(format).ok()
             }),
             successor,
+            row: row.cloned(),
             receipt: Some(delivery.receipt),
         }
     };
@@ -154,63 +250,112 @@ async fn load_rows(
     Ok(states.into_iter().map(|state| (state.id, state)).collect())
 }
 
+/// What becomes of a letter.
+enum LetterFate {
+    /// It stays for a person, or until its row can be judged.
+    Stay,
+    /// It stands for nothing any more.
+    Clear,
+    /// Its row lost its trigger, or it is an event or a group that intake has not taken in.
+    Revive,
+    /// No worker survived its row, which fails; the letter stays.
+    GiveUp,
+}
+
+fn judge_letter(letter: &DeadLetterView, crash_limit: u32) -> LetterFate {
+    let Some(row) = &letter.row else {
+        return if letter.stands_for_several() { LetterFate::Revive } else { LetterFate::Stay };
+    };
+    match row.status {
+        IngestionStatus::InProgress if row.leased => LetterFate::Stay,
+        IngestionStatus::InProgress if row.crashes >= crash_limit => LetterFate::GiveUp,
+        IngestionStatus::InProgress => LetterFate::Revive,
+        IngestionStatus::Completed | IngestionStatus::Cancelled => LetterFate::Clear,
+        IngestionStatus::Failed => LetterFate::Stay,
+    }
+}
+
 /// Sends again what is a lost trigger, fails what no worker survived, deletes what stands for
-/// nothing.
+/// nothing; batch by batch, until `turn` is over.
 ///
 /// # Errors
 /// As [`list_letters`]; without a dead-letter queue there is nothing to do.
 pub async fn reconcile_letters(
     db: &Db,
     queue: &dyn MessageQueue,
-    max: usize,
-    crash_limit: u32,
-    dry_run: bool,
+    terms: ReconcileTerms,
+    turn: Option<ChoreTurn<'_>>,
 ) -> fault::Result<ReconcileReport> {
     let mut done = ReconcileReport::default();
     if queue.depth().await?.dead.unwrap_or_default() == 0 {
         return Ok(done);
     }
-    let letters = receive_letters(db, queue, max).await?;
+    let mut reader = LetterReader::new(queue, WORKED_ON, terms.most);
     let mut left = Vec::new();
-    let states = load_rows(db, letters.iter().filter_map(|l| l.ingestion).collect()).await?;
-    for letter in &letters {
-        let Some(row) = letter.ingestion.and_then(|id| states.get(&id)) else {
-            left.push(letter);
-            continue;
+    let ended = loop {
+        if turn.is_some_and(|turn| turn.is_over()) {
+            break Ok(());
+        }
+        let batch = match reader.read_letters(TOGETHER).await {
+            Ok(batch) if batch.is_empty() => break Ok(()),
+            Ok(batch) => batch,
+            Err(error) => break Err(error),
         };
-        match (row.status, row.leased) {
-            (IngestionStatus::InProgress, false) if row.crashes >= crash_limit => {
+        let receipts: Vec<_> = batch.iter().map(|letter| letter.delivery.receipt.clone()).collect();
+        match reconcile_batch(db, queue, batch, &terms, &mut done).await {
+            Ok(stay) => left.extend(stay),
+            Err(error) => {
+                left.extend(receipts);
+                break Err(error);
+            }
+        }
+    };
+    reader.release_others(left).await;
+    ended.map(|()| done)
+}
+
+/// Returns the letters that stay.
+async fn reconcile_batch(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    batch: Vec<DeadLetter>,
+    terms: &ReconcileTerms,
+    done: &mut ReconcileReport,
+) -> fault::Result<Vec<ReceiptHandle>> {
+    let letters = describe_letters(db, batch).await?;
+    let (mut revived, mut cleared, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for letter in &letters {
+        match judge_letter(letter, terms.crash_limit) {
+            LetterFate::Revive => revived.push(letter),
+            LetterFate::Clear => cleared.push(letter),
+            LetterFate::Stay => left.push(letter),
+            LetterFate::GiveUp => {
                 done.given_up += 1;
                 left.push(letter);
-                if !dry_run {
+                if let (false, Some(row)) = (terms.dry_run, &letter.row) {
                     let detail = format!("dead-lettered after {} deaths", row.crashes);
                     rows::fail_unclaimed(db, row.id, OutcomeReason::Crashed, &detail).await?;
                 }
             }
-            (IngestionStatus::InProgress, false) => {
-                done.revived += 1;
-                if !dry_run {
-                    send_anew(db, queue, letter, row.id).await?;
-                }
-            }
-            (IngestionStatus::Completed | IngestionStatus::Cancelled, _) => {
-                done.cleared += 1;
-                if !dry_run {
-                    delete_letter(queue, letter).await?;
-                }
-            }
-            (IngestionStatus::InProgress, true) | (IngestionStatus::Failed, _) => left.push(letter),
-        }
-        if dry_run {
-            left.push(letter);
         }
     }
-    release_letters(queue, &left).await;
-    Ok(done)
+    done.revived += revived.len();
+    done.cleared += cleared.len();
+    if terms.dry_run {
+        return Ok(receipts_of(&letters));
+    }
+    resend_letters(queue, &revived).await?;
+    metrics::count_resent(u64::try_from(revived.len()).unwrap_or(u64::MAX));
+    let ids: Vec<IngestionId> = revived.iter().filter_map(|letter| letter.ingestion).collect();
+    rows::mark_enqueued(db, &ids).await?;
+    delete_letters(queue, &cleared).await?;
+    Ok(receipts_of(left))
 }
 
 /// Reopens the failed ingestions of dead letters and sends them again; `reason` narrows it to one
-/// code. Reopened first: a message that came back before its row was open would find it terminal.
+/// code. What is still open is sent, what was completed or cancelled stays so and its letter goes.
+/// Reopened first: a message that came back before its row was open would find it terminal. Batch by
+/// batch; what was done until an error stays done.
 ///
 /// # Errors
 /// As [`list_letters`].
@@ -221,50 +366,62 @@ pub async fn redrive_letters(
     by: &AuditNote,
 ) -> fault::Result<RedriveReport> {
     let mut done = RedriveReport::default();
-    let letters = receive_letters(db, queue, usize::MAX).await?;
-    let (mut known, mut several, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    for letter in &letters {
-        let is_wanted = reason.is_none() || letter.reason.as_deref() == reason;
-        match letter.ingestion {
-            _ if !is_wanted => left.push(letter),
-            Some(id) if letter.state != "no row" => known.push((id, letter)),
-            _ if matches!(
-                MessageBody::parse(&letter.successor.body),
-                MessageBody::Group(_) | MessageBody::Objects(_)
-            ) =>
-            {
-                several.push(letter);
+    let mut reader = LetterReader::new(queue, WORKED_ON, usize::MAX);
+    let mut left = Vec::new();
+    let ended = loop {
+        let batch = match reader.read_letters(TOGETHER).await {
+            Ok(batch) if batch.is_empty() => break Ok(()),
+            Ok(batch) => batch,
+            Err(error) => break Err(error),
+        };
+        let receipts: Vec<_> = batch.iter().map(|letter| letter.delivery.receipt.clone()).collect();
+        let letters = match describe_letters(db, batch).await {
+            Ok(letters) => letters,
+            Err(error) => {
+                left.extend(receipts);
+                break Err(error);
             }
-            _ => left.push(letter),
+        };
+        let (wanted, others): (Vec<_>, Vec<_>) =
+            letters.into_iter().partition(|letter| letter.is_meant(reason));
+        left.extend(receipts_of(&others));
+        if let Err(error) = redrive_batch(db, queue, &wanted, by, &mut done).await {
+            left.extend(receipts_of(&wanted));
+            break Err(error);
         }
-    }
-    release_letters(queue, &left).await;
+    };
     done.left = left.len();
-    for part in known.chunks(AT_ONCE) {
-        let ids: Vec<IngestionId> = part.iter().map(|(id, _)| *id).collect();
-        operators::reopen_ingestions(db, &ids, by).await?;
-        rows::mark_enqueued(db, &ids).await?;
-        let letters: Vec<&DeadLetterView> = part.iter().map(|(_, letter)| *letter).collect();
-        resend_letters(queue, &letters).await?;
-        metrics::count_resent(u64::try_from(ids.len()).unwrap_or(u64::MAX));
-        done.sent.extend(ids);
-    }
-    for part in several.chunks(AT_ONCE) {
-        resend_letters(queue, part).await?;
-        done.as_they_were += part.len();
-    }
-    Ok(done)
+    reader.release_others(left).await;
+    ended.map(|()| done)
 }
 
-async fn send_anew(
+async fn redrive_batch(
     db: &Db,
     queue: &dyn MessageQueue,
-    letter: &DeadLetterView,
-    id: IngestionId,
+    letters: &[DeadLetterView],
+    by: &AuditNote,
+    done: &mut RedriveReport,
 ) -> fault::Result<()> {
-    rows::mark_enqueued(db, &[id]).await?;
-    metrics::count_resent(1);
-    resend_letters(queue, &[letter]).await
+    let in_state = |state: IngestionStatus| {
+        let of = letters.iter().filter(move |letter| letter.status() == Some(state));
+        of.filter_map(|letter| letter.ingestion).collect::<Vec<_>>()
+    };
+    let mut ids = operators::reopen_failed(db, &in_state(IngestionStatus::Failed), by).await?;
+    ids.extend(in_state(IngestionStatus::InProgress));
+    let is_sent = |letter: &&DeadLetterView| match letter.ingestion {
+        Some(id) => ids.contains(&id),
+        None => true,
+    };
+    let sent: Vec<&DeadLetterView> = letters.iter().filter(is_sent).collect();
+    resend_letters(queue, &sent).await?;
+    metrics::count_resent(u64::try_from(sent.len()).unwrap_or(u64::MAX));
+    rows::mark_enqueued(db, &ids).await?;
+    done.as_they_were += sent.iter().filter(|letter| letter.ingestion.is_none()).count();
+    done.sent.extend(sent.iter().filter_map(|letter| letter.ingestion));
+    // Completed or cancelled, perhaps only a moment ago: its letter stands for nothing.
+    let over: Vec<&DeadLetterView> = letters.iter().filter(|it| !is_sent(it)).collect();
+    done.cleared += over.len();
+    delete_letters(queue, &over).await
 }
 
 /// Sent before they are deleted: a crash in between leaves messages too many, never one too few.
@@ -273,6 +430,9 @@ async fn resend_letters(
     queue: &dyn MessageQueue,
     letters: &[&DeadLetterView],
 ) -> fault::Result<()> {
+    if letters.is_empty() {
+        return Ok(());
+    }
     let messages: Vec<OutgoingMessage> =
         letters.iter().map(|letter| letter.successor.clone()).collect();
     let sent = queue.send(&messages).await;
@@ -290,10 +450,13 @@ async fn resend_letters(
     failed.map_or(Ok(()), Err)
 }
 
-async fn delete_letter(queue: &dyn MessageQueue, letter: &DeadLetterView) -> fault::Result<()> {
-    let Some(receipt) = &letter.receipt else { return Ok(()) };
-    for answer in queue.acknowledge_dead(std::slice::from_ref(receipt)).await {
-        answer?;
+async fn delete_letters(
+    queue: &dyn MessageQueue,
+    letters: &[&DeadLetterView],
+) -> fault::Result<()> {
+    let receipts = receipts_of(letters.iter().copied());
+    if receipts.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    queue.acknowledge_dead(&receipts).await.into_iter().collect()
 }

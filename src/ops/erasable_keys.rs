@@ -41,17 +41,21 @@ pub(super) async fn with_twins(
     Ok(batch)
 }
 
-/// Everything that was stored for these documents of the tenant.
+/// Everything that was stored for these documents: of the tenant that goes as a whole, or (`None`)
+/// of those that are marked as past their retention, where the tenant's other documents stay.
 pub(super) async fn find_keys(
     places: ErasureBackends<'_>,
-    tenant: &str,
+    tenant: Option<&str>,
     batch: &[ErasableDocument],
     ingestions: &[IngestionId],
 ) -> Result<ErasableKeys> {
     let ids: Vec<DocumentId> = batch.iter().map(|document| document.id).collect();
     let names: Vec<[String; 2]> =
         batch.iter().map(|document| both_names(places.store, &document.file_path)).collect();
-    let shared = erasure::find_shared(places.db, tenant, &names.concat(), &ids).await?;
+    let shared = match tenant {
+        Some(tenant) => erasure::find_shared(places.db, tenant, &names.concat(), &ids).await?,
+        None => erasure::find_kept(places.db, &names.concat()).await?,
+    };
     let (mut keys, mut kept) = (Vec::new(), HashSet::new());
     for [name, alias] in names {
         if keys::is_own_artefact(&name) {

@@ -1,36 +1,47 @@
 //! Forgetting a tenant: rows, objects, messages; or what of it is old enough.
 //!
+//! Retention goes the same way with one step more: what is past it is marked first, and from then on
+//! gets no new ingestion, so that nobody's original is deleted who still needs it. A document whose
+//! objects cannot be deleted holds up no other; it stays marked and is tried again.
+//!
 //! Order matters. What is open is cancelled first and workers are given time to notice, so that
 //! nobody writes behind our back; then objects, then the rows that lead to them; then dead letters.
 //! A message that is still in the queue finds the id among the erased ones when it is received and
 //! is deleted then. Stopped half way, the next run goes on. Not promised: copies that the store
 //! keeps itself (versions of a bucket), backups, and what a producer hands in meanwhile.
 
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use serde::Serialize;
-use uuid::Uuid;
 
 pub use docmill_ledger::db::erasure::{TenantRetention, list_retentions, set_retention};
 
 use super::erasable_keys;
-use docmill_core::fault::Result;
+use crate::ops::dead::{self, LetterReader};
+use crate::ops::janitor::ChoreTurn;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::IngestionId;
 use docmill_core::model::message::MessageBody;
-use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::Db;
-use docmill_ledger::db::erasure;
+use docmill_ledger::db::erasure::{self, ErasableDocument, TenantPage, TenantPosition};
 use docmill_ledger::db::operators::{self, AuditNote};
-use docmill_queue::queue::{DeadLetter, MessageQueue};
+use docmill_queue::queue::{DeadLetter, MessageQueue, ReceiptHandle};
 use docmill_storage::store::{ObjectStore, keys};
 
 /// Documents at a time: short transactions.
 const BATCH: u32 = 200;
-/// The smallest id, before that of every document.
-const FIRST: DocumentId = DocumentId(Uuid::nil());
+/// Pages of a tenant's documents that one pass looks through for those past their retention.
+const PAGES: usize = 20;
+/// Documents whose objects are deleted at the same time.
+const AT_ONCE: usize = 8;
+/// However lately they were handed in.
+const ANY_AGE: i32 = -36_500;
 /// Objects listed at a time.
 const LISTED: usize = 1000;
-/// Dead letters that are checked stay hidden from other readers for so long.
-const HIDDEN: Duration = Duration::from_secs(30);
+/// Dead letters that are checked together.
+const LETTERS: usize = 100;
 
 /// The backends that store what belongs to a tenant.
 #[derive(Clone, Copy)]
@@ -64,6 +75,15 @@ pub struct ErasureReport {
     pub dead_letters: usize,
 }
 
+/// What became of documents past their retention.
+#[derive(Debug, Default)]
+pub struct ExpiryReport {
+    /// Documents that were erased.
+    pub erased: usize,
+    /// Why the last of those could not be erased that stay marked.
+    pub failed: Option<Error>,
+}
+
 /// Counts what [`erase_tenant`] would delete.
 ///
 /// # Errors
@@ -71,23 +91,27 @@ pub struct ErasureReport {
 pub async fn preview_erasure(places: ErasureBackends<'_>, tenant: &str) -> Result<ErasureReport> {
     let mut found =
         ErasureReport { tenant: tenant.to_owned(), dry_run: true, ..ErasureReport::default() };
-    let mut after = DocumentId(Uuid::nil());
+    let mut after = TenantPosition::START;
     loop {
-        let batch = erasure::find_erasable(places.db, tenant, None, after, BATCH).await?;
-        let Some(last) = batch.last() else { return Ok(found) };
-        after = last.id;
-        let batch = erasable_keys::with_twins(places, batch).await?;
+        let page = find_page(places.db, tenant, after).await?;
+        let batch = erasable_keys::with_twins(places, page.documents).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
         let ingestions = erasure::find_ingestions(places.db, &ids).await?;
         found.cancelled += erasure::find_open(places.db, &ids).await?.0.len();
         found.documents += batch.len();
         found.ingestions += ingestions.len();
-        let erasable = erasable_keys::find_keys(places, tenant, &batch, &ingestions).await?;
+        let erasable = erasable_keys::find_keys(places, Some(tenant), &batch, &ingestions).await?;
         found.shared += erasable.shared;
         for key in erasable.keys {
             found.objects += usize::from(places.store.head(&key).await?.is_some());
         }
+        let Some(next) = page.next else { return Ok(found) };
+        after = next;
     }
+}
+
+async fn find_page(db: &Db, tenant: &str, after: TenantPosition) -> Result<TenantPage> {
+    erasure::find_tenant_documents(db, tenant, ANY_AGE, after, BATCH).await
 }
 
 /// Erases everything of a tenant. `notice` is how long workers need to notice a lost claim: a
@@ -119,23 +143,69 @@ pub async fn erase_tenant(
     Ok(done)
 }
 
-/// Erases what is older than its tenant's retention, up to a batch for each tenant.
+/// Erases what is older than its tenant's retention, batch by batch until `turn` is over. `sweep`
+/// keeps where the look for each tenant's documents goes on.
 ///
 /// # Errors
-/// As [`erase_tenant`].
-pub async fn erase_expired(places: ErasureBackends<'_>) -> Result<usize> {
-    let mut expired = 0;
+/// Postgres does not answer. What goes wrong with one document stops no other; see
+/// [`ExpiryReport::failed`].
+pub async fn erase_expired(
+    places: ErasureBackends<'_>,
+    sweep: &mut BTreeMap<String, TenantPosition>,
+    turn: Option<ChoreTurn<'_>>,
+) -> Result<ExpiryReport> {
+    let is_over = || turn.is_some_and(|turn| turn.is_over());
     for kept in list_retentions(places.db).await? {
-        let days = u64::from(kept.days.unsigned_abs());
-        let age = Some(Duration::from_secs(days * 24 * 3600));
-        let batch = erasure::find_erasable(places.db, &kept.tenant, age, FIRST, BATCH).await?;
-        let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
-        let ingestions = erasure::find_ingestions(places.db, &ids).await?;
-        let erasable = erasable_keys::find_keys(places, &kept.tenant, &batch, &ingestions).await?;
-        delete_objects(places.store, &erasable.keys).await?;
-        expired += erasure::delete_expired(places.db, &ids).await?;
+        for _ in 0..PAGES {
+            let after = sweep.remove(&kept.tenant).unwrap_or(TenantPosition::START);
+            let page =
+                erasure::find_tenant_documents(places.db, &kept.tenant, kept.days, after, BATCH)
+                    .await?;
+            let ids: Vec<_> = page.documents.iter().map(|document| document.id).collect();
+            if !ids.is_empty() {
+                erasure::doom_expired(places.db, &ids).await?;
+            }
+            let Some(next) = page.next else { break };
+            sweep.insert(kept.tenant.clone(), next);
+        }
     }
-    Ok(expired)
+    let mut done = ExpiryReport::default();
+    let mut tried = HashSet::new();
+    while !is_over() {
+        let batch = erasure::take_doomed(places.db, BATCH).await?;
+        // Those that failed a moment ago come round again.
+        let fresh: Vec<_> = batch.into_iter().filter(|one| tried.insert(one.id)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        let erasures: Vec<_> =
+            fresh.iter().map(|document| erase_doomed(places, document)).collect();
+        let mut ended = futures::stream::iter(erasures).buffer_unordered(AT_ONCE);
+        while let Some(ended) = ended.next().await {
+            match ended {
+                Ok(erased) => done.erased += usize::from(erased),
+                Err(error) => done.failed = Some(error),
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// One document: objects, then rows.
+async fn erase_doomed(places: ErasureBackends<'_>, document: &ErasableDocument) -> Result<bool> {
+    let erased = async {
+        let ingestions = erasure::find_ingestions(places.db, &[document.id]).await?;
+        let batch = std::slice::from_ref(document);
+        let erasable = erasable_keys::find_keys(places, None, batch, &ingestions).await?;
+        delete_objects(places.store, &erasable.keys).await?;
+        erasure::erase_doomed(places.db, document.id).await
+    };
+    let erased = erased.await;
+    if let Err(error) = &erased {
+        let id = document.id;
+        tracing::warn!(document.id = %id, %error, "document {id} is past its retention and stays: {error}");
+    }
+    erased
 }
 
 /// Cancels what has not ended, and waits until workers must have noticed if one had any of it.
@@ -147,16 +217,15 @@ async fn cancel_open(
 ) -> Result<usize> {
     let db = places.db;
     let (mut cancelled, mut held) = (0, 0);
-    let mut after = DocumentId(Uuid::nil());
-    loop {
-        let batch = erasure::find_erasable(db, tenant, None, after, BATCH).await?;
-        let Some(last) = batch.last() else { break };
-        after = last.id;
-        let batch = erasable_keys::with_twins(places, batch).await?;
+    let mut after = Some(TenantPosition::START);
+    while let Some(from) = after {
+        let page = find_page(db, tenant, from).await?;
+        let batch = erasable_keys::with_twins(places, page.documents).await?;
         let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
         let (open, of_workers) = erasure::find_open(db, &ids).await?;
         cancelled += operators::cancel_ingestions(db, &open, by).await?.len();
         held += of_workers;
+        after = page.next;
     }
     if held > 0 {
         tokio::time::sleep(notice).await;
@@ -171,14 +240,19 @@ async fn erase_batch(
     tenant: &str,
     done: &mut ErasureReport,
 ) -> Result<Option<Vec<IngestionId>>> {
-    let batch = erasure::find_erasable(places.db, tenant, None, FIRST, BATCH).await?;
-    if batch.is_empty() {
+    // From the beginning each time: what was erased is gone. A page may hold none of the tenant's and
+    // not be the last.
+    let mut page = find_page(places.db, tenant, TenantPosition::START).await?;
+    while let (true, Some(next)) = (page.documents.is_empty(), page.next) {
+        page = find_page(places.db, tenant, next).await?;
+    }
+    if page.documents.is_empty() {
         return Ok(None);
     }
-    let batch = erasable_keys::with_twins(places, batch).await?;
+    let batch = erasable_keys::with_twins(places, page.documents).await?;
     let ids: Vec<_> = batch.iter().map(|document| document.id).collect();
     let ingestions = erasure::find_ingestions(places.db, &ids).await?;
-    let erasable = erasable_keys::find_keys(places, tenant, &batch, &ingestions).await?;
+    let erasable = erasable_keys::find_keys(places, Some(tenant), &batch, &ingestions).await?;
     done.objects += delete_objects(places.store, &erasable.keys).await?;
     erasure::delete_documents(places.db, &ids, &ingestions).await?;
     done.documents += batch.len();
@@ -208,29 +282,42 @@ async fn delete_below(store: &dyn ObjectStore, id: IngestionId) -> Result<usize>
 
 /// Deletes the dead letters of erased ingestions.
 async fn delete_dead_letters(places: ErasureBackends<'_>) -> Result<usize> {
+    let mut reader = LetterReader::new(places.queue, dead::WORKED_ON, usize::MAX);
     let (mut buried, mut others) = (0, Vec::new());
-    loop {
-        let letters = places.queue.receive_dead(10, HIDDEN).await?;
-        if letters.is_empty() {
-            // Whoever looks next sees the others at once, or, if that fails, when the time is over.
-            places.queue.release_dead(&others).await;
-            return Ok(buried);
-        }
-        let id_of = |body: &str| match MessageBody::parse(body) {
-            MessageBody::Ingestion(id) => Some(id),
-            _ => None,
+    let ended = loop {
+        let letters = match reader.read_letters(LETTERS).await {
+            Ok(letters) if letters.is_empty() => break Ok(()),
+            Ok(letters) => letters,
+            Err(error) => break Err(error),
         };
-        let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
-        let erased = erasure::find_erased(places.db, &ids).await?;
-        let is_ours = |letter: &DeadLetter| {
-            id_of(&letter.delivery.body).is_some_and(|id| erased.contains(&id))
-        };
-        let (ours, left): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_ours);
-        others.extend(left.into_iter().map(|letter| letter.delivery.receipt));
-        let receipts: Vec<_> = ours.into_iter().map(|letter| letter.delivery.receipt).collect();
-        for answer in places.queue.acknowledge_dead(&receipts).await {
-            answer?;
-            buried += 1;
+        match bury_letters(places, letters, &mut others).await {
+            Ok(count) => buried += count,
+            Err(error) => break Err(error),
         }
+    };
+    // Whoever looks next sees the others at once, or, if that fails, when the time is over.
+    reader.release_others(others).await;
+    ended.map(|()| buried)
+}
+
+async fn bury_letters(
+    places: ErasureBackends<'_>,
+    letters: Vec<DeadLetter>,
+    others: &mut Vec<ReceiptHandle>,
+) -> Result<usize> {
+    let id_of = |body: &str| match MessageBody::parse(body) {
+        MessageBody::Ingestion(id) => Some(id),
+        _ => None,
+    };
+    let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
+    let erased = erasure::find_erased(places.db, &ids).await?;
+    let is_ours =
+        |letter: &DeadLetter| id_of(&letter.delivery.body).is_some_and(|id| erased.contains(&id));
+    let (ours, left): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_ours);
+    others.extend(left.into_iter().map(|letter| letter.delivery.receipt));
+    let receipts: Vec<_> = ours.into_iter().map(|letter| letter.delivery.receipt).collect();
+    for answer in places.queue.acknowledge_dead(&receipts).await {
+        answer?;
     }
+    Ok(receipts.len())
 }

@@ -88,6 +88,31 @@ struct AttemptRecord {
     spent_nanos: u64,
 }
 
+/// What is kept of one document, as a listing brings it: the keys of one document at a time, never
+/// those of all.
+#[derive(Default)]
+struct KeptDocument {
+    id: String,
+    touched: Option<SystemTime>,
+    keys: Vec<String>,
+}
+
+impl KeptDocument {
+    fn add(&mut self, key: String, modified: SystemTime) {
+        self.touched = self.touched.max(Some(modified));
+        self.keys.push(key);
+    }
+
+    /// Whether there was something, which nobody had touched for [`KEPT_FOR`] and which is gone now.
+    async fn remove_if_old(self, store: &dyn ObjectStore) -> Result<bool> {
+        let Some(touched) = self.touched else { return Ok(false) };
+        if !SystemTime::now().duration_since(touched).is_ok_and(|age| age > KEPT_FOR) {
+            return Ok(false);
+        }
+        delete_all(store, &self.keys).await.map(|()| true)
+    }
+}
+
 /// What is known of one day's spending.
 struct DayBook {
     day: Date,
@@ -180,7 +205,8 @@ impl ObjectLedger {
     /// # Errors
     /// The store's; some may be gone and others still there.
     pub async fn remove_abandoned(&self) -> Result<usize> {
-        let mut newest: BTreeMap<String, (SystemTime, Vec<String>)> = BTreeMap::new();
+        let mut removed = 0;
+        let mut document = KeptDocument::default();
         let mut after: Option<String> = None;
         loop {
             let page = self.store.list(keys::INGESTIONS, after.as_deref(), PAGE).await?;
@@ -188,23 +214,21 @@ impl ObjectLedger {
             let full = page.len() == PAGE;
             for entry in page {
                 let rest = entry.key.strip_prefix(keys::INGESTIONS).unwrap_or_default();
-                let id = rest.split('/').next().unwrap_or_default().to_owned();
-                let known = newest.entry(id).or_insert((entry.modified, Vec::new()));
-                known.0 = known.0.max(entry.modified);
-                known.1.push(entry.key);
+                let id = rest.split('/').next().unwrap_or_default();
+                // Keys come in their order: with another document the one before is whole.
+                if id != document.id {
+                    let next = KeptDocument { id: id.to_owned(), ..KeptDocument::default() };
+                    let whole = std::mem::replace(&mut document, next);
+                    removed += usize::from(whole.remove_if_old(self.store.as_ref()).await?);
+                }
+                document.add(entry.key, entry.modified);
             }
             if !full {
                 break;
             }
         }
-        let now = SystemTime::now();
-        let is_old =
-            |touched: SystemTime| now.duration_since(touched).is_ok_and(|age| age > KEPT_FOR);
-        newest.retain(|_, (touched, _)| is_old(*touched));
-        let documents = newest.len();
-        let keys: Vec<String> = newest.into_values().flat_map(|(_, keys)| keys).collect();
-        delete_all(self.store.as_ref(), &keys).await?;
-        Ok(documents)
+        removed += usize::from(document.remove_if_old(self.store.as_ref()).await?);
+        Ok(removed)
     }
 
     /// Does something with what is known of today's spending.

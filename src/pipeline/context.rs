@@ -14,7 +14,9 @@ use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::cpu::CpuPool;
 use docmill_extract::extract::CallLimits;
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_ledger::ledger::{AttemptLedger, StoredTranscript, WriteResult};
+use docmill_ledger::ledger::{
+    AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult,
+};
 use docmill_llm::llm::chain::ModelChain;
 use docmill_storage::store::ObjectStore;
 
@@ -51,6 +53,30 @@ impl PipelineServices {
         let models: Option<Vec<_>> = self.kinds.iter().map(of_models).collect();
         let pages = pages.and_then(|down| down.first().map(|name| (*name).to_owned()));
         pages.or_else(|| models?.first().map(|llm| llm.provider().to_owned()))
+    }
+
+    /// What a pause may hold back: for each kind those to whom its documents are given first. A
+    /// provider that only stands in for another, or is asked when the first was not sure, holds
+    /// nothing back.
+    pub fn pause_terms(&self, default_kind: &str) -> PauseTerms {
+        let mut providers = Vec::new();
+        let mut add = |kind: &str, read_as: &str| {
+            let order = self.kinds.get(kind).and_then(|kind| kind.read_by.as_deref());
+            let models = self.models.for_kind(read_as);
+            let model = models.first().map(|first| first.llm.provider().to_owned());
+            let first = [Some(self.reader.first_provider(order)), model];
+            providers.extend(
+                first
+                    .into_iter()
+                    .flatten()
+                    .map(|provider| FirstProvider { kind: kind.to_owned(), provider }),
+            );
+        };
+        add("", default_kind);
+        for kind in self.kinds.iter() {
+            add(&kind.name, &kind.name);
+        }
+        PauseTerms { default_kind: default_kind.to_owned(), providers }
     }
 
     /// What bounds the calls about one transcript.

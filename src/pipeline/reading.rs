@@ -15,6 +15,7 @@ use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::remote_ocr::{self, ReadOptions, RemoteOcr};
 use crate::pipeline::step_error::{StepError, step_error};
 use crate::pipeline::text_room::TextRoom;
+use docmill_core::config::OcrProvider;
 use docmill_core::model::{OutcomeReason, PageSource, PageText, ReadRecipe, Transcript};
 use docmill_documents::cpu::{OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
@@ -55,10 +56,11 @@ impl DocumentReader {
         format!("transcript {format}; pages {pages}; {recipe}; {ocr}{remote_ocr}")
     }
 
-    /// Who is asked first for what a picture says, by the name under which operators pause it.
-    pub fn primary_provider(&self) -> String {
+    /// Who is asked first for what a picture says, by the name under which operators pause it;
+    /// `order`: of a kind that has one of its own.
+    pub fn first_provider(&self, order: Option<&[OcrProvider]>) -> String {
         let here = || self.ocr.name().split(' ').take(1).collect();
-        self.remote_ocr.first_remote().map_or_else(here, str::to_owned)
+        self.remote_ocr.first_remote(order).map_or_else(here, str::to_owned)
     }
 
     /// Opens a document of no tenant, see [`DocumentReader::open_tenant_document`].

@@ -86,10 +86,11 @@ impl RemoteOcr {
         self.provider_order(wishes).first() == Some(&OcrProvider::Tesseract)
     }
 
-    /// The name of the provider that is asked first, unless that is this machine's own OCR.
-    pub(super) fn first_remote(&self) -> Option<&'static str> {
-        let first = self.order.first().and_then(|name| self.providers.get(name));
-        first.map(|provider| provider.name())
+    /// The name of the provider that is asked first, unless that is this machine's own OCR; `order`
+    /// in place of the configured one.
+    pub(super) fn first_remote(&self, order: Option<&[OcrProvider]>) -> Option<&'static str> {
+        let first = order.unwrap_or(&self.order).first();
+        first.and_then(|name| self.providers.get(name)).map(|provider| provider.name())
     }
 
     /// The provider that is asked first in this order (none: the configured one), if everybody in it

@@ -1,6 +1,7 @@
 //! Work that may panic or take too long, and must not take others with it.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -21,13 +22,16 @@ pub enum GuardedOutcome<T> {
     },
 }
 
-/// Runs work until it has worked for `limit`, and catches its panic. What it waits for others is
-/// not counted ([`WorkClock`]).
+/// Runs work until it has worked for `limit` by this clock, and catches its panic. What it waits for
+/// others is not counted ([`WorkClock`]).
 ///
 /// What it shares with others must stay sound if it stops anywhere: so must everything that is
 /// dropped at an await.
-pub async fn run_guarded<T>(limit: Duration, work: impl Future<Output = T>) -> GuardedOutcome<T> {
-    let clock = WorkClock::start();
+pub async fn run_guarded<T>(
+    clock: &Arc<WorkClock>,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> GuardedOutcome<T> {
     tokio::select! {
         biased;
         ended = clock.run_job(AssertUnwindSafe(work).catch_unwind()) => match ended {
@@ -57,17 +61,21 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(1);
 
+    async fn run_new<T>(limit: Duration, work: impl Future<Output = T>) -> GuardedOutcome<T> {
+        run_guarded(&WorkClock::start(), limit, work).await
+    }
+
     #[tokio::test(start_paused = true)]
     async fn work_ends_by_itself_by_its_panic_or_at_its_limit() {
-        assert_eq!(run_guarded(LIMIT, async { 7 }).await, GuardedOutcome::Ended(7));
+        assert_eq!(run_new(LIMIT, async { 7 }).await, GuardedOutcome::Ended(7));
         assert_eq!(
-            run_guarded(LIMIT, async { panic!("told to") }).await,
+            run_new(LIMIT, async { panic!("told to") }).await,
             GuardedOutcome::<()>::Panicked
         );
         let endless = std::future::pending::<()>();
         let too_long = GuardedOutcome::TookTooLong { has_progress: false };
-        assert_eq!(run_guarded(LIMIT, endless).await, too_long);
-        assert_eq!(run_guarded(Duration::MAX, async { 8 }).await, GuardedOutcome::Ended(8));
+        assert_eq!(run_new(LIMIT, endless).await, too_long);
+        assert_eq!(run_new(Duration::MAX, async { 8 }).await, GuardedOutcome::Ended(8));
     }
 
     #[tokio::test(start_paused = true)]
@@ -76,12 +84,12 @@ mod tests {
             wait_off_clock(tokio::time::sleep(LIMIT * 10_000)).await;
             tokio::time::sleep(LIMIT / 2).await;
         };
-        assert_eq!(run_guarded(LIMIT, waits_long).await, GuardedOutcome::Ended(()));
+        assert_eq!(run_new(LIMIT, waits_long).await, GuardedOutcome::Ended(()));
         let keeps_something = async {
             note_progress();
             std::future::pending::<()>().await;
         };
         let stopped = GuardedOutcome::TookTooLong { has_progress: true };
-        assert_eq!(run_guarded(LIMIT, keeps_something).await, stopped);
+        assert_eq!(run_new(LIMIT, keeps_something).await, stopped);
     }
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Backlog, ClaimedJob, IntakeGate, RunnerState, RunningJob, WorkerStats, job};
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
+use docmill_core::work_clock::WorkClock;
 
 /// The loop that supplies jobs shows that it lives at least this often.
 pub const PULSE: Duration = Duration::from_secs(1);
@@ -107,7 +108,8 @@ impl<B: Backlog> RunnerHandle<B> {
         shared.lock_running().insert(key, running);
         let entry = job::RunningJobGuard::new(Arc::clone(&shared), key, slot);
         let dropped = shared.dropped.clone();
-        let run = job::JobTask { job, claim, withdrawn, trace, log };
+        let clock = WorkClock::start();
+        let run = job::JobTask { job, claim, withdrawn, clock, trace, log };
         let run = dropped.run_until_cancelled_owned(job::run_job(Arc::clone(&shared), run, entry));
         shared.tasks.spawn(run);
     }

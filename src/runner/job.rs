@@ -18,6 +18,7 @@ use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
+use docmill_core::work_clock::WorkClock;
 
 /// A job's entry in the list of running jobs, and its slot; dropped together, whatever happened.
 pub(super) struct RunningJobGuard<B: Backlog> {
@@ -56,6 +57,8 @@ pub(super) struct JobTask<J> {
     pub(super) job: Arc<J>,
     pub(super) claim: ClaimHandle,
     pub(super) withdrawn: CancellationToken,
+    /// Started with the job: jobs are served in the order in which they were claimed.
+    pub(super) clock: Arc<WorkClock>,
     pub(super) trace: Span,
     pub(super) log: Span,
 }
@@ -130,7 +133,7 @@ async fn run_to_outcome<B: Backlog>(
     if backlog.is_job_paused(job) {
         return WorkOutcome::HeldBack;
     }
-    let work = run_guarded(backlog.job_timeout(job), backlog.run_job(job, claim));
+    let work = run_guarded(&run.clock, backlog.job_timeout(job), backlog.run_job(job, claim));
     tokio::select! {
         biased;
         () = claim.wait_until_lost() => WorkOutcome::Failed(StepError::claim_lost()),

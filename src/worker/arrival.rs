@@ -229,7 +229,7 @@ pub(super) async fn wait_for(
     let growing = Duration::from_secs(5) * (1 << delivery.receive_count.saturating_sub(1).min(7));
     let delay = growing.min(Duration::from_secs(600));
     let id = &delivery.message_id;
-    tracing::info!(message.id = %id, what, "what message {id} names is not there yet: {what}");
+    tracing::debug!(message.id = %id, what, "what message {id} names is not there yet: {what}");
     backlog.hide(ticket, None, batch::add_jitter(delay)).await;
 }
 

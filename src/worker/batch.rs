@@ -14,7 +14,7 @@ use tracing::Span;
 use crate::pipeline::{ClaimHandle, claim_handle};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::worker::registry::InFlightMessage;
-use crate::worker::{DATABASE, QueueBacklog, QueuedJob, arrival, finalize};
+use crate::worker::{DATABASE, LONGEST_DELAY, QueueBacklog, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::metrics;
@@ -121,6 +121,7 @@ async fn claim_requested(
     wanted: Vec<RequestedIngestion>,
     mut slots: VecDeque<SlotPermit>,
 ) {
+    let Some(wanted) = park_paused(backlog, wanted).await else { return };
     let asked: Vec<ClaimRequest> =
         wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
     let answered = match claim_until_answered(backlog, runner, &asked).await {
@@ -239,6 +240,36 @@ async fn give_up_claims(
     tokio::join!(futures::future::join_all(hidden), futures::future::join_all(taken_back));
 }
 
+/// What a pause holds back is not claimed: it waits without a message until the pause is lifted.
+/// Returns the others; `None`: there are none, or nothing could be asked.
+async fn park_paused(
+    backlog: &QueueBacklog,
+    wanted: Vec<RequestedIngestion>,
+) -> Option<Vec<RequestedIngestion>> {
+    if !backlog.pauses.is_partly_paused() {
+        return Some(wanted);
+    }
+    let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
+    let parked = match backlog.ledger.park(&ids, &backlog.pause_terms, LONGEST_DELAY).await {
+        Ok(parked) => parked,
+        Err(error) => {
+            backlog.intake_gate.close(DATABASE);
+            let unanswered = UnansweredClaims { error, in_doubt: false };
+            give_up_claims(backlog, wanted, &[], &unanswered).await;
+            return None;
+        }
+    };
+    let (held, free): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|wanted| parked.contains(&wanted.id));
+    let answers = held.iter().map(|held| {
+        metrics::count_delivery("parked");
+        metrics::count_disposition("park");
+        backlog.acknowledge(&held.ticket)
+    });
+    futures::future::join_all(answers).await;
+    (!free.is_empty()).then_some(free)
+}
+
 /// An ingestion that is ours, and the message that named it.
 struct ClaimedDelivery {
     claimed: ClaimedIngestion,
@@ -260,7 +291,6 @@ async fn start_job(
     if let Some(waited) = sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok()) {
         metrics::queue_wait(waited);
     }
-    backlog.note_receipt(&taken.delivery);
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
     let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
     if backlog.acknowledges_early() && !try_delete_early(backlog, &taken.ticket).await {
@@ -374,6 +404,7 @@ async fn answer_without_work(
             backlog.acknowledge(&ticket).await;
         }
         ClaimOutcome::Unknown => {
+            tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
             arrival::wait_for(backlog, &delivery, &ticket, "unknown_ingestion").await;
         }
         ClaimOutcome::Claimed(_) => {}

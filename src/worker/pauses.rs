@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::runner::{IntakeGate, PauseReason};
 use docmill_core::model::ClaimedIngestion;
-use docmill_ledger::ledger::OperatorPause;
+use docmill_ledger::ledger::{FirstProvider, OperatorPause, PauseTerms};
 
 /// Most messages name ingestions that are not in the database.
 const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");
@@ -36,19 +36,23 @@ impl PauseTracker {
         if all { intake_gate.close(OPERATOR) } else { intake_gate.open(OPERATOR) }
     }
 
-    /// Whether an operator has paused this job's kind, tenant or provider.
-    pub fn is_paused(
-        &self,
-        claimed: &ClaimedIngestion,
-        default_kind: &str,
-        providers: &[String],
-    ) -> bool {
-        let kind = claimed.kind.as_deref().unwrap_or(default_kind);
+    /// Whether a kind, a tenant or a provider is paused: then it is asked whom that holds back.
+    pub fn is_partly_paused(&self) -> bool {
+        self.lock_state().partial.iter().any(|pause| *pause != OperatorPause::All)
+    }
+
+    /// Whether a pause holds this ingestion back, as far as is known here.
+    pub fn is_paused(&self, claimed: &ClaimedIngestion, terms: &PauseTerms) -> bool {
+        let kind = claimed.kind.as_deref();
+        let is_first = |name: &str| {
+            let of_kind = |first: &&FirstProvider| first.kind == kind.unwrap_or_default();
+            terms.providers.iter().filter(of_kind).any(|first| first.provider == name)
+        };
         self.lock_state().partial.iter().any(|pause| match pause {
             OperatorPause::All => false,
-            OperatorPause::Kind(name) => name == kind,
+            OperatorPause::Kind(name) => name == kind.unwrap_or(&terms.default_kind),
             OperatorPause::Tenant(name) => claimed.tenant.as_deref() == Some(name),
-            OperatorPause::Provider(name) => providers.contains(name),
+            OperatorPause::Provider(name) => is_first(name),
         })
     }
 
@@ -91,7 +95,7 @@ mod tests {
     fn a_pause_of_everything_closes_intake_until_it_is_lifted_and_one_of_a_part_does_not() {
         let (pauses, intake_gate) = (PauseTracker::default(), intake_gate());
         pauses.apply_pauses(vec![OperatorPause::Kind("invoice".to_owned())], &intake_gate);
-        assert!(!intake_gate.is_paused());
+        assert!(!intake_gate.is_paused() && pauses.is_partly_paused());
         pauses.apply_pauses(vec![OperatorPause::All], &intake_gate);
         assert!(intake_gate.is_paused());
         pauses.apply_pauses(vec![], &intake_gate);

@@ -1,17 +1,22 @@
 //! Forgetting a tenant: no row, object or message of it is left, and nobody else loses anything.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::ops::erase::{self, ErasureBackends};
 use docmill::ops::submit::{self, SubmitContext, SubmitOptions};
 use docmill_core::config::QueueDestination;
-use docmill_core::model::IngestionId;
+use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::erasure;
 use docmill_ledger::db::operators::AuditNote;
+use docmill_storage::store::keys;
+use docmill_storage::store::s3::S3Store;
 
 use crate::support::documents;
-use crate::support::world::{SOON, World, until};
+use crate::support::moto::Moto;
+use crate::support::world::{SOON, World, s3_client, until};
 
 const FORGOTTEN: &str = "tenant-to-forget";
 const KEPT: &str = "tenant-to-keep";
@@ -180,12 +185,61 @@ async fn only_documents_past_their_tenants_retention_expire() {
         ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
     let day = Duration::from_secs(24 * 3600);
     world.database.advance(day * 29).await;
-    assert_eq!(erase::erase_expired(places).await.unwrap(), 0, "not yet");
+    let expire = async || {
+        let done = erase::erase_expired(places, &mut BTreeMap::new(), None).await.unwrap();
+        assert!(done.failed.is_none(), "{:?}", done.failed);
+        done.erased
+    };
+    assert_eq!(expire().await, 0, "not yet");
     let open = hand_in(&world, FORGOTTEN, "R-3").await;
     world.database.advance(day * 31).await;
-    assert_eq!(erase::erase_expired(places).await.unwrap(), 1);
+    assert_eq!(expire().await, 1);
     assert_eq!(world.all_ids().await.len(), 2);
     assert_eq!(world.column(open, "status").await.unwrap(), "in-progress", "not ended: kept");
     erasure::set_retention(&db, FORGOTTEN, None, &by()).await.unwrap();
     assert_eq!(erasure::list_retentions(&db).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_keeps_an_original_that_a_younger_row_names_by_whatever_of_its_names() {
+    let moto = Moto::start().await;
+    let mut world = World::new().await;
+    let s3 = s3_client(&moto.endpoint());
+    s3.create_bucket().bucket("documents").send().await.unwrap();
+    world.store = Arc::new(S3Store::with_client(s3, "documents"));
+    let db = world.database.db();
+    erasure::set_retention(&db, "acme", Some(30), &by()).await.unwrap();
+    let others = keys::transcription_key(IngestionId::random());
+    for key in ["documents/x.pdf", &others] {
+        world.store.put(key, documents::invoice("A-1").into(), &BTreeMap::new()).await.unwrap();
+    }
+    let end = async |id: IngestionId| {
+        world
+            .execute(&format!(
+                "UPDATE docmill.ingestion SET tenant = 'acme', status = 'completed',
+                     created_at = docmill.docmill_now(), completed_at = docmill.docmill_now(),
+                     transcription_file_path = '{others}', valid_structured_data = true
+                 WHERE id = '{id}'"
+            ))
+            .await;
+    };
+    let expire = async || {
+        let backends =
+            ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+        let done = erase::erase_expired(backends, &mut BTreeMap::new(), None).await.unwrap();
+        let key = world.store.head("documents/x.pdf").await.unwrap();
+        (done.erased, done.failed.is_some(), key.is_some())
+    };
+    let (old, young) = (IngestionId::random(), IngestionId::random());
+    world.insert_rows(DocumentId::random(), old, "documents/x.pdf").await;
+    end(old).await;
+    world.pass(Duration::from_secs(20 * 86_400)).await;
+    world.insert_rows(DocumentId::random(), young, "s3://documents/documents/x.pdf").await;
+    end(young).await;
+    world.execute("UPDATE docmill.document SET tenant = 'acme'").await;
+    world.pass(Duration::from_secs(20 * 86_400)).await;
+    assert_eq!(expire().await, (1, false, true), "the same tenant still needs it");
+    world.pass(Duration::from_secs(20 * 86_400)).await;
+    assert_eq!(expire().await, (1, false, false));
+    assert!(world.store.head(&others).await.unwrap().is_some(), "its row only named it");
 }

@@ -1,6 +1,6 @@
 //! Claims and their ends: one suite over every ledger, a differential test over random histories,
 //! and what only Postgres has to show.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod fixture;
 mod histories;
@@ -478,7 +478,7 @@ async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
     for at in Fixture::both().await {
         assert_eq!(at.ledger().active_pauses().await.unwrap(), Vec::<OperatorPause>::new());
         assert!(!at.ledger().is_blocked(&"0".repeat(64)).await.unwrap());
-        let vitals = WorkerStatus { slots: 4, slots_used: 1, queue_position: Some(START) };
+        let vitals = WorkerStatus { slots: 4, slots_used: 1 };
         at.ledger().save_worker_status("w1", &vitals).await.unwrap();
         at.ledger().save_worker_status("w1", &WorkerStatus::default()).await.unwrap();
         assert_eq!(at.ledger().current_time().await.unwrap(), START);
@@ -536,5 +536,29 @@ async fn what_the_holder_has_written_is_read_back_and_what_others_have_is_lost()
             [Recorded, Recorded, Lost, Lost],
             "released, recorded, cancelled, crashed"
         );
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_has_to_mend_is_tried_ever_more_seldom_and_anything_else_ends_that() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let put_off = async |fault| {
+            let token = at.take(id).await.token;
+            let how = failed(fault, false, 60);
+            assert_eq!(at.ledger().release_claim(id, token, &how).await.unwrap(), WriteResult::Yes);
+            let ClaimOutcome::NotDue(wait) = at.claim(id).await else { panic!("due") };
+            at.advance(wait).await;
+            wait.as_secs() / 60
+        };
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            waits.push(put_off(Fault::Denied).await);
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60], "minutes");
+        assert_eq!(put_off(Fault::Unavailable).await, 1);
+        assert_eq!(put_off(Fault::Misconfigured).await, 1);
+        assert_eq!(put_off(Fault::Denied).await, 2);
     }
 }

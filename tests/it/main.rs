@@ -33,6 +33,7 @@ mod llm;
 mod local_models;
 mod long_documents;
 mod long_invoices;
+mod maintenance;
 mod messages;
 mod object_pipeline;
 mod operations;

@@ -173,7 +173,8 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
     operators::add_pause(&db, PauseScope::Tenant, "acme", &by()).await.unwrap();
     claim(&database, ids[4]).await;
     let candidates = || async {
-        let found = janitor::find_resend_candidates(&db, QUIET, 10).await.unwrap();
+        let found = janitor::find_resend_candidates(&db, QUIET, None, 10).await.unwrap();
+        let found = found.candidates;
         let place = |id| ids.iter().position(|known| *known == id).unwrap();
         found.into_iter().map(|found| names[place(found.id)]).collect::<Vec<_>>()
     };
@@ -194,7 +195,7 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
     ledger.release_claim(ids[2], put_off.token, &how).await.unwrap();
     // The crashed one's message may still come: its lease ran out only 25 minutes ago.
     assert_eq!(candidates().await, ["waits"]);
-    assert_eq!(janitor::mark_enqueued(&db, &ids[..1]).await.unwrap(), 1);
+    assert_eq!(janitor::mark_enqueued(&db, &ids[..1]).await.unwrap(), ids[..1]);
     assert!(candidates().await.is_empty());
     database.advance(QUIET * 2 + Duration::from_secs(1)).await;
     assert!(!candidates().await.contains(&"waits"), "after one resend it waits twice as long");
@@ -245,28 +246,6 @@ async fn maintenance_has_one_leader_until_its_lease_runs_out() {
 }
 
 #[tokio::test]
-async fn the_queues_position_is_what_live_workers_lately_received_for_the_first_time() {
-    let database = TestDatabase::create().await;
-    let db = database.db();
-    let ledger = PostgresLedger::new(db.clone());
-    let now = ledger.current_time().await.unwrap();
-    let sent = |minutes| now - time::Duration::minutes(minutes);
-    let minute = Duration::from_secs(60);
-    assert_eq!(janitor::queue_position(&db, minute).await.unwrap(), None);
-    for (worker, minutes) in [("a", 9), ("b", 5)] {
-        let vitals = WorkerStatus { slots: 1, slots_used: 0, queue_position: Some(sent(minutes)) };
-        ledger.save_worker_status(worker, &vitals).await.unwrap();
-    }
-    let position = janitor::queue_position(&db, minute).await.unwrap().unwrap();
-    assert_eq!((position.oldest, position.newest), (sent(9), sent(5)));
-    database.advance(minute * 2).await;
-    ledger.save_worker_status("b", &WorkerStatus::default()).await.unwrap();
-    let old = janitor::queue_position(&db, minute).await.unwrap();
-    assert_eq!(old, None, "it lives, but has received nothing for the first time lately");
-    assert_eq!(retention::delete_workers(&db, minute).await.unwrap(), 1);
-}
-
-#[tokio::test]
 async fn old_rows_are_deleted_in_batches_and_never_those_of_running_ingestions() {
     let database = TestDatabase::create().await;
     let db = database.db();
@@ -293,4 +272,9 @@ async fn old_rows_are_deleted_in_batches_and_never_those_of_running_ingestions()
     assert_eq!(delete(QUIET).await.unwrap(), 0);
     assert_eq!(reports::list_attempts(&db, ids[1]).await.unwrap().len(), 3);
     assert_eq!(retention::delete_quarantined(&db, QUIET, 2).await.unwrap(), 0);
+    let ledger = PostgresLedger::new(db.clone());
+    ledger.save_worker_status("w", &WorkerStatus::default()).await.unwrap();
+    assert_eq!(retention::delete_workers(&db, QUIET).await.unwrap(), 0);
+    database.advance(QUIET * 4).await;
+    assert_eq!(retention::delete_workers(&db, QUIET).await.unwrap(), 1);
 }

@@ -136,12 +136,12 @@ async fn lose_claims(mode: AcknowledgeMode) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_reply_is_lost_is_taken_up_and_counted_once() {
-    lose_claims(AcknowledgeMode::After).await;
+    Box::pin(lose_claims(AcknowledgeMode::After)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_reply_is_lost_fails_no_document_whose_message_goes_first() {
-    lose_claims(AcknowledgeMode::Early).await;
+    Box::pin(lose_claims(AcknowledgeMode::Early)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -228,12 +228,15 @@ async fn every_function_with_its_owners_rights_looks_for_temporary_tables_last()
         "SELECT p.proname::text,
              (SELECT c FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%')
          FROM pg_proc p
-         WHERE p.pronamespace = 'docmill'::regnamespace AND (p.prosecdef OR p.prorettype = 'trigger'::regtype)",
+         WHERE p.pronamespace = 'docmill'::regnamespace AND (p.prosecdef
+             OR p.prorettype = 'trigger'::regtype OR p.proname = 'document_tenant')",
     )
     .fetch_all(database.pool())
     .await
     .unwrap();
-    assert!(paths.iter().any(|(name, _)| name == "erase_expired"), "{paths:?}");
+    for called in ["erase_expired", "doom_expired", "document_tenant", "add_to_spending_day"] {
+        assert!(paths.iter().any(|(name, _)| name == called), "{called} is not in {paths:?}");
+    }
     for (name, path) in paths {
         let path = path.unwrap_or_default();
         assert!(path.ends_with(", pg_temp"), "{name} has {path:?}");

@@ -2,6 +2,7 @@
 
 pub(crate) mod controlled_store;
 pub(crate) mod documents;
+pub(crate) mod endless_letters;
 pub(crate) mod flaky;
 pub(crate) mod memory_queue;
 pub(crate) mod model_reading;

@@ -49,6 +49,8 @@ const SPENT_TODAY: &str = "docmill_spent_today";
 const BUDGET: &str = "docmill_daily_budget";
 const BUDGET_SPENT: &str = "docmill_daily_budget_spent";
 const RESENT: &str = "docmill_janitor_resent_total";
+const MAINTAINED: &str = "docmill_maintenance_passes_total";
+const CHORE_FAILED: &str = "docmill_maintenance_failed_total";
 const DEPTH: &str = "docmill_queue_messages";
 const HEARTBEAT_LAG: &str = "docmill_heartbeat_lag_seconds";
 const VISIBILITY_LEFT: &str = "docmill_visibility_remaining_seconds";
@@ -126,6 +128,8 @@ fn describe_metrics() {
     describe_gauge!(BUDGET, "What may be spent in a day; 0: no bound");
     describe_gauge!(BUDGET_SPENT, "1 while work waits for the next day's budget; alarm");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
+    describe_counter!(MAINTAINED, "Passes of maintenance that this worker made as the leader");
+    describe_counter!(CHORE_FAILED, "Chores of maintenance that failed, by chore; alarm");
     describe_gauge!(DEPTH, "Messages in the queue by state");
     describe_histogram!(HEARTBEAT_LAG, "How late a heartbeat began");
     describe_histogram!(
@@ -261,6 +265,16 @@ pub fn count_reuse(artefact: &'static str) {
 /// The janitor sent ingestions again.
 pub fn count_resent(count: u64) {
     counter!(RESENT).increment(count);
+}
+
+/// A pass of maintenance was made.
+pub fn count_maintenance_pass() {
+    counter!(MAINTAINED).increment(1);
+}
+
+/// A chore of maintenance failed.
+pub fn count_maintenance_failure(chore: &'static str) {
+    counter!(CHORE_FAILED, "chore" => chore).increment(1);
 }
 
 /// What waits in the queue, by state.

@@ -6,18 +6,22 @@
 //! things at the same time works as long as one of them has a core ([`work_on_clock`]). Where no
 //! clock runs neither does anything.
 //!
-//! The clock also notes whether the job has kept anything that another attempt at the same work
-//! need not do again ([`note_progress`]).
+//! The clock has its job's place in line, for those who serve the jobs of a process in their order
+//! ([`place_in_line`]). It also notes whether the job has kept anything that another attempt at the
+//! same work need not do again ([`note_progress`]).
 //!
 //! Not promised: that a hang inside of a wait is ever noticed. What is waited for must end by
 //! itself, or say how it fails. A task that a job spawns has no clock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+/// The next place in line.
+static PLACES: AtomicU64 = AtomicU64::new(0);
 
 tokio::task_local! {
     /// The clock of the job that the current task works on.
@@ -27,6 +31,8 @@ tokio::task_local! {
 /// How long a job has worked, and whether it has kept anything.
 #[derive(Debug)]
 pub struct WorkClock {
+    /// The job's place in line: the one that was begun earlier has the smaller number.
+    place: u64,
     state: Mutex<ClockState>,
     /// The clock was stopped or started.
     changed: Notify,
@@ -52,11 +58,12 @@ impl ClockState {
 }
 
 impl WorkClock {
-    /// A clock that runs from now on.
+    /// The clock of a job that begins now, behind all that began before.
     pub fn start() -> Arc<Self> {
         let running_since = Some(Instant::now());
         let state = ClockState { worked: Duration::ZERO, running_since, waiting: 0, working: 0 };
         Arc::new(Self {
+            place: PLACES.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(state),
             changed: Notify::new(),
             has_progress: AtomicBool::new(false),
@@ -161,6 +168,13 @@ pub async fn wait_off_clock<W: IntoFuture>(wait: W) -> W::Output {
 pub async fn work_on_clock<W: IntoFuture>(work: W) -> W::Output {
     let _works = CountedPart::begin(PartState::HasCore);
     work.await
+}
+
+/// The place in line of the job that is worked on, the earlier ones having smaller numbers; where
+/// none is, a place behind all others.
+pub fn place_in_line() -> u64 {
+    let own = CLOCK.try_with(|clock| clock.place);
+    own.unwrap_or_else(|_| PLACES.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Notes that the job has kept something that another attempt need not do again.

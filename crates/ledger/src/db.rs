@@ -14,8 +14,10 @@ mod iam;
 pub mod inspect;
 pub mod janitor;
 mod login;
+mod migrating;
 pub mod operators;
 pub mod overview;
+pub mod parking;
 mod pooler;
 pub mod registration;
 pub mod reports;
@@ -29,27 +31,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use docmill_core::config::DatabaseConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::digest::encode_hex;
-use docmill_core::retry::{RetryBackoff, retry, with_deadline};
+use docmill_core::retry::{retry, with_deadline};
 
 use login::DatabaseLogin;
 use statements::StatementPool;
 
 pub(crate) use faults::{SqlErrorContext, fault_from_sqlx};
-
-/// So long a migration waits for a lock at a time.
-const MIGRATION_LOCK_WAIT: &str = "2s";
-/// So often it steps back from a lock before it gives up: about five minutes.
-const MIGRATION_TRIES: u32 = 60;
-/// In between, whoever queued behind it has its turn.
-const MIGRATION_PAUSES: RetryBackoff =
-    RetryBackoff::doubling(Duration::from_millis(500)).up_to(Duration::from_secs(3));
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
@@ -155,37 +149,22 @@ impl Db {
         &self.pool
     }
 
-    /// Makes the schema if it is not there and applies what is missing, under a lock: several at
-    /// once wait for each other. A database that a newer program has migrated is left alone.
-    ///
-    /// No migration waits long for the lock of a table: claims and renewals would queue behind it.
-    /// It steps back and tries again, for some minutes.
+    /// Makes the schema if it is not there and applies what is missing: several at once wait for
+    /// each other, and none keeps the workers waiting for a lock for more than moments: it steps back
+    /// and tries again, for some minutes. A database that a newer program has migrated is left alone.
     ///
     /// # Errors
-    /// The failing migration by name; nothing of it was applied.
+    /// The failing migration by name; nothing of it was applied, and it can be run again.
     pub async fn migrate(&self) -> Result<()> {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection =
             self.pool.detach_connection().await.context("connecting to migrate")?;
         let prepare = format!(
-            "SET statement_timeout = 0; SET lock_timeout = '{MIGRATION_LOCK_WAIT}'; \
-             CREATE SCHEMA IF NOT EXISTS \"{}\"",
+            "SET statement_timeout = 0; CREATE SCHEMA IF NOT EXISTS \"{}\"",
             self.place.schema
         );
         connection.execute(AssertSqlSafe(prepare)).await.context("making the schema")?;
-        let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
-        migrator.set_ignore_missing(true);
-        let mut refused = 0;
-        let done = loop {
-            match migrator.run_direct(None, &mut connection, false).await {
-                Err(error) if is_lock_timeout(&error) && refused < MIGRATION_TRIES => {
-                    tracing::warn!(refused, "a table is busy, the migration is tried again");
-                    MIGRATION_PAUSES.sleep(refused).await;
-                    refused += 1;
-                }
-                done => break done,
-            }
-        };
+        let done = migrating::apply_missing(&mut connection, &MIGRATIONS).await;
         connection.close().await.context("closing the connection that migrated")?;
         done.map_err(|error| {
             Error::internal(format!("migrating {}: {error}", self.description())).with_source(error)
@@ -256,15 +235,6 @@ impl Db {
     pub async fn close(&self) {
         self.pool.close().await;
     }
-}
-
-/// Whether a migration failed only because somebody else held a lock that it needs.
-fn is_lock_timeout(error: &MigrateError) -> bool {
-    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
-        return false;
-    };
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.as_deref() == Some("55P03")
 }
 
 /// A `u32` for a column of type `int`; what does not fit is capped.

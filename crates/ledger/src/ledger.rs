@@ -259,6 +259,24 @@ pub enum OperatorPause {
     Provider(String),
 }
 
+/// What else a pause may hold back, beside the tenant and the kind in the row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PauseTerms {
+    /// The kind that counts for an ingestion whose row names none.
+    pub default_kind: String,
+    /// Who is asked first, for each kind.
+    pub providers: Vec<FirstProvider>,
+}
+
+/// A provider of OCR or models that documents of one kind are given to first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstProvider {
+    /// The kind in the row; empty: the row names none.
+    pub kind: String,
+    /// The name under which operators pause the provider.
+    pub provider: String,
+}
+
 /// What a worker reports of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerStatus {
@@ -266,9 +284,6 @@ pub struct WorkerStatus {
     pub slots: u32,
     /// Jobs that are running.
     pub slots_used: u32,
-    /// When the newest message that was received for the first time since the last report was
-    /// sent: how far the queue has been worked off. `None`: there was none.
-    pub queue_position: Option<OffsetDateTime>,
 }
 
 /// What is written of a claim, read back after a lost commit reply.
@@ -403,6 +418,18 @@ pub trait Ledger: AttemptLedger {
 
     /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()>;
+
+    /// Lets those of the ingestions wait without a message that a pause holds back, or that are not
+    /// due for longer than `long`: the message of each that is returned is to be deleted, and comes
+    /// again when it is time. A ledger that returns none is right as well: messages are hidden then.
+    async fn park(
+        &self,
+        _ids: &[IngestionId],
+        _terms: &PauseTerms,
+        _long: Duration,
+    ) -> Result<Vec<IngestionId>> {
+        Ok(Vec::new())
+    }
 
     /// Everything that operators have paused now.
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>>;

@@ -21,6 +21,7 @@ use crate::runner::guard::{GuardedOutcome, describe_timeout, run_guarded};
 use crate::runner::{JobConclusion, JobEnd, RenewalResult};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{RetryBackoff, retry};
+use docmill_core::work_clock::WorkClock;
 use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 use docmill_queue::queue::objects::olmocr::{flag_key, result_key, sha1_hex};
 use docmill_storage::store::PutResult;
@@ -86,9 +87,8 @@ impl GroupJob {
             }
             let (group, document) = (&self.group.hash, sha1_hex(path.as_bytes()));
             tracing::debug!(group, document, run = entry.tries, "document begun");
-            match run_guarded(backlog.terms.document_time, read_document(backlog, path, claim))
-                .await
-            {
+            let (clock, limit) = (WorkClock::start(), backlog.terms.document_time);
+            match run_guarded(&clock, limit, read_document(backlog, path, claim)).await {
                 GuardedOutcome::Ended(Ok(read)) => read.apply_to(&mut entry),
                 GuardedOutcome::Ended(Err(error)) => note_failure(backlog, &mut entry, error)?,
                 GuardedOutcome::Panicked => {

@@ -57,7 +57,7 @@ impl Fixture {
         match self {
             Self::Memory(_) => Self::memory(),
             Self::Postgres { database, ledger, .. } => {
-                let sql = "TRUNCATE document, ingestion, attempt, operator_action";
+                let sql = "TRUNCATE document, doomed_document, ingestion, attempt, operator_action";
                 sqlx::query(sql).execute(database.pool()).await.unwrap();
                 database.freeze(START).await;
                 Self::Postgres { database, ledger, now: std::sync::Mutex::new(START) }
@@ -224,6 +224,7 @@ fn row_of(row: &PgRow) -> LedgerRow {
         lease_expires_at: row.get("lease_expires_at"),
         next_attempt_at: row.get("next_attempt_at"),
         deferred_since: row.get("deferred_since"),
+        denials: count("denials"),
         worker: row.get("worker"),
         stage: stage_of(row),
         claims: row.get("claims"),

@@ -72,6 +72,11 @@ impl World {
         Self::with(Some(openai::Server::start(script).await.unwrap()), 1000).await
     }
 
+    /// Both of these.
+    pub(crate) async fn with_redrive_and_model(receives: u32, script: openai::Script) -> Self {
+        Self::with(Some(openai::Server::start(script).await.unwrap()), receives).await
+    }
+
     async fn with(llm: Option<openai::Server>, receives: u32) -> Self {
         let sqs = sqs::Server::start().await.unwrap();
         let queue_url = sqs.create_queue_with_dead("documents", receives).unwrap();

@@ -1,15 +1,16 @@
 //! Which page gets a core next.
 //!
-//! Long documents are read in the order in which they were opened: what is waiting of the oldest
+//! Long documents are read in the order in which their jobs were begun: what is waiting of the oldest
 //! goes first, so that a backlog of them ends one after the other instead of all at its end. What
 //! nobody knows yet to be long, because little work was done on it so far, does not stand behind
-//! that backlog: it has up to a third of the cores' time, in an order of its own. So a document
-//! that takes milliseconds waits for the page at hand, and the oldest of the long ones never has
-//! less than two thirds of the cores.
+//! that backlog: it has up to a third of the cores' time, the one with the least work first. So a
+//! document that takes milliseconds waits for the page at hand, and the oldest of the long ones never
+//! has less than two thirds of the cores.
 //!
 //! Not promised: how long a page holds its core. That is for its own limit of time to say.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,14 +41,29 @@ struct CoreQueueState {
 /// Requests of one sort.
 #[derive(Debug, Default)]
 struct RequestLine {
-    /// By document and then in the order of asking.
-    waiting: BTreeMap<RequestPlace, oneshot::Sender<CorePermit>>,
+    waiting: BTreeMap<RequestPlace, WaitingCall>,
     /// Time of cores that this sort has had since both sorts were waiting.
     used: Duration,
 }
 
-/// A request's place in its line: the number of the document, and its own.
-type RequestPlace = (u64, u64);
+/// A request's place in its line; the smallest is the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RequestPlace {
+    /// Milliseconds of work on the document when it asked; of long ones nothing.
+    spent: u64,
+    /// The document's own place.
+    document: u64,
+    /// Requests are numbered as they come.
+    number: u64,
+}
+
+/// Who waits for a core.
+#[derive(Debug)]
+struct WaitingCall {
+    /// Milliseconds of work on the document so far.
+    spent: Arc<AtomicU64>,
+    turn: oneshot::Sender<CorePermit>,
+}
 
 /// A core, until this is dropped.
 #[derive(Debug)]
@@ -60,7 +76,6 @@ pub(super) struct CorePermit {
 /// A request that waits; dropping it gives its place up.
 struct WaitingRequest<'a> {
     queue: &'a CoreQueue,
-    is_long: bool,
     place: RequestPlace,
 }
 
@@ -72,25 +87,26 @@ impl CoreQueue {
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Waits for a core for a page of this document, on which so much work was done so far.
-    /// Documents are numbered in the order in which they were opened.
+    /// Waits for a core for a page of the document with this place, on which so many milliseconds of
+    /// work were `spent` so far.
     pub(super) async fn acquire_core(
         self: &Arc<Self>,
         document: u64,
-        spent: Duration,
+        spent: &Arc<AtomicU64>,
     ) -> CorePermit {
-        let is_long = spent >= LITTLE_WORK;
         let (waiting, turn) = {
             let mut state = self.lock_state();
             if state.free > 0 {
                 state.free -= 1;
-                return self.permit(is_long);
+                return self.permit(is_long(spent));
             }
             state.asked += 1;
-            let place = (document, state.asked);
+            let so_far = spent.load(Ordering::Relaxed);
+            let place = RequestPlace { spent: so_far, document, number: state.asked };
             let (tell, turn) = oneshot::channel();
-            state.line(is_long).waiting.insert(place, tell);
-            (WaitingRequest { queue: self, is_long, place }, turn)
+            let call = WaitingCall { spent: Arc::clone(spent), turn: tell };
+            state.enqueue_call(place, call);
+            (WaitingRequest { queue: self, place }, turn)
         };
         // The sender is only dropped with the request itself.
         let permit = match turn.await {
@@ -131,8 +147,17 @@ impl CoreQueueState {
         if is_long { &mut self.long } else { &mut self.short }
     }
 
+    fn enqueue_call(&mut self, place: RequestPlace, call: WaitingCall) {
+        if is_long(&call.spent) {
+            self.long.waiting.insert(place.among_long(), call);
+        } else {
+            self.short.waiting.insert(place, call);
+        }
+    }
+
     /// The request that a free core goes to.
     fn take_next(&mut self) -> Option<(bool, oneshot::Sender<CorePermit>)> {
+        self.demote_first_short();
         let is_long = match (self.short.waiting.is_empty(), self.long.waiting.is_empty()) {
             (false, false) => self.short.used * PARTS_FOR_LONG > self.long.used,
             (no_short, _) => {
@@ -141,9 +166,30 @@ impl CoreQueueState {
                 no_short
             }
         };
-        let (_, turn) = self.line(is_long).waiting.pop_first()?;
-        Some((is_long, turn))
+        let (_, call) = self.line(is_long).waiting.pop_first()?;
+        Some((is_long, call.turn))
     }
+
+    /// Moves what turned out to be long since it asked, as far as it would be the next.
+    fn demote_first_short(&mut self) {
+        while let Some(first) = self.short.waiting.first_entry()
+            && is_long(&first.get().spent)
+        {
+            let (place, call) = first.remove_entry();
+            self.long.waiting.insert(place.among_long(), call);
+        }
+    }
+}
+
+impl RequestPlace {
+    fn among_long(self) -> Self {
+        Self { spent: 0, ..self }
+    }
+}
+
+/// Whether a document is known to be long, by the milliseconds of work on it.
+fn is_long(spent: &AtomicU64) -> bool {
+    Duration::from_millis(spent.load(Ordering::Relaxed)) >= LITTLE_WORK
 }
 
 impl Drop for CorePermit {
@@ -155,7 +201,10 @@ impl Drop for CorePermit {
 
 impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
-        self.queue.lock_state().line(self.is_long).waiting.remove(&self.place);
+        let mut state = self.queue.lock_state();
+        // It may have turned out to be long since.
+        state.short.waiting.remove(&self.place);
+        state.long.waiting.remove(&self.place.among_long());
     }
 }
 
@@ -169,33 +218,41 @@ mod tests {
     /// A page takes so long.
     const PAGE: Duration = Duration::from_secs(3);
 
-    /// Reads a document, three pages at a time as a reader with two cores does; returns when it
-    /// was done.
-    async fn read(queue: Arc<CoreQueue>, document: u64, pages: u32, page: Duration) -> Instant {
-        let spent = Mutex::new(Duration::ZERO);
-        let read_page = |_| async {
-            let so_far = *spent.lock().unwrap();
-            let _core = queue.acquire_core(document, so_far).await;
-            tokio::time::sleep(page).await;
-            *spent.lock().unwrap() += page;
+    /// Opens a document, which takes so many milliseconds, and reads it, three pages at a time as a
+    /// reader with two cores does; returns when it was done.
+    async fn read(
+        queue: Arc<CoreQueue>,
+        document: u64,
+        opening: u64,
+        pages: Vec<Duration>,
+    ) -> Instant {
+        let spent = Arc::new(AtomicU64::new(0));
+        let work = |time: Duration| {
+            let (queue, spent) = (&queue, &spent);
+            async move {
+                let _core = queue.acquire_core(document, spent).await;
+                tokio::time::sleep(time).await;
+                spent.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
+            }
         };
-        futures::stream::iter(0..pages).for_each_concurrent(3, read_page).await;
+        work(Duration::from_millis(opening)).await;
+        futures::stream::iter(pages).for_each_concurrent(3, work).await;
         Instant::now()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_backlog_of_long_documents_ends_in_order_each_within_twice_its_share() {
         const DOCUMENTS: u32 = 64;
-        const PAGES: u32 = 25;
         let (queue, began) = (CoreQueue::new(2), Instant::now());
         let mut ends = JoinSet::new();
         for document in 0..DOCUMENTS {
-            let reading = read(Arc::clone(&queue), document.into(), PAGES, PAGE);
+            let pages = vec![PAGE; 25];
+            let reading = read(Arc::clone(&queue), document.into(), 30, pages);
             ends.spawn(async move { (document, reading.await - began) });
         }
         let ended = ends.join_all().await;
         let whole = began.elapsed();
-        assert!(whole <= PAGE * (DOCUMENTS * PAGES / 2 + 2), "a core was idle: {whole:?}");
+        assert!(whole <= PAGE * (DOCUMENTS * 25 / 2 + 2), "a core was idle: {whole:?}");
         for (document, took) in ended {
             let share = whole / DOCUMENTS * (document + 1);
             assert!(took <= share * 2, "{document}: {took:?}, its share ends at {share:?}");
@@ -207,29 +264,32 @@ mod tests {
         let queue = CoreQueue::new(2);
         let mut others = JoinSet::new();
         for document in 0..64 {
-            others.spawn(read(Arc::clone(&queue), document, 25, PAGE));
+            others.spawn(read(Arc::clone(&queue), document, 30, vec![PAGE; 25]));
         }
-        // By then the long ones are known.
-        tokio::time::sleep(PAGE * 200).await;
-        let began = Instant::now();
-        let end = read(Arc::clone(&queue), 64, 5, Duration::from_millis(10)).await;
-        assert!(end - began <= PAGE * 5, "{:?}", end - began);
+        // While none of them is known to be long, some are, and all.
+        for (document, pause) in [(64, 2), (65, 30), (66, 400)] {
+            tokio::time::sleep(PAGE * pause).await;
+            let began = Instant::now();
+            let pages = vec![Duration::from_millis(5); 2];
+            let end = read(Arc::clone(&queue), document, 5, pages).await;
+            assert!(end - began <= PAGE * 12, "{document}: {:?}", end - began);
+        }
         others.abort_all();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_core_comes_back_whoever_was_to_have_it() {
-        let queue = CoreQueue::new(1);
-        let held = queue.acquire_core(0, Duration::ZERO).await;
-        let mut given_up = Box::pin(queue.acquire_core(1, Duration::ZERO));
+        let (queue, new) = (CoreQueue::new(1), Arc::new(AtomicU64::new(0)));
+        let held = queue.acquire_core(0, &new).await;
+        let mut given_up = Box::pin(queue.acquire_core(1, &new));
         assert!(futures::poll!(given_up.as_mut()).is_pending());
-        let mut told = Box::pin(queue.acquire_core(2, Duration::ZERO));
+        let mut told = Box::pin(queue.acquire_core(2, &new));
         assert!(futures::poll!(told.as_mut()).is_pending());
         drop(given_up);
         drop(held);
         // It has been given the core and never looks.
         drop(told);
-        drop(queue.acquire_core(3, PAGE).await);
+        drop(queue.acquire_core(3, &new).await);
         assert_eq!(queue.lock_state().free, 1);
     }
 }

@@ -17,7 +17,7 @@ use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
     OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, TextLimits,
 };
-use docmill_core::work_clock::{wait_off_clock, work_on_clock};
+use docmill_core::work_clock::{place_in_line, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
 
 /// A page over its time has this long to stop by itself, so that nothing has to be killed.
@@ -53,6 +53,8 @@ pub struct OpenDocument {
     pool: Arc<ProcessPool>,
     bytes: Bytes,
     number: u64,
+    /// The place in line of the job that it is opened for.
+    place_in_line: u64,
     /// Whose it is, where tenants are kept apart.
     tenant: Option<Arc<str>>,
     pages: u32,
@@ -98,6 +100,7 @@ impl ProcessPool {
             pool: Arc::clone(self),
             bytes,
             number: self.next_document_number(),
+            place_in_line: place_in_line(),
             tenant: tenant.map(Arc::from),
             pages: 0,
             spent: Arc::default(),
@@ -294,7 +297,7 @@ impl OpenDocument {
         // A process of one document reads a page at a time, and a page that waits is not at work.
         let turn = wait_off_clock(Arc::clone(&slot.turns).acquire_owned()).await;
         let turn = turn.map_err(|_| Error::internal("a page process without turns"))?;
-        let core = self.pool.cores.acquire_core(self.number, self.time_spent());
+        let core = self.pool.cores.acquire_core(self.place_in_line, &self.spent);
         let core = wait_off_clock(core).await;
         let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());

@@ -4,10 +4,12 @@
 //! may be drawn and a 9 be read, and an amount that no reviewer saw agrees with itself. So the
 //! outline of every glyph that is called a digit, or blank, is held against the digits of the twelve
 //! standard fonts. A glyph contradicts if it looks clearly more like another digit; a page with one
-//! is read from its picture.
+//! is read from its picture, if that has the layer's words: a font that cannot be drawn here has
+//! other letters, too.
 //!
-//! Not promised: digits of Type 3 fonts, which have no outline, and letters that were exchanged,
-//! which make no other amount (`super::doubt` looks for many of them).
+//! Not promised: digits of Type 3 fonts, which have no outline; letters that were exchanged, which
+//! make no other amount (`super::doubt` looks for many of them); what a layer is held against an
+//! e-invoice for, which is done without any picture.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,8 @@
 //! Text layers that cannot be believed: they leave out much of what the page shows, or what they
 //! say is no language.
 
+use std::collections::HashSet;
+
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 
 use super::language::LanguageEvidence;
@@ -86,6 +88,25 @@ pub(super) fn is_garbled(lines: &[TextLine]) -> bool {
         && LanguageEvidence::from_lines(lines).strength() < 1.0
 }
 
+/// Whether a picture, read as `read`, shows at least half of the longer words of `layer`.
+pub(super) fn shows_words(read: &[TextLine], layer: &[TextLine]) -> bool {
+    let seen: HashSet<String> = longer_words(read).collect();
+    let (mut all, mut shown) = (0_usize, 0_usize);
+    for word in longer_words(layer) {
+        all += 1;
+        shown += usize::from(seen.contains(&word));
+    }
+    shown * 2 >= all
+}
+
+/// Words of four letters and more, in lower case.
+fn longer_words(lines: &[TextLine]) -> impl Iterator<Item = String> {
+    let words = lines.iter().flat_map(|line| &line.words);
+    let letters = words.map(|word| word.text.trim_matches(|c: char| !c.is_alphabetic()));
+    let long = |word: &&str| word.chars().count() >= 4 && word.chars().all(char::is_alphabetic);
+    letters.filter(long).map(str::to_lowercase)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +127,15 @@ mod tests {
         read[1].words[2].confidence = 0.4;
         let missing = missing_words(&layer, &read);
         assert_eq!(missing.iter().map(TextLine::text).collect::<Vec<_>>(), ["Paid in"]);
+    }
+
+    #[test]
+    fn a_picture_of_other_letters_does_not_show_the_words_of_the_layer() {
+        let layer = [line("Invoice total: 9900.00 EUR payable", 10.0)];
+        let seen = [line("Invoice total: 1100.00 EUR payab1e", 10.0)];
+        let broken = [line("4 LE 7 #A 1242 DLLL CO#", 10.0)];
+        assert!(shows_words(&seen, &layer) && !shows_words(&broken, &layer));
+        assert!(shows_words(&broken, &[line("9 900", 10.0)]), "no word speaks against it");
     }
 
     #[test]

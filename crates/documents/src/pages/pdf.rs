@@ -123,10 +123,6 @@ impl PdfFile {
         let page = self.page_at(index)?;
         let surface = collect_glyphs(page, bounds);
         let (width, height) = page.render_dimensions();
-        if surface.has_false_digits() {
-            // What it says of amounts is nothing to hold an e-invoice against.
-            return Ok(Some(PageContent::Damaged { width, height }));
-        }
         let what = read_mode(&surface, f64::from(width) * f64::from(height));
         matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
             .then(|| self.text_page(page, &surface, what, bounds))

@@ -106,6 +106,11 @@ pub(super) fn merge_suspect_layer(
     let TextLayer { width, height, lines, garbled } = layer;
     let native = |quality, lines| PageText::from_native(number, (width, height), quality, lines);
     if garbled {
+        // Digits that are drawn as others stand among letters that are not. Where the picture has
+        // other letters too it is the picture that is wrong: a font that cannot be drawn here.
+        if !doubt::is_garbled(&lines) && !doubt::shows_words(&read.lines, &lines) {
+            return native(1.0, lines);
+        }
         return match read.quality >= READABLE {
             true => read_from(number, read),
             false => native(0.0, lines),

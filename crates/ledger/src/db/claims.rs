@@ -33,12 +33,12 @@ use time::OffsetDateTime;
 use coalesce::ResultBatcher;
 use finish::ResultRow;
 
-use crate::db::{Db, saturating_int};
+use crate::db::{Db, parking, saturating_int};
 use crate::ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
-    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
-    WriteResult,
+    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, PauseTerms,
+    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
+    WorkerStatus, WriteResult,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
@@ -172,6 +172,15 @@ impl Ledger for PostgresLedger {
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
         intake::quarantine_message(&self.db, message).await
+    }
+
+    async fn park(
+        &self,
+        ids: &[IngestionId],
+        terms: &PauseTerms,
+        long: Duration,
+    ) -> Result<Vec<IngestionId>> {
+        parking::park(&self.db, ids, terms, long).await
     }
 
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {

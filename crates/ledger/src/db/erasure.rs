@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::operators::AuditNote;
-use crate::db::{Db, SqlErrorContext};
+use crate::db::{Db, SqlErrorContext, saturating_int};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
 
@@ -39,47 +39,132 @@ pub struct TenantRetention {
     pub set_by: String,
 }
 
-/// Up to `limit` documents of the tenant after the given one, by id; with an age only those whose
-/// ingestions have all ended longer ago.
+/// A place in the order in which a tenant's documents were handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantPosition {
+    created_at: OffsetDateTime,
+    key: Uuid,
+}
+
+impl TenantPosition {
+    /// Before the first.
+    pub const START: Self = Self { created_at: OffsetDateTime::UNIX_EPOCH, key: Uuid::nil() };
+}
+
+/// A page of a tenant's documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantPage {
+    /// Documents of the tenant, oldest first.
+    pub documents: Vec<ErasableDocument>,
+    /// Where the next page begins; `None`: this was the last one.
+    pub next: Option<TenantPosition>,
+}
+
+/// Up to `limit` documents of the tenant after a place, oldest first; only those that were handed in
+/// at least `days` ago (negative: however lately). A page may hold fewer and not be the last.
+///
+/// Whose a document is says `document_tenant` and nothing else. What has no tenant of its own is found
+/// by its ingestions, at the oldest of them.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn find_erasable(
+pub async fn find_tenant_documents(
     db: &Db,
     tenant: &str,
-    age: Option<Duration>,
-    after: DocumentId,
+    days: i32,
+    after: TenantPosition,
     limit: u32,
-) -> Result<Vec<ErasableDocument>> {
+) -> Result<TenantPage> {
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.file_path
-        FROM document d
-        WHERE d.id IN (
-            SELECT t.id FROM document t WHERE t.tenant = $1
-            UNION
-            SELECT i.document_id FROM ingestion i JOIN document n ON n.id = i.document_id
-            WHERE i.tenant = $1 AND n.tenant IS NULL AND NOT EXISTS (
-                SELECT 1 FROM ingestion o
-                WHERE o.document_id = i.document_id AND o.tenant IS DISTINCT FROM $1))
-          AND d.id > $2
-          AND ($3::float8 IS NULL OR (
-            d.created_at < docmill_now() - make_interval(secs => $3)
-            AND NOT EXISTS (
-                SELECT 1 FROM ingestion i WHERE i.document_id = d.id AND (i.completed_at IS NULL
-                    OR i.completed_at >= docmill_now() - make_interval(secs => $3)))))
-        ORDER BY d.id LIMIT $4"#,
+        r#"
+WITH looked AS MATERIALIZED (
+    (SELECT d.created_at AS at, d.id AS key, d.id AS document, true AS own
+     FROM document d
+     WHERE d.tenant = $1 AND (d.created_at, d.id) > ($2, $3)
+       AND d.created_at < (SELECT docmill_now()) - make_interval(days => $5)
+     ORDER BY d.created_at, d.id LIMIT $4)
+    UNION ALL
+    (SELECT i.created_at, i.id, i.document_id, false
+     FROM ingestion i
+     WHERE i.tenant = $1 AND (i.created_at, i.id) > ($2, $3)
+       AND i.created_at < (SELECT docmill_now()) - make_interval(days => $5)
+     ORDER BY i.created_at, i.id LIMIT $4)
+    ORDER BY 1, 2 LIMIT $4
+)
+SELECT l.at AS "at!", l.key AS "key!", d.id AS "document!", d.file_path AS "file_path!",
+    CASE WHEN l.own THEN true
+        WHEN d.tenant IS NOT NULL THEN false
+        ELSE document_tenant(d.id) = $1 AND NOT EXISTS (
+            SELECT 1 FROM ingestion e WHERE e.document_id = d.id
+              AND (e.created_at, e.id) < (l.at, l.key)) END AS "belongs!"
+FROM looked l JOIN document d ON d.id = l.document
+ORDER BY l.at, l.key
+"#,
         tenant,
-        after.0,
-        age.map(|age| age.as_secs_f64()),
+        after.created_at,
+        after.key,
         i64::from(limit),
+        days,
     )
     .fetch_all(db.pool())
     .await
     .context("looking for a tenant's documents")?;
+    let is_full = rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    let last = rows.last().map(|row| TenantPosition { created_at: row.at, key: row.key });
+    let documents = rows
+        .into_iter()
+        .filter(|row| row.belongs)
+        .map(|row| ErasableDocument { id: DocumentId(row.document), file_path: row.file_path });
+    Ok(TenantPage { documents: documents.collect(), next: last.filter(|_| is_full) })
+}
+
+/// Marks those of the documents that are past their tenant's retention: from now on they get no new
+/// ingestion, and [`take_doomed`] finds them. Returns how many are marked anew.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn doom_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> {
+    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
+    let doomed = sqlx::query_scalar!("SELECT doom_expired($1)", &ids)
+        .fetch_all(db.pool())
+        .await
+        .context("marking what is past its retention")?;
+    Ok(doomed.len())
+}
+
+/// Up to `limit` documents that were marked, those first that were not tried for longest.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn take_doomed(db: &Db, limit: u32) -> Result<Vec<ErasableDocument>> {
+    let rows = sqlx::query!(
+        r#"
+WITH taken AS MATERIALIZED (SELECT take_doomed($1) AS id)
+SELECT d.id, d.file_path
+FROM taken t JOIN document d ON d.id = t.id
+"#,
+        saturating_int(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for what is to be erased")?;
     Ok(rows
         .into_iter()
         .map(|row| ErasableDocument { id: DocumentId(row.id), file_path: row.file_path })
         .collect())
+}
+
+/// Deletes a marked document with everything about it, as [`delete_documents`] does; `false` if it is
+/// not marked. A worker's login may do this, but not [`delete_documents`].
+///
+/// # Errors
+/// As [`delete_documents`].
+pub async fn erase_doomed(db: &Db, document: DocumentId) -> Result<bool> {
+    let gone = sqlx::query_scalar!("SELECT erase_doomed($1)", &[document.0])
+        .fetch_all(db.pool())
+        .await
+        .context("erasing what is past its retention")?;
+    Ok(!gone.is_empty())
 }
 
 /// Those of these documents that are nobody's: neither they nor any ingestion of theirs has a
@@ -118,7 +203,8 @@ pub async fn find_shared(
     let erased: Vec<Uuid> = erased.iter().map(|id| id.0).collect();
     let shared = sqlx::query_scalar!(
         "SELECT DISTINCT o.file_path FROM document o
-         WHERE o.file_path = ANY ($1) AND o.tenant IS DISTINCT FROM $2 AND o.id <> ALL ($3)",
+         WHERE o.file_path = ANY ($1) AND o.id <> ALL ($3)
+           AND document_tenant(o.id) IS DISTINCT FROM $2",
         places,
         tenant,
         &erased,
@@ -127,6 +213,24 @@ pub async fn find_shared(
     .await
     .context("looking for originals that others refer to")?;
     Ok(shared.into_iter().collect())
+}
+
+/// Which of these places documents name that are not marked: the tenant's own among them, which may
+/// be kept for longer.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_kept(db: &Db, places: &[String]) -> Result<HashSet<String>> {
+    let kept = sqlx::query_scalar!(
+        "SELECT DISTINCT o.file_path FROM document o
+         WHERE o.file_path = ANY ($1)
+           AND NOT EXISTS (SELECT 1 FROM doomed_document x WHERE x.document_id = o.id)",
+        places,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for originals that are still referred to")?;
+    Ok(kept.into_iter().collect())
 }
 
 /// The ingestions of these documents. Their artefacts lie below their own prefix, whatever the
@@ -153,7 +257,7 @@ pub async fn find_ingestions(db: &Db, documents: &[DocumentId]) -> Result<Vec<In
 pub async fn find_open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<IngestionId>, usize)> {
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
-        r#"SELECT id, COALESCE(lease_expires_at > docmill_now(), false) AS "held!"
+        r#"SELECT id, COALESCE(lease_expires_at > (SELECT docmill_now()), false) AS "held!"
         FROM ingestion WHERE document_id = ANY ($1) AND status = 'in-progress' ORDER BY id"#,
         &ids,
     )
@@ -179,6 +283,11 @@ pub async fn delete_documents(
     let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
     let doing = "erasing a tenant's rows";
     let mut transaction = db.pool().begin().await.context(doing)?;
+    // In the order in which every other statement locks them.
+    sqlx::query!("SELECT id FROM ingestion WHERE id = ANY ($1) ORDER BY id FOR UPDATE", &ids)
+        .fetch_all(&mut transaction)
+        .await
+        .context(doing)?;
     sqlx::query!(
         "INSERT INTO erased_ingestion (id) SELECT * FROM unnest($1::uuid[]) ON CONFLICT DO NOTHING",
         &ids,
@@ -208,20 +317,6 @@ pub async fn delete_documents(
         .await
         .context(doing)?;
     transaction.commit().await.context(doing)
-}
-
-/// Deletes those of the documents that are past their tenant's retention, as [`delete_documents`]
-/// does; returns how many. A worker's login may do this, but not [`delete_documents`].
-///
-/// # Errors
-/// As [`delete_documents`].
-pub async fn delete_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> {
-    let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
-    let gone = sqlx::query_scalar!("SELECT erase_expired($1)", &ids)
-        .fetch_all(db.pool())
-        .await
-        .context("erasing what is past its retention")?;
-    Ok(gone.len())
 }
 
 /// Deletes the tenant's pause and retention, and writes down who erased how much.
@@ -272,7 +367,7 @@ pub async fn find_erased(db: &Db, ids: &[IngestionId]) -> Result<HashSet<Ingesti
 /// No answer from Postgres.
 pub async fn forget_erased(db: &Db, age: Duration) -> Result<u64> {
     let done = sqlx::query!(
-        "DELETE FROM erased_ingestion WHERE erased_at < docmill_now() - make_interval(secs => $1)",
+        "DELETE FROM erased_ingestion WHERE erased_at < (SELECT docmill_now()) - make_interval(secs => $1)",
         age.as_secs_f64(),
     )
     .execute(db.pool())

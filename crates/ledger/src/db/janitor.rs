@@ -23,6 +23,32 @@ pub struct ResendCandidate {
     pub enqueued_at: OffsetDateTime,
     /// How often it was sent again.
     pub resends: u32,
+    /// Time since that sending.
+    pub silent_for: Duration,
+}
+
+impl ResendCandidate {
+    fn position(&self) -> SendPosition {
+        SendPosition { enqueued_at: self.enqueued_at, id: self.id }
+    }
+}
+
+/// A place in the order in which messages were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendPosition {
+    /// When the message was sent.
+    pub enqueued_at: OffsetDateTime,
+    /// For which ingestion.
+    pub id: IngestionId,
+}
+
+/// What one look for lost messages found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResendPage {
+    /// Rows whose message must be gone, if the queue is not behind them.
+    pub candidates: Vec<ResendCandidate>,
+    /// Where the next look goes on; `None`: from the beginning.
+    pub next: Option<SendPosition>,
 }
 
 /// What there is to know of the row behind a dead letter.
@@ -44,93 +70,162 @@ pub struct DeadLetterRow {
     pub age: Duration,
 }
 
-/// How far the queue has come, by the send times of messages that live workers lately received
-/// for the first time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueuePosition {
-    /// The worker that is furthest behind received a message sent then.
-    pub oldest: OffsetDateTime,
-    /// The worker that is furthest ahead received a message sent then.
-    pub newest: OffsetDateTime,
+impl ResendPage {
+    /// More were lost than the caller takes: the rest comes first next time.
+    fn limited_to(mut self, limit: u32) -> Self {
+        if self.candidates.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            self.next = self.candidates.last().map(ResendCandidate::position);
+        }
+        self
+    }
 }
 
 /// Most doublings of the quiet time: 2^6 of 30 min are 32 h.
 const MOST_DOUBLINGS: i32 = 6;
 
-/// Rows that wait although no message can be on its way to them any more: in progress, no live
-/// lease, due, not paused, and quiet for `quiet · 2^resends` since the message was sent, since
-/// the row became due, and since a claim on it ran out. Longest quiet first.
+/// Rows that one call of [`find_resend_candidates`] looks at: many may wait for good reasons.
+const LOOKED_AT: i64 = 20_000;
+
+/// Rows that wait although no message can be on its way to them any more: in progress, not parked, no
+/// live lease, due, not paused, and quiet for `quiet · 2^resends` since the message was sent, since
+/// the row became due, and since a claim on it ran out. Longest quiet first, from `after` on; a call
+/// that did not come to the end says where the next one goes on.
 ///
 /// # Errors
 /// No answer from Postgres.
 pub async fn find_resend_candidates(
     db: &Db,
     quiet: Duration,
+    after: Option<SendPosition>,
     limit: u32,
-) -> Result<Vec<ResendCandidate>> {
+) -> Result<ResendPage> {
     let rows = sqlx::query!(
         r#"
-WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
-SELECT i.id, i.enqueued_at, i.resends
-FROM ingestion i CROSS JOIN clock c
-WHERE i.status = 'in-progress'
-  AND i.enqueued_at < c.now - make_interval(secs => $1)
-  AND greatest(i.enqueued_at, i.next_attempt_at, i.lease_expires_at)
-    < c.now - make_interval(secs => $1 * 2 ^ least(i.resends, $2))
-  AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'all'
-    OR (p.scope = 'kind' AND p.name = i.kind) OR (p.scope = 'tenant' AND p.name = i.tenant))
-ORDER BY i.enqueued_at LIMIT $3
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now
+), looked AS MATERIALIZED (
+    SELECT i.id, i.enqueued_at, i.next_attempt_at, i.lease_expires_at, i.resends, i.kind, i.tenant
+    FROM ingestion i
+    WHERE i.status = 'in-progress' AND i.parked_by IS NULL AND i.parked_until IS NULL
+      AND i.enqueued_at < (SELECT now FROM clock) - make_interval(secs => $1)
+      AND (i.enqueued_at, i.id) > ($4::timestamptz, $5::uuid)
+    ORDER BY i.enqueued_at, i.id LIMIT $6
+), lost AS (
+    SELECT l.id, l.enqueued_at, l.resends
+    FROM looked l CROSS JOIN clock c
+    WHERE greatest(l.enqueued_at, l.next_attempt_at, l.lease_expires_at)
+        < c.now - make_interval(secs => $1 * 2 ^ least(l.resends, $2))
+      AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'all'
+        OR (p.scope = 'kind' AND p.name = l.kind) OR (p.scope = 'tenant' AND p.name = l.tenant))
+    ORDER BY l.enqueued_at, l.id LIMIT $3
+), last AS (
+    SELECT l.id, l.enqueued_at FROM looked l
+    WHERE (SELECT count(*) FROM looked) = $6
+    ORDER BY l.enqueued_at DESC, l.id DESC LIMIT 1
+)
+SELECT l.id AS "id!", l.enqueued_at AS "enqueued_at!", l.resends AS "resends!",
+    extract(epoch FROM c.now - l.enqueued_at)::float8 AS "silent!", true AS "is_lost!"
+FROM lost l CROSS JOIN clock c
+UNION ALL
+SELECT l.id, l.enqueued_at, 0, 0, false FROM last l
+ORDER BY 5 DESC, 2, 1
 "#,
         quiet.as_secs_f64(),
         MOST_DOUBLINGS,
         i64::from(limit),
+        after.map_or(OffsetDateTime::UNIX_EPOCH, |after| after.enqueued_at),
+        after.map_or(Uuid::nil(), |after| after.id.0),
+        LOOKED_AT,
     )
     .fetch_all(db.pool())
     .await
     .context("looking for rows without a message")?;
-    Ok(rows
-        .into_iter()
-        .map(|row| ResendCandidate {
-            id: IngestionId(row.id),
-            enqueued_at: row.enqueued_at,
+    let mut page = ResendPage::default();
+    for row in rows {
+        let (id, enqueued_at) = (IngestionId(row.id), row.enqueued_at);
+        if !row.is_lost {
+            page.next = Some(SendPosition { enqueued_at, id });
+            continue;
+        }
+        page.candidates.push(ResendCandidate {
+            id,
+            enqueued_at,
             resends: u32::try_from(row.resends).unwrap_or(0),
-        })
-        .collect())
+            silent_for: Duration::try_from_secs_f64(row.silent).unwrap_or_default(),
+        });
+    }
+    Ok(page.limited_to(limit))
 }
 
-/// Notes that a message was just sent again for each of these rows. Returns how many still wait.
+/// Notes that a message is being sent again for each of these rows; one that somebody else holds
+/// right now is passed over. Returns those that were noted.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn mark_enqueued(db: &Db, ids: &[IngestionId]) -> Result<u64> {
+pub async fn mark_enqueued(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let done = sqlx::query!(
+    let noted = sqlx::query_scalar!(
         "WITH held AS MATERIALIZED (
              SELECT id FROM ingestion WHERE id = ANY ($1) AND status = 'in-progress'
-             ORDER BY id FOR UPDATE)
-         UPDATE ingestion i SET enqueued_at = docmill_now(), resends = i.resends + 1
-         FROM held h WHERE i.id = h.id",
+             ORDER BY id FOR UPDATE SKIP LOCKED)
+         UPDATE ingestion i SET
+             enqueued_at = docmill_now(), resends = i.resends + 1,
+             parked_by = NULL, parked_until = NULL
+         FROM held h WHERE i.id = h.id
+         RETURNING i.id",
         &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("noting what was sent again")?;
+    Ok(noted.into_iter().map(IngestionId).collect())
+}
+
+/// Takes back what [`mark_enqueued`] noted of rows whose message could not be sent: they are
+/// candidates again at once, and wait no longer next time. Returns how many those are.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn unmark_enqueued(db: &Db, unsent: &[ResendCandidate]) -> Result<u64> {
+    let ids: Vec<Uuid> = unsent.iter().map(|row| row.id.0).collect();
+    let times: Vec<OffsetDateTime> = unsent.iter().map(|row| row.enqueued_at).collect();
+    let done = sqlx::query!(
+        "WITH asked AS MATERIALIZED (
+             SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS a (id, enqueued_at)
+         ), held AS MATERIALIZED (
+             SELECT i.id FROM ingestion i
+             WHERE i.id = ANY ($1) AND i.status = 'in-progress' AND i.resends > 0
+             ORDER BY i.id FOR UPDATE SKIP LOCKED)
+         UPDATE ingestion i SET enqueued_at = a.enqueued_at, resends = i.resends - 1
+         FROM held h JOIN asked a ON a.id = h.id WHERE i.id = h.id",
+        &ids,
+        &times,
     )
     .execute(db.pool())
     .await
-    .context("noting what was sent again")?;
+    .context("noting what could not be sent again")?;
     Ok(done.rows_affected())
 }
 
-/// How many waiting rows were sent within the quiet time: each may have a message in the queue.
+/// How many rows should have a message: in progress and not parked, counted no further than `most`.
+/// `unclaimed` leaves those out that a worker holds.
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn count_recently_sent(db: &Db, quiet: Duration) -> Result<u64> {
+pub async fn count_sendable(db: &Db, unclaimed: bool, most: u64) -> Result<u64> {
     let count = sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM ingestion
-        WHERE status = 'in-progress' AND enqueued_at >= docmill_now() - make_interval(secs => $1)"#,
-        quiet.as_secs_f64(),
+        r#"SELECT count(*) AS "count!" FROM (
+            SELECT 1 FROM ingestion
+            WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
+              AND (NOT $1 OR lease_expires_at IS NULL
+                OR lease_expires_at <= (SELECT docmill_now()))
+            LIMIT $2) AS counted"#,
+        unclaimed,
+        i64::try_from(most).unwrap_or(i64::MAX),
     )
     .fetch_one(db.pool())
     .await
-    .context("counting the rows sent lately")?;
+    .context("counting the rows that should have a message")?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
@@ -203,6 +298,7 @@ UPDATE ingestion i SET
     status = 'failed', reason = $2, detail = $3, completed_at = h.now, updated_at = h.now,
     crashes = i.crashes + (i.claim_token IS NOT NULL)::int,
     claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL, deferred_since = NULL,
+    parked_by = NULL, parked_until = NULL,
     valid_structured_data = false, needs_human_review = true, review_reasons = ARRAY[$2]
 FROM held h WHERE i.id = h.id
 "#,
@@ -214,26 +310,6 @@ FROM held h WHERE i.id = h.id
     .await
     .context("giving an ingestion up")?;
     Ok(done.rows_affected() > 0)
-}
-
-/// How far the queue has come, from workers seen within `lately` that noted a first receipt within
-/// `lately`; `None` if there is no such worker.
-///
-/// # Errors
-/// No answer from Postgres.
-pub async fn queue_position(db: &Db, lately: Duration) -> Result<Option<QueuePosition>> {
-    let row = sqlx::query!(
-        "WITH clock AS MATERIALIZED (
-             SELECT docmill_now() - make_interval(secs => $1) AS since)
-         SELECT min(w.receipt_sent_at) AS oldest, max(w.receipt_sent_at) AS newest
-         FROM worker w CROSS JOIN clock c
-         WHERE w.seen_at >= c.since AND w.receipt_noted_at >= c.since",
-        lately.as_secs_f64(),
-    )
-    .fetch_one(db.pool())
-    .await
-    .context("reading how far the queue has come")?;
-    Ok(row.oldest.zip(row.newest).map(|(oldest, newest)| QueuePosition { oldest, newest }))
 }
 
 /// Takes or keeps the lead in `name` for `ttl`; `false` if another holder has it.
@@ -256,6 +332,21 @@ pub async fn try_acquire_lead(db: &Db, name: &str, holder: &str, ttl: Duration) 
     .await
     .context("electing the maintenance leader")?;
     Ok(done.rows_affected() > 0)
+}
+
+/// Who leads in `name` now; `None`: nobody.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_leader(db: &Db, name: &str) -> Result<Option<String>> {
+    sqlx::query_scalar!(
+        "SELECT holder FROM maintenance_lease
+         WHERE name = $1 AND expires_at > (SELECT docmill_now())",
+        name,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("asking who leads maintenance")
 }
 
 /// Gives the lead up, so that another need not wait; nothing if the holder does not have it.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::db::{Db, SqlErrorContext, saturating_int};
 use crate::ledger::decide::FRESH_ATTEMPTS;
 use docmill_core::fault::Result;
-use docmill_core::model::IngestionId;
+use docmill_core::model::{IngestionId, IngestionStatus};
 
 /// Which operator acts, and why.
 #[derive(Debug, Clone)]
@@ -73,6 +73,29 @@ pub async fn reopen_ingestions(
     ids: &[IngestionId],
     by: &AuditNote,
 ) -> Result<Vec<IngestionId>> {
+    use IngestionStatus::{Cancelled, Completed, Failed};
+    reopen_in(db, ids, &[Completed, Failed, Cancelled], by).await
+}
+
+/// The same for those alone that failed: what was completed or cancelled meanwhile stays so.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn reopen_failed(
+    db: &Db,
+    ids: &[IngestionId],
+    by: &AuditNote,
+) -> Result<Vec<IngestionId>> {
+    reopen_in(db, ids, &[IngestionStatus::Failed], by).await
+}
+
+async fn reopen_in(
+    db: &Db,
+    ids: &[IngestionId],
+    ended: &[IngestionStatus],
+    by: &AuditNote,
+) -> Result<Vec<IngestionId>> {
+    let ended: Vec<String> = ended.iter().map(|status| status.code().to_owned()).collect();
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let reopened = sqlx::query_scalar!(
         r#"
@@ -84,7 +107,7 @@ WITH clock AS MATERIALIZED (
         'crashes', i.crashes, 'completed_at', i.completed_at,
         'review_reasons', i.review_reasons) AS before
     FROM ingestion i
-    WHERE i.id = ANY ($1) AND i.status <> 'in-progress' ORDER BY i.id FOR UPDATE
+    WHERE i.id = ANY ($1) AND i.status = ANY ($5) ORDER BY i.id FOR UPDATE
 ), audited AS (
     INSERT INTO operator_action (done_at, operator, action, target, why, before)
     SELECT c.now, $2, 'reopen', h.id::text, $3, h.before FROM held h CROSS JOIN clock c
@@ -93,6 +116,7 @@ UPDATE ingestion i SET
     status = 'in-progress', reason = NULL, detail = NULL, completed_at = NULL, stage = NULL,
     attempt_limit = i.attempt_count + $4, crashes = 0, next_attempt_at = NULL,
     deferred_since = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now,
+    parked_by = NULL, parked_until = NULL, denials = 0,
     valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
     duplicate_key = NULL, extraction_output_file_path = NULL, extraction_identity = NULL
 FROM held h, clock c WHERE i.id = h.id
@@ -102,6 +126,7 @@ RETURNING i.id
         by.operator,
         by.why,
         saturating_int(FRESH_ATTEMPTS),
+        &ended,
     )
     .fetch_all(db.pool())
     .await
@@ -121,10 +146,11 @@ pub async fn make_due_now(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionI
         "WITH held AS MATERIALIZED (
              SELECT id FROM ingestion
              WHERE id = ANY ($1) AND status = 'in-progress'
-               AND (lease_expires_at IS NULL OR lease_expires_at <= docmill_now())
+               AND (lease_expires_at IS NULL OR lease_expires_at <= (SELECT docmill_now()))
              ORDER BY id FOR UPDATE)
          UPDATE ingestion i SET
-             next_attempt_at = NULL, deferred_since = NULL,
+             next_attempt_at = NULL, deferred_since = NULL, denials = 0,
+             parked_by = NULL, parked_until = NULL,
              enqueued_at = docmill_now(), updated_at = docmill_now()
          FROM held h WHERE i.id = h.id
          RETURNING i.id",
@@ -171,7 +197,7 @@ WITH clock AS MATERIALIZED (
 UPDATE ingestion i SET
     status = 'cancelled', reason = 'cancelled', completed_at = c.now, updated_at = c.now,
     claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL, deferred_since = NULL,
-    detail = 'cancelled by an operator'
+    parked_by = NULL, parked_until = NULL, detail = 'cancelled by an operator'
 FROM held h, clock c WHERE i.id = h.id
 RETURNING i.id
 "#,

@@ -81,7 +81,7 @@ pub struct WorkerTotals {
 pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
     sqlx::query_as(
         "SELECT state, count(*) AS count,
-             extract(epoch FROM docmill_now() - min(created_at))::float8 AS oldest_s
+             extract(epoch FROM (SELECT docmill_now()) - min(created_at))::float8 AS oldest_s
          FROM ops_in_flight GROUP BY state ORDER BY state",
     )
     .fetch_all(db.pool())
@@ -95,9 +95,13 @@ pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
 /// No answer from Postgres.
 pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
     sqlx::query_as(
-        "SELECT ingestion_id, stage, worker, kind, attempt_count,
-             extract(epoch FROM docmill_now() - started_at)::float8 AS age_s
-         FROM ops_in_flight WHERE state = 'leased' ORDER BY started_at, ingestion_id LIMIT $1",
+        // What is parked has no lease, and is left out of the index.
+        "SELECT id AS ingestion_id, stage, worker, kind, attempt_count,
+             extract(epoch FROM (SELECT docmill_now()) - started_at)::float8 AS age_s
+         FROM ingestion
+         WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
+           AND lease_expires_at > (SELECT docmill_now())
+         ORDER BY started_at, id LIMIT $1",
     )
     .bind(i64::from(limit))
     .fetch_all(db.pool())
@@ -111,13 +115,18 @@ pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
 /// No answer from Postgres.
 pub async fn load_throughput(db: &Db) -> Result<Vec<Throughput>> {
     sqlx::query_as(
-        "SELECT w.minutes,
-             count(i.id) FILTER (WHERE i.status = 'completed') AS completed,
-             count(i.id) FILTER (WHERE i.status = 'completed' AND i.needs_human_review) AS flagged,
-             count(i.id) FILTER (WHERE i.status = 'failed') AS failed,
-             count(i.id) FILTER (WHERE i.status = 'cancelled') AS cancelled
-         FROM (VALUES (1), (10), (60)) AS w(minutes) LEFT JOIN ingestion i
-           ON i.completed_at > docmill_now() - make_interval(mins => w.minutes)
+        "WITH ended AS MATERIALIZED (
+             SELECT status, needs_human_review,
+                 extract(epoch FROM (SELECT docmill_now()) - completed_at) / 60 AS age
+             FROM ingestion
+             WHERE completed_at > (SELECT docmill_now()) - interval '60 minutes')
+         SELECT w.minutes,
+             count(e.status) FILTER (WHERE e.status = 'completed') AS completed,
+             count(e.status) FILTER (WHERE e.status = 'completed' AND e.needs_human_review)
+                 AS flagged,
+             count(e.status) FILTER (WHERE e.status = 'failed') AS failed,
+             count(e.status) FILTER (WHERE e.status = 'cancelled') AS cancelled
+         FROM (VALUES (1), (10), (60)) AS w(minutes) LEFT JOIN ended e ON e.age < w.minutes
          GROUP BY w.minutes ORDER BY w.minutes",
     )
     .fetch_all(db.pool())
@@ -132,7 +141,7 @@ pub async fn load_throughput(db: &Db) -> Result<Vec<Throughput>> {
 pub async fn count_failures(db: &Db) -> Result<Vec<FailureCount>> {
     sqlx::query_as(
         "SELECT reason, count(*) AS count, max(completed_at) AS latest
-         FROM ops_failures WHERE completed_at > docmill_now() - interval '1 day'
+         FROM ops_failures WHERE completed_at > (SELECT docmill_now()) - interval '1 day'
          GROUP BY reason ORDER BY count(*) DESC, reason",
     )
     .fetch_all(db.pool())
@@ -148,7 +157,7 @@ pub async fn count_workers(db: &Db) -> Result<WorkerTotals> {
     sqlx::query_as(
         "SELECT count(*) AS live, COALESCE(sum(slots), 0)::int8 AS slots,
              COALESCE(sum(slots_used), 0)::int8 AS slots_used
-         FROM worker WHERE seen_at > docmill_now() - interval '1 minute'",
+         FROM worker WHERE seen_at > (SELECT docmill_now()) - interval '1 minute'",
     )
     .fetch_one(db.pool())
     .await
@@ -161,10 +170,10 @@ pub async fn count_workers(db: &Db) -> Result<WorkerTotals> {
 /// No answer from Postgres.
 pub async fn oldest_open_age(db: &Db) -> Result<Option<f64>> {
     sqlx::query_scalar(
-        "SELECT extract(epoch FROM docmill_now() - min(created_at))::float8
-         FROM ingestion WHERE status = 'in-progress'",
+        "SELECT extract(epoch FROM (SELECT docmill_now()) - created_at)::float8
+         FROM ingestion WHERE status = 'in-progress' ORDER BY created_at, id LIMIT 1",
     )
-    .fetch_one(db.pool())
+    .fetch_optional(db.pool())
     .await
     .context("looking for the oldest open ingestion")
 }

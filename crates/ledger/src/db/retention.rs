@@ -21,7 +21,7 @@ pub struct ExpiredAttempt {
     pub left_pages: bool,
 }
 
-/// Up to `batch` attempts of terminal ingestions that ended longer ago than `age`: less than
+/// Up to `batch` attempts of terminal ingestions that ended longer ago than `age`, oldest first: fewer than
 /// `batch` means that these are all.
 ///
 /// # Errors
@@ -35,9 +35,9 @@ pub async fn find_expired_attempts(
         r#"SELECT a.ingestion_id, a.claims,
              i.status <> 'completed' OR a.outcome = 'crashed' AS "left_pages!"
          FROM attempt a JOIN ingestion i ON i.id = a.ingestion_id
-         WHERE a.ended_at < docmill_now() - make_interval(secs => $1)
+         WHERE a.ended_at < (SELECT docmill_now()) - make_interval(secs => $1)
            AND i.status <> 'in-progress'
-         LIMIT $2"#,
+         ORDER BY a.ended_at LIMIT $2"#,
         age.as_secs_f64(),
         i64::from(batch),
     )
@@ -81,7 +81,7 @@ pub async fn delete_quarantined(db: &Db, age: Duration, batch: u32) -> Result<u6
     let done = sqlx::query!(
         "DELETE FROM quarantined_message WHERE message_id IN (
              SELECT message_id FROM quarantined_message
-             WHERE quarantined_at < docmill_now() - make_interval(secs => $1) LIMIT $2)",
+             WHERE quarantined_at < (SELECT docmill_now()) - make_interval(secs => $1) LIMIT $2)",
         age.as_secs_f64(),
         i64::from(batch),
     )
@@ -97,7 +97,7 @@ pub async fn delete_quarantined(db: &Db, age: Duration, batch: u32) -> Result<u6
 /// No answer from Postgres.
 pub async fn delete_workers(db: &Db, silence: Duration) -> Result<u64> {
     let done = sqlx::query!(
-        "DELETE FROM worker WHERE seen_at < docmill_now() - make_interval(secs => $1)",
+        "DELETE FROM worker WHERE seen_at < (SELECT docmill_now()) - make_interval(secs => $1)",
         silence.as_secs_f64(),
     )
     .execute(db.pool())

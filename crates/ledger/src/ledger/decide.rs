@@ -116,6 +116,20 @@ pub fn used_attempts(attempt_count: u32, attempt_limit: u32) -> u32 {
     attempt_count.saturating_sub(attempt_limit.saturating_sub(FRESH_ATTEMPTS))
 }
 
+/// The delay of a denial is at most this many times the first one's: of a minute about an hour.
+pub const LONGEST_STRETCH: f64 = 60.0;
+
+/// Whether a person has to mend what ended the attempt. Each such end in a row doubles the delay, so
+/// that what waits for a person is tried ever more seldom.
+pub fn is_denial(fault: Fault) -> bool {
+    matches!(fault, Fault::Denied | Fault::Misconfigured)
+}
+
+/// The delay after a denial that followed so many others without anything else in between.
+pub fn stretch_delay(after: Duration, denials: u32) -> Duration {
+    after.mul_f64(2_f64.powi(denials.min(16).cast_signed()).min(LONGEST_STRETCH))
+}
+
 /// The key under which a completed invoice is found again: SHA-256 over supplier and number,
 /// case-folded and without white space. A hash, because both come from outside and a B-tree
 /// refuses long values; made here and not in SQL, because `lower` depends on the database's
@@ -214,6 +228,14 @@ mod tests {
     fn attempts_are_counted_from_the_last_reopening() {
         for (count, limit, used) in [(0, 8, 0), (1, 8, 1), (8, 8, 8), (8, 16, 0), (9, 16, 1)] {
             assert_eq!(used_attempts(count, limit), used, "{count} of {limit}");
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_person_is_tried_ever_more_seldom_down_to_once_an_hour() {
+        let minute = Duration::from_secs(60);
+        for (denials, minutes) in [(0, 1), (1, 2), (3, 8), (5, 32), (6, 60), (1000, 60)] {
+            assert_eq!(stretch_delay(minute, denials), minute * minutes, "after {denials}");
         }
     }
 

@@ -47,13 +47,4 @@ impl ModelChain {
             |rung: &&ChainModel| rung.kinds.is_empty() || rung.kinds.iter().any(|it| it == kind);
         self.0.iter().filter(asked).cloned().collect()
     }
-
-    /// The vendors, each once.
-    pub fn providers(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.0.iter().map(|rung| rung.llm.provider().to_owned()).collect();
-        names.sort();
-        names.dedup();
-        names
-    }
 }

@@ -35,6 +35,7 @@ WITH clock AS MATERIALIZED (
         status = 'failed', reason = 'crashed', completed_at = d.now, updated_at = d.now,
         crashes = d.crashes + d.silent::int,
         claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL,
+        parked_by = NULL, parked_until = NULL,
         deferred_since = NULL, valid_structured_data = false, needs_human_review = true,
         review_reasons = ARRAY['crashed'],
         detail = format('workers died on it %s times', d.crashes + d.silent::int)
@@ -43,6 +44,7 @@ WITH clock AS MATERIALIZED (
     UPDATE ingestion i SET
         claim_token = a.token, lease_expires_at = d.now + make_interval(secs => $4),
         worker = $3, stage = 'claimed', updated_at = d.now, next_attempt_at = NULL,
+        parked_by = NULL, parked_until = NULL,
         started_at = CASE WHEN d.again THEN i.started_at ELSE d.now END,
         claims = i.claims + (NOT d.again)::int,
         attempt_count = i.attempt_count + (NOT d.again)::int,

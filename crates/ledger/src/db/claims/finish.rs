@@ -8,7 +8,9 @@ use uuid::Uuid;
 
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::{DeferralStreak, deferral_streak, result_duplicate_key};
+use crate::ledger::decide::{
+    DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_key,
+};
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
@@ -29,7 +31,8 @@ WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at, c.now,
-        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(secs => $4)
+        CASE WHEN $4::float8 > 0 THEN c.now + make_interval(
+                secs => $4 * CASE WHEN $10 THEN least(2 ^ i.denials, $11) ELSE 1 END)
             WHEN $8 THEN c.now END AS due
     FROM ingestion i CROSS JOIN clock c
     WHERE i.id = $1 AND i.claim_token = $2
@@ -39,6 +42,7 @@ WITH clock AS MATERIALIZED (
         claim_token = NULL, lease_expires_at = NULL, stage = $5, detail = $6,
         next_attempt_at = h.due, updated_at = h.now,
         attempt_count = i.attempt_count - CASE WHEN $3 THEN 0 ELSE 1 END,
+        denials = CASE WHEN $10 THEN i.denials + 1 WHEN $8 THEN i.denials ELSE 0 END,
         deferred_since = CASE
             WHEN $9 THEN NULL
             WHEN $8 THEN i.deferred_since
@@ -60,6 +64,8 @@ FROM held h JOIN given g ON g.id = h.id
         AttemptOutcome::Fault(how.fault).code(),
         streak == DeferralStreak::Stays,
         streak == DeferralStreak::Ends,
+        is_denial(how.fault),
+        LONGEST_STRETCH,
     )
     .execute(db.pool())
     .await

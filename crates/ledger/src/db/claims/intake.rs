@@ -85,19 +85,14 @@ pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerSta
     sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         INSERT INTO worker AS w (id, started_at, seen_at, slots, slots_used, receipt_sent_at,
-             receipt_noted_at)
-         SELECT $1, c.now, c.now, $2, $3, $4::timestamptz,
-             CASE WHEN $4::timestamptz IS NOT NULL THEN c.now END FROM clock c
+         INSERT INTO worker AS w (id, started_at, seen_at, slots, slots_used)
+         SELECT $1, c.now, c.now, $2, $3 FROM clock c
          ON CONFLICT (id) DO UPDATE SET
              seen_at = excluded.seen_at, slots = excluded.slots,
-             slots_used = excluded.slots_used,
-             receipt_sent_at = COALESCE(excluded.receipt_sent_at, w.receipt_sent_at),
-             receipt_noted_at = COALESCE(excluded.receipt_noted_at, w.receipt_noted_at)",
+             slots_used = excluded.slots_used",
         &stored::strip_nul(worker),
         saturating_int(vitals.slots),
         saturating_int(vitals.slots_used),
-        vitals.queue_position,
     )
     .execute(db.pool())
     .await

@@ -60,7 +60,7 @@ pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentTo
     let row = sqlx::query!(
         r#"SELECT
             CASE WHEN $1::text IS NULL
-            THEN COALESCE((SELECT sum(cost_nanos) FROM spending WHERE day = c.today), 0)
+            THEN COALESCE((SELECT sum(cost_nanos) FROM spending_day WHERE day = c.today), 0)
             ELSE COALESCE((SELECT sum(cost_nanos) FROM spending
                            WHERE tenant = $1 AND day = c.today), 0)
             END::bigint AS "cost_nanos!",

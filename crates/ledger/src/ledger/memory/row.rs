@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::ledger::decide::{
-    ClaimRowState, DeferralStreak, FRESH_ATTEMPTS, Sequencer, deferral_streak,
+    ClaimRowState, DeferralStreak, FRESH_ATTEMPTS, Sequencer, deferral_streak, is_denial,
+    stretch_delay,
 };
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
 use docmill_core::model::{
@@ -28,6 +29,7 @@ pub struct LedgerRow {
     pub lease_expires_at: Option<OffsetDateTime>,
     pub next_attempt_at: Option<OffsetDateTime>,
     pub deferred_since: Option<OffsetDateTime>,
+    pub denials: u32,
     pub worker: Option<String>,
     pub stage: Option<IngestionStage>,
     pub claims: i64,
@@ -94,6 +96,7 @@ impl LedgerRow {
             lease_expires_at: None,
             next_attempt_at: None,
             deferred_since: None,
+            denials: 0,
             worker: None,
             stage: None,
             claims: 0,
@@ -195,9 +198,13 @@ impl LedgerRow {
         self.stage = Some(how.stage);
         let mut attempt = self.ended_attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
         let streak = deferral_streak(how);
+        let after = match is_denial(how.fault) {
+            true => stretch_delay(how.after, self.denials),
+            false => how.after,
+        };
         // What goes on with its streak stands in line from now on, which is no part of that.
-        let is_due_known = !how.after.is_zero() || streak == DeferralStreak::Stays;
-        let due = is_due_known.then(|| add_duration(now, how.after));
+        let is_due_known = !after.is_zero() || streak == DeferralStreak::Stays;
+        let due = is_due_known.then(|| add_duration(now, after));
         attempt.counted = how.counted;
         attempt.next_attempt_at = due;
         self.clear_claim();
@@ -206,6 +213,11 @@ impl LedgerRow {
         if !how.counted {
             self.attempt_count = self.attempt_count.saturating_sub(1);
         }
+        self.denials = match streak {
+            _ if is_denial(how.fault) => self.denials + 1,
+            DeferralStreak::Stays => self.denials,
+            _ => 0,
+        };
         self.deferred_since = match streak {
             DeferralStreak::Ends => None,
             DeferralStreak::Stays => self.deferred_since,
@@ -279,6 +291,7 @@ impl LedgerRow {
         self.crashes = 0;
         self.next_attempt_at = None;
         self.deferred_since = None;
+        self.denials = 0;
         self.valid_structured_data = None;
         self.needs_human_review = false;
         self.review_reasons.clear();

@@ -1,0 +1,119 @@
+//! Applying migrations beside work that goes on.
+//!
+//! Each that changes a table waits only moments for its lock and then tries again: a waiting lock
+//! would hold up every claim behind it. Indexes of large tables are built without keeping anybody
+//! out, in files of their own that run without a transaction; what an interrupted build left behind
+//! is removed first. Not promised: that a migration ends while somebody's transaction keeps a table
+//! locked for minutes; then it fails, says so, and can be run again.
+
+use std::time::Duration;
+
+use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Executor};
+
+use docmill_core::retry::RetryBackoff;
+
+/// One at a time, whatever they are called: a number of ours among the advisory locks.
+const TURN: i64 = 0x0064_6f63_6d69_6c6c;
+/// Between two looks whether it is our turn. Asked again and again and not waited for inside
+/// Postgres, where the one who waits would hold up the building of an index.
+const TURN_PAUSE: Duration = Duration::from_millis(250);
+/// A table's lock is waited for so long.
+const LOCK_TIMEOUT: &str = "SET lock_timeout = '2s'";
+/// Building an index beside others waits for their transactions, and blocks nobody meanwhile.
+const NO_LOCK_TIMEOUT: &str = "SET lock_timeout = 0";
+/// So often a migration steps back from a lock before it gives up: about five minutes.
+const TRIES: u32 = 60;
+/// In between, whoever queued behind it has its turn.
+const TRY_PAUSES: RetryBackoff =
+    RetryBackoff::doubling(Duration::from_millis(500)).up_to(Duration::from_secs(3));
+/// Where sqlx notes what was applied.
+const APPLIED: &str = "_sqlx_migrations";
+
+/// Applies what is missing, in order, each as its file asks for.
+pub(super) async fn apply_missing(
+    connection: &mut PgConnection,
+    all: &Migrator,
+) -> Result<(), MigrateError> {
+    wait_for_turn(connection).await?;
+    connection.ensure_migrations_table(APPLIED).await?;
+    let applied = connection.list_applied_migrations(APPLIED).await?;
+    let mut migrator = Migrator::with_migrations(all.iter().cloned().collect());
+    migrator.set_ignore_missing(true);
+    for migration in all.iter() {
+        if applied.iter().any(|done| done.version == migration.version) {
+            continue;
+        }
+        apply_one(connection, &migrator, migration).await?;
+    }
+    // Nothing left: this compares what was applied with what we have.
+    migrator.run_direct(None, connection, false).await?;
+    connection.execute(AssertSqlSafe(format!("SELECT pg_advisory_unlock({TURN})"))).await?;
+    Ok(())
+}
+
+async fn wait_for_turn(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    loop {
+        let ours: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+            .bind(TURN)
+            .fetch_one(&mut *connection)
+            .await?;
+        if ours {
+            return Ok(());
+        }
+        tokio::time::sleep(TURN_PAUSE).await;
+    }
+}
+
+async fn apply_one(
+    connection: &mut PgConnection,
+    migrator: &Migrator,
+    migration: &Migration,
+) -> Result<(), MigrateError> {
+    if migration.no_tx {
+        connection.execute(NO_LOCK_TIMEOUT).await?;
+        drop_unfinished_index(connection, migration).await?;
+        return migrator.run_direct(Some(migration.version), connection, false).await;
+    }
+    connection.execute(LOCK_TIMEOUT).await?;
+    let mut refused = 0;
+    loop {
+        match migrator.run_direct(Some(migration.version), connection, false).await {
+            Err(error) if refused < TRIES && is_lock_timeout(&error) => {
+                let version = migration.version;
+                tracing::warn!(version, refused, "a table is locked: migration {version} waits");
+                TRY_PAUSES.sleep(refused).await;
+                refused += 1;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// An index whose building was interrupted is there and of no use: `IF NOT EXISTS` would keep it.
+async fn drop_unfinished_index(
+    connection: &mut PgConnection,
+    migration: &Migration,
+) -> Result<(), sqlx::Error> {
+    let unfinished: Vec<String> = sqlx::query_scalar(
+        "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+         WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let sql = migration.sql.as_str();
+    for name in unfinished.iter().filter(|name| sql.contains(&format!(" {name} "))) {
+        let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS \"{name}\"");
+        connection.execute(AssertSqlSafe(drop)).await?;
+    }
+    Ok(())
+}
+
+fn is_lock_timeout(error: &MigrateError) -> bool {
+    let cause = match error {
+        MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => cause,
+        _ => return false,
+    };
+    cause.as_database_error().is_some_and(|said| said.code().as_deref() == Some("55P03"))
+}

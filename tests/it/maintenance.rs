@@ -1,0 +1,667 @@
+//! Maintenance on large tables, with chores that fail, and of what waits without a message.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use docmill::ops::dead;
+use docmill::ops::erase::{self, ErasureBackends};
+use docmill::ops::janitor::{Maintenance, MaintenanceBackends, MaintenanceChore};
+use docmill::shutdown::Shutdown;
+use docmill_core::config::Config;
+use docmill_core::fault::Fault;
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::operators::{AuditNote, PauseScope};
+use docmill_ledger::db::{Db, erasure, janitor, operators, overview, reports};
+use docmill_ledger::ledger::{AttemptLedger as _, FirstProvider, Ledger as _, PauseTerms};
+use docmill_queue::queue::{MessageQueue, OutgoingMessage};
+use docmill_storage::store::memory::MemoryStore;
+use sqlx::{AssertSqlSafe, Executor, Row};
+
+use crate::support::documents;
+use crate::support::memory_queue::{Call, MemoryQueue};
+use crate::support::postgres::TestDatabase;
+use crate::support::world::{SOON, World, until};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const QUIET: Duration = Duration::from_secs(1800);
+
+fn by() -> AuditNote {
+    AuditNote { operator: "ada".to_owned(), why: "a test".to_owned() }
+}
+
+fn maintenance_over(db: Db, queue: Arc<dyn MessageQueue>, config: &Config) -> Maintenance {
+    let store = Arc::new(MemoryStore::default());
+    Maintenance::new(MaintenanceBackends { db, queue, store }, config, "test".to_owned())
+}
+
+fn maintenance_of(world: &World) -> Maintenance {
+    let backends = MaintenanceBackends {
+        db: world.database.db(),
+        queue: Arc::clone(&world.queue),
+        store: Arc::clone(&world.store),
+    };
+    Maintenance::new(backends, &world.config, "test".to_owned())
+}
+
+fn memory_queue() -> Arc<MemoryQueue> {
+    Arc::new(MemoryQueue::new(Duration::from_secs(120), Some(1000)))
+}
+
+/// So many documents that have ended, each with an attempt, and a thousand that wait.
+async fn fill(database: &TestDatabase, ended: u32) {
+    let waiting = 1_000;
+    let mut session = database.pool().acquire().await.unwrap();
+    // Without the checks of references and without triggers: the rows are made to fit.
+    let rows = format!(
+        "SET session_replication_role = replica;
+         INSERT INTO document (id, file_path, tenant, created_at, updated_at)
+         SELECT md5('d' || n)::uuid, 'documents/' || n || '.pdf', 'tenant-' || n % 20,
+             now() - n * interval '40 seconds', now() - n * interval '40 seconds'
+         FROM generate_series(1, {ended} + {waiting}) n;
+         INSERT INTO ingestion (id, document_id, tenant, kind, status, valid_structured_data,
+             created_at, updated_at, enqueued_at, started_at, completed_at, claims, attempt_count)
+         SELECT md5('i' || n)::uuid, md5('d' || n)::uuid, 'tenant-' || n % 20, 'invoice',
+             CASE WHEN n <= {waiting} THEN 'in-progress' ELSE 'completed' END,
+             CASE WHEN n > {waiting} THEN true END,
+             t.at, t.at, t.at, t.at, CASE WHEN n > {waiting} THEN t.at + interval '9 s' END, 1, 1
+         FROM generate_series(1, {ended} + {waiting}) n
+         CROSS JOIN LATERAL (SELECT now() - n * interval '40 seconds' AS at) t;
+         INSERT INTO attempt (ingestion_id, claims, token, started_at, ended_at, outcome, final)
+         SELECT md5('i' || n)::uuid, 1, md5('t' || n)::uuid, t.at, t.at + interval '9 s',
+             'completed', true
+         FROM generate_series({waiting} + 1, {ended} + {waiting}) n
+         CROSS JOIN LATERAL (SELECT now() - n * interval '40 seconds' AS at) t;
+         INSERT INTO spending (ingestion_id, claims, day, provider, document_id, tenant,
+             cost_nanos)
+         SELECT md5('i' || n)::uuid, 1, (now() AT TIME ZONE 'UTC')::date, 'openai',
+             md5('d' || n)::uuid, 'tenant-' || n % 20, 1
+         FROM generate_series(1, {ended} / 10) n;
+         INSERT INTO tenant_retention (tenant, days)
+         SELECT 'tenant-' || n, 3000 FROM generate_series(0, 19) n;
+         SET session_replication_role = DEFAULT;
+         ANALYZE"
+    );
+    session.execute(AssertSqlSafe(rows)).await.unwrap();
+}
+
+/// Rows of the large tables that were read so far, by walking them and by index.
+async fn rows_read(database: &TestDatabase) -> BTreeMap<String, [i64; 2]> {
+    let read = sqlx::query(
+        "SELECT relname::text, seq_tup_read, COALESCE(idx_tup_fetch, 0) AS fetched
+         FROM pg_stat_user_tables
+         WHERE relname IN ('document', 'ingestion', 'attempt', 'spending')",
+    );
+    let rows = read.fetch_all(database.pool()).await.unwrap();
+    let counts = |row: &sqlx::postgres::PgRow| [row.get("seq_tup_read"), row.get("fetched")];
+    rows.iter().map(|row| (row.get("relname"), counts(row))).collect()
+}
+
+/// Does something with connections of its own, and says how many rows of each table that read.
+async fn rows_read_by<F: Future<Output = ()>>(
+    database: &TestDatabase,
+    work: impl FnOnce(Db) -> F,
+) -> BTreeMap<String, [i64; 2]> {
+    // What a connection has read is told for certain when it is closed.
+    let others = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend'";
+    let connections =
+        async || -> i64 { sqlx::query_scalar(others).fetch_one(database.pool()).await.unwrap() };
+    let mut session = database.pool().acquire().await.unwrap();
+    session.execute("SELECT pg_stat_force_next_flush()").await.unwrap();
+    drop(session);
+    let (known, before) = (connections().await, rows_read(database).await);
+    let db = Db::connect(&database.config()).await.unwrap();
+    work(db.clone()).await;
+    db.close().await;
+    until(SOON, || async { connections().await <= known }).await;
+    let mut read = rows_read(database).await;
+    for (table, counts) in &mut read {
+        let earlier = before.get(table).copied().unwrap_or_default();
+        *counts = [counts[0] - earlier[0], counts[1] - earlier[1]];
+    }
+    read
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_in_a_loop_reads_few_rows_of_a_hundred_thousand_that_have_ended() {
+    let database = TestDatabase::create().await;
+    fill(&database, 100_000).await;
+    let queue = memory_queue();
+    let read = rows_read_by(&database, |db: Db| async move {
+        let maintenance = maintenance_over(db.clone(), queue, &Config::default());
+        for _ in 0..2 {
+            let pass = maintenance.run_pass(false).await;
+            assert_eq!(pass.failed, []);
+        }
+        overview::count_states(&db).await.unwrap();
+        overview::list_active(&db, 20).await.unwrap();
+        overview::load_throughput(&db).await.unwrap();
+        overview::count_failures(&db).await.unwrap();
+        overview::oldest_open_age(&db).await.unwrap();
+        let ledger = PostgresLedger::new(db);
+        ledger.spent_today(None).await.unwrap();
+        ledger.spent_today(Some("tenant-1")).await.unwrap();
+    })
+    .await;
+    for (table, [walked, fetched]) in read {
+        assert!(walked < 5_000, "{table}: {walked} rows were walked through");
+        assert!(fetched < 20_000, "{table}: {fetched} rows were fetched");
+    }
+}
+
+/// Statements that people ask for once in a while, and that may read much.
+const ASKED_BY_PEOPLE: [&str; 3] = [
+    // `docmill search`
+    "concat_ws(E'\\n', d.original_name",
+    // `docmill list` with filters that no index serves
+    "$5::boolean IS NULL OR i.needs_human_review",
+    // How many ended how, over all time
+    "FROM ingestion GROUP BY status, reason",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_statement_of_the_program_walks_a_large_table_or_filters_by_a_changing_clock() {
+    let database = TestDatabase::create().await;
+    fill(&database, 100_000).await;
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".sqlx");
+    let mut session = database.pool().acquire().await.unwrap();
+    session.execute("SET plan_cache_mode = force_generic_plan").await.unwrap();
+    let (mut looked_at, mut wrong) = (0, Vec::new());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let known: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let query = known["query"].as_str().unwrap();
+        let parameters = known["describe"]["parameters"]["Left"].as_array().unwrap().len();
+        let nulls = vec!["NULL"; parameters].join(", ");
+        let arguments = if nulls.is_empty() { nulls } else { format!("({nulls})") };
+        session.execute(AssertSqlSafe(format!("PREPARE q AS {query}"))).await.unwrap();
+        let explain = format!("EXPLAIN EXECUTE q{arguments}");
+        let plan: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut *session).await.unwrap();
+        session.execute("DEALLOCATE q").await.unwrap();
+        looked_at += 1;
+        let is_wrong = |line: &&String| {
+            let walks = ["ingestion", "document", "attempt"]
+                .iter()
+                .any(|table| line.contains(&format!("Seq Scan on {table} ")));
+            walks || (line.trim().starts_with("Filter:") && line.contains("clock_timestamp"))
+        };
+        if ASKED_BY_PEOPLE.iter().any(|part| query.contains(part)) {
+            continue;
+        }
+        wrong.extend(plan.iter().filter(is_wrong).map(|line| format!("{}\n{query}", line.trim())));
+    }
+    assert!(looked_at > 50, "{looked_at}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[tokio::test]
+async fn a_chore_that_fails_is_told_and_stops_none_of_the_others() {
+    let database = TestDatabase::create().await;
+    fill(&database, 50).await;
+    database.advance(HOUR * 24 * 30).await;
+    database.pool().execute("ALTER TABLE attempt RENAME TO elsewhere").await.unwrap();
+    let queue = memory_queue();
+    let maintenance = maintenance_over(database.db(), queue.clone(), &Config::default());
+    queue.fail(Call::Depth, 1, Fault::Unavailable);
+    let pass = maintenance.run_pass(false).await;
+    let failed: Vec<_> = pass.failed.iter().map(|failed| failed.chore).collect();
+    assert_eq!(failed, [MaintenanceChore::ResendLost, MaintenanceChore::OldRows]);
+    let pass = maintenance.run_pass(false).await;
+    let failed: Vec<_> = pass.failed.iter().map(|failed| failed.chore).collect();
+    assert_eq!(failed, [MaintenanceChore::OldRows]);
+    assert_eq!(pass.resent.len(), 500, "as many as one pass may");
+}
+
+#[tokio::test]
+async fn a_pass_ends_soon_after_the_stop_and_is_made_by_the_leader_alone() {
+    let database = TestDatabase::create().await;
+    let config = Config::default();
+    let maintenance = maintenance_over(database.db(), memory_queue(), &config);
+    let stop = Shutdown::default();
+    assert!(janitor::try_acquire_lead(&database.db(), "janitor", "w-1", HOUR).await.unwrap());
+    assert_eq!(maintenance.run_pass_as_leader(&stop).await.unwrap(), None);
+    assert_eq!(maintenance.find_leader().await.unwrap().as_deref(), Some("w-1"));
+    janitor::release_lead(&database.db(), "janitor", "w-1").await.unwrap();
+    // The first statement of the pass waits for a lock that nobody gives back.
+    let mut holder = database.pool().begin().await.unwrap();
+    holder.execute("LOCK TABLE ingestion IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let asked = stop.clone();
+    let pass = tokio::spawn(async move { maintenance.run_pass_as_leader(&asked).await.unwrap() });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until(SOON, || async {
+        let waiting: i64 = sqlx::query_scalar(waits).fetch_one(database.pool()).await.unwrap();
+        waiting > 0
+    })
+    .await;
+    stop.request();
+    let begun = Instant::now();
+    pass.await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    holder.rollback().await.unwrap();
+}
+
+/// The rows of attempts, and how often the ingestion's row was written since it was inserted.
+async fn traces_of(world: &World, id: IngestionId) -> [String; 2] {
+    let attempts =
+        format!("SELECT count(*)::text FROM docmill.attempt WHERE ingestion_id = '{id}'");
+    [world.scalar(&attempts).await, world.column(id, "xmin").await.unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_paused_is_written_once_has_no_message_and_goes_on_when_the_pause_is_lifted() {
+    let world = World::new().await;
+    let db = world.database.db();
+    operators::add_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap();
+    let id = world.insert("a.pdf", documents::invoice("P-1")).await;
+    world.execute("UPDATE docmill.ingestion SET deferred_since = docmill.docmill_now()").await;
+    let worker = world.worker_with(|config| config.kinds.default = "invoice".to_owned()).await;
+    world.send(id.to_string()).await;
+    until(SOON, || async {
+        world.column(id, "parked_by").await.as_deref() == Some("kind:invoice")
+    })
+    .await;
+    world.until_empty().await;
+    let before = traces_of(&world, id).await;
+    assert_eq!(before[0], "0", "no attempt");
+    assert_eq!(world.column(id, "deferred_since").await, None, "no part of a streak of deferrals");
+    for _ in 0..3 {
+        world.pass(HOUR).await;
+        let pass = maintenance_of(&world).run_pass(false).await;
+        assert_eq!((pass.failed.len(), pass.woken, pass.resent.len()), (0, 0, 0));
+    }
+    assert_eq!(traces_of(&world, id).await, before, "nothing is written while the pause lasts");
+    let state = "SELECT state || ': ' || explanation FROM docmill.ops_in_flight";
+    assert_eq!(world.scalar(state).await, "parked: an operator has paused kind invoice");
+    // A message that comes all the same changes nothing.
+    world.send(id.to_string()).await;
+    world.until_empty().await;
+    assert_eq!(traces_of(&world, id).await, before);
+    assert!(operators::remove_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap());
+    assert_eq!(maintenance_of(&world).run_pass(false).await.woken, 1);
+    // A worker that has not heard of it yet gives it back once.
+    world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
+    worker.stop().await;
+    assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_paused_provider_holds_back_those_who_ask_it_first_and_nobody_else() {
+    let database = TestDatabase::create().await;
+    fill(&database, 1).await;
+    let ledger = PostgresLedger::new(database.db());
+    let rows: Vec<uuid::Uuid> =
+        sqlx::query_scalar("SELECT id FROM ingestion WHERE status = 'in-progress' LIMIT 4")
+            .fetch_all(database.pool())
+            .await
+            .unwrap();
+    let kinds = "UPDATE ingestion SET kind = k.kind
+        FROM unnest($1::uuid[], ARRAY['invoice', 'form', NULL, 'letter']) AS k (id, kind)
+        WHERE ingestion.id = k.id";
+    sqlx::query(kinds).bind(&rows).execute(database.pool()).await.unwrap();
+    let ids: Vec<IngestionId> = rows.into_iter().map(IngestionId).collect();
+    let first = |kind: &str, provider: &str| FirstProvider {
+        kind: kind.to_owned(),
+        provider: provider.to_owned(),
+    };
+    let terms = PauseTerms {
+        default_kind: "letter".to_owned(),
+        providers: vec![
+            first("", "tesseract"),
+            first("invoice", "tesseract"),
+            first("form", "textract"),
+            first("letter", "openai"),
+        ],
+    };
+    let parked = async || {
+        let mut parked = ledger.park(&ids, &terms, HOUR).await.unwrap();
+        parked.sort_by_key(|id| ids.iter().position(|known| known == id));
+        parked
+    };
+    let db = database.db();
+    let pause = async |scope, name: &str| {
+        operators::add_pause(&db, scope, name, &by()).await.unwrap();
+    };
+    assert_eq!(parked().await, []);
+    // Asked by nobody first: it stands in for others, or is asked when they were not sure.
+    pause(PauseScope::Provider, "anthropic").await;
+    assert_eq!(parked().await, []);
+    pause(PauseScope::Provider, "textract").await;
+    assert_eq!(parked().await, [ids[1]]);
+    // The default kind's pause holds those whose row names none.
+    pause(PauseScope::Kind, "letter").await;
+    assert_eq!(parked().await, [ids[1], ids[2], ids[3]]);
+    pause(PauseScope::Provider, "tesseract").await;
+    assert_eq!(parked().await, ids);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_wait_leaves_no_message_in_flight_and_is_sent_again_when_it_is_due() {
+    let world = World::new().await;
+    let id = world.insert("a.pdf", documents::invoice("W-1")).await;
+    world
+        .execute(
+            "UPDATE docmill.ingestion
+             SET next_attempt_at = docmill.docmill_now() + interval '20 hours'",
+        )
+        .await;
+    let worker = world.worker().await;
+    world.send(id.to_string()).await;
+    until(SOON, || async { world.column(id, "parked_until").await.is_some() }).await;
+    world.until_empty().await;
+    world.pass(HOUR * 19).await;
+    assert_eq!(maintenance_of(&world).run_pass(false).await.woken, 0, "not due");
+    world.pass(HOUR * 2).await;
+    assert_eq!(maintenance_of(&world).run_pass(false).await.woken, 1);
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!(world.column(id, "parked_until").await, None);
+}
+
+#[tokio::test]
+async fn what_was_parked_and_could_not_be_sent_is_sent_by_the_next_pass() {
+    let database = TestDatabase::create().await;
+    fill(&database, 1).await;
+    database.pool().execute("UPDATE ingestion SET parked_until = now()").await.unwrap();
+    let queue = memory_queue();
+    let maintenance = maintenance_over(database.db(), queue.clone(), &Config::default());
+    queue.fail(Call::Send, 30, Fault::Unavailable);
+    let first = maintenance.run_pass(false).await;
+    assert_eq!(first.failed.len(), 1);
+    let second = maintenance.run_pass(false).await;
+    assert_eq!(second.failed, []);
+    assert_eq!(first.woken + second.woken, 1_000);
+    let sent: BTreeSet<String> = queue.bodies().into_iter().collect();
+    assert_eq!(sent.len(), 1_000, "each of them");
+}
+
+#[tokio::test]
+async fn a_healthy_backlog_is_not_sent_again_however_far_later_messages_have_come() {
+    let database = TestDatabase::create().await;
+    fill(&database, 1).await;
+    // As a worker of an earlier release notes it, and as tiers and fair queues make it look.
+    database
+        .pool()
+        .execute(
+            "INSERT INTO worker (id, receipt_sent_at, receipt_noted_at) VALUES ('w', now(), now())",
+        )
+        .await
+        .unwrap();
+    let sent = "UPDATE ingestion SET enqueued_at = now() WHERE status = 'in-progress'";
+    database.pool().execute(sent).await.unwrap();
+    database.advance(QUIET * 2).await;
+    let queue = memory_queue();
+    let ids: Vec<String> =
+        sqlx::query_scalar("SELECT id::text FROM ingestion WHERE status = 'in-progress'")
+            .fetch_all(database.pool())
+            .await
+            .unwrap();
+    let messages: Vec<OutgoingMessage> = ids.into_iter().map(OutgoingMessage::from_body).collect();
+    queue.send(&messages).await;
+    let maintenance = maintenance_over(database.db(), queue.clone(), &Config::default());
+    for _ in 0..3 {
+        let pass = maintenance.run_pass(false).await;
+        assert_eq!((pass.resent.len(), pass.queue_is_behind), (0, true));
+    }
+    assert_eq!(queue.bodies().len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_resend_that_fails_makes_no_row_wait_longer() {
+    let database = TestDatabase::create().await;
+    fill(&database, 1).await;
+    database.advance(QUIET * 2).await;
+    let queue = memory_queue();
+    let mut config = Config::default();
+    config.janitor.resends_per_pass = 10;
+    let maintenance = maintenance_over(database.db(), queue.clone(), &config);
+    let state =
+        "SELECT max(resends)::text || ' ' || md5(string_agg(enqueued_at::text, ',' ORDER BY id))
+        FROM ingestion";
+    let state =
+        async || -> String { sqlx::query_scalar(state).fetch_one(database.pool()).await.unwrap() };
+    let before = state().await;
+    queue.fail(Call::Send, 10, Fault::Unavailable);
+    let pass = maintenance.run_pass(false).await;
+    assert_eq!((pass.failed.len(), pass.resent.len()), (1, 0));
+    assert_eq!(state().await, before);
+    assert_eq!(maintenance.run_pass(false).await.resent.len(), 10);
+    assert_ne!(state().await, before);
+}
+
+/// A document of the given tenant (of its own, of its ingestion) that ended 40 days ago.
+async fn ended_document(
+    world: &World,
+    key: &str,
+    own: Option<&str>,
+    of_ingestion: &str,
+) -> DocumentId {
+    let (document, id) = (DocumentId::random(), IngestionId::random());
+    if !key.contains("..") {
+        world.store.put(key, "original".into(), &BTreeMap::new()).await.unwrap();
+    }
+    world.insert_rows(document, id, key).await;
+    let own = own.map_or("NULL".to_owned(), |tenant| format!("'{tenant}'"));
+    world
+        .execute(&format!(
+            "UPDATE docmill.document SET tenant = {own},
+                 created_at = docmill.docmill_now() - interval '40 days' WHERE id = '{document}'"
+        ))
+        .await;
+    world
+        .execute(&format!(
+            "UPDATE docmill.ingestion SET tenant = '{of_ingestion}', status = 'completed',
+                 created_at = docmill.docmill_now() - interval '40 days',
+                 completed_at = docmill.docmill_now() - interval '40 days',
+                 valid_structured_data = true WHERE id = '{id}'"
+        ))
+        .await;
+    document
+}
+
+async fn there(world: &World, document: DocumentId) -> bool {
+    let sql = format!("SELECT count(*)::text FROM docmill.document WHERE id = '{document}'");
+    world.scalar(&sql).await == "1"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_erases_rows_with_their_objects_and_one_that_cannot_go_holds_up_no_other() {
+    let world = World::new().await;
+    let db = world.database.db();
+    let places =
+        ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    for tenant in ["acme", "zeta"] {
+        erasure::set_retention(&db, tenant, Some(30), &by()).await.unwrap();
+    }
+    // The original of the first lies where nothing may be deleted.
+    let stuck = ended_document(&world, "../outside.pdf", Some("acme"), "acme").await;
+    let by_ingestion = ended_document(&world, "documents/a.pdf", None, "acme").await;
+    let of_next = ended_document(&world, "documents/z.pdf", Some("zeta"), "zeta").await;
+    let done = erase::erase_expired(places, &mut BTreeMap::new(), None).await.unwrap();
+    assert_eq!(done.erased, 2);
+    assert!(done.failed.is_some(), "the one that stays is told");
+    assert_eq!(
+        (
+            there(&world, stuck).await,
+            there(&world, by_ingestion).await,
+            there(&world, of_next).await
+        ),
+        (true, false, false)
+    );
+    assert_eq!(world.store.list("documents/", None, 10).await.unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_worked_on_again_keeps_its_original_and_a_doomed_one_gets_no_new_work() {
+    let world = World::new().await;
+    let db = world.database.db();
+    let places =
+        ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    erasure::set_retention(&db, "acme", Some(30), &by()).await.unwrap();
+    let again = ended_document(&world, "documents/again.pdf", Some("acme"), "acme").await;
+    let doomed = ended_document(&world, "documents/doomed.pdf", Some("acme"), "acme").await;
+    let more = |document: DocumentId| {
+        format!(
+            "INSERT INTO docmill.ingestion (id, document_id, tenant)
+             VALUES (gen_random_uuid(), '{document}', 'acme')"
+        )
+    };
+    // Found by the first look, and then handed in once more.
+    let start = erasure::TenantPosition::START;
+    let found = erasure::find_tenant_documents(&db, "acme", 30, start, 10).await.unwrap();
+    let mut ids: Vec<_> = found.documents.iter().map(|document| document.id).collect();
+    assert_eq!(ids.len(), 2);
+    ids.sort();
+    world.execute(&more(again)).await;
+    assert_eq!(erasure::doom_expired(&db, &ids).await.unwrap(), 1);
+    let refused = sqlx::query(AssertSqlSafe(more(doomed))).execute(&world.pool).await;
+    assert!(refused.unwrap_err().to_string().contains("past its tenant's retention"));
+    let reopened = format!(
+        "UPDATE docmill.ingestion SET status = 'in-progress', completed_at = NULL
+         WHERE document_id = '{doomed}'"
+    );
+    let refused = sqlx::query(AssertSqlSafe(reopened)).execute(&world.pool).await;
+    assert!(refused.is_err(), "nor is what it has opened again");
+    let done = erase::erase_expired(places, &mut BTreeMap::new(), None).await.unwrap();
+    assert_eq!((done.erased, done.failed.is_none()), (1, true));
+    let left = world.store.list("documents/", None, 10).await.unwrap();
+    let left: Vec<_> = left.into_iter().map(|entry| entry.key).collect();
+    assert_eq!(left, ["documents/again.pdf"]);
+    assert!(there(&world, again).await && !there(&world, doomed).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_opens_what_failed_and_leaves_what_was_completed_or_cancelled() {
+    let world = World::with_redrive(3).await;
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        ids.push(world.submit("a.pdf", documents::invoice(&format!("R-{number}"))).await);
+    }
+    world.receive_to_death().await;
+    let states = [
+        "status = 'failed', reason = 'transient', valid_structured_data = false,
+         needs_human_review = true",
+        "status = 'completed', valid_structured_data = true",
+        "status = 'cancelled', reason = 'cancelled'",
+    ];
+    for (id, state) in ids.iter().zip(states) {
+        let sql = format!(
+            "UPDATE docmill.ingestion SET {state}, completed_at = docmill.docmill_now()
+             WHERE id = '{id}'"
+        );
+        world.execute(&sql).await;
+    }
+    let db = world.database.db();
+    let done = dead::redrive_letters(&db, world.queue.as_ref(), None, &by()).await.unwrap();
+    assert_eq!((done.sent.as_slice(), done.cleared, done.left), (&ids[..1], 2, 0));
+    let mut now = Vec::new();
+    for id in &ids {
+        now.push(world.column(*id, "status").await.unwrap());
+    }
+    assert_eq!(now, ["in-progress", "completed", "cancelled"]);
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(0));
+    assert_eq!(world.queue.depth().await.unwrap().ready, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_lettered_group_or_event_comes_back_by_itself() {
+    let world = World::with_redrive(3).await;
+    let id = world.insert("a.pdf", documents::invoice("G-1")).await;
+    let group = serde_json::json!({ "ingestion_ids": [id.to_string()] });
+    world.send(group.to_string()).await;
+    world.send("no form that we know").await;
+    world.receive_to_death().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(2));
+    let pass = maintenance_of(&world).run_pass(false).await;
+    assert_eq!((pass.revived, pass.failed.len()), (1, 0));
+    let worker = world.worker().await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "what is nothing stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_come_round_again_end_the_reading_of_a_dead_letter_queue() {
+    let database = TestDatabase::create().await;
+    let queue = crate::support::endless_letters::EndlessLetters::default();
+    let read = tokio::time::timeout(SOON, async {
+        let listed = dead::list_letters(&database.db(), &queue, usize::MAX).await.unwrap().len();
+        let driven = dead::redrive_letters(&database.db(), &queue, None, &by()).await.unwrap();
+        let places =
+            ErasureBackends { db: &database.db(), store: &MemoryStore::default(), queue: &queue };
+        let erased = erase::erase_tenant(places, "acme", Duration::ZERO, &by()).await.unwrap();
+        (listed, driven.left, erased.dead_letters)
+    });
+    assert_eq!(read.await.expect("the reading ends"), (25, 25, 0), "each letter once");
+}
+
+#[tokio::test]
+async fn what_a_day_has_cost_is_the_sum_of_what_any_release_writes_down() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let paid = "INSERT INTO spending (ingestion_id, claims, day, provider, document_id, cost_nanos)
+        SELECT gen_random_uuid(), 1, (now() AT TIME ZONE 'UTC')::date, 'p', gen_random_uuid(), n
+        FROM generate_series(1, 100) n";
+    database.pool().execute(paid).await.unwrap();
+    assert_eq!(ledger.spent_today(None).await.unwrap().cost_nanos, 5050);
+    let more = "UPDATE spending SET cost_nanos = cost_nanos + 10 WHERE cost_nanos <= 10";
+    database.pool().execute(more).await.unwrap();
+    assert_eq!(ledger.spent_today(None).await.unwrap().cost_nanos, 5150);
+    let parts: i64 = sqlx::query_scalar("SELECT count(*) FROM spending_day")
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+    assert!(parts <= 16, "{parts} rows to sum up, however many payments");
+    assert!(
+        reports::list_attempts(&database.db(), IngestionId::random()).await.unwrap().is_empty()
+    );
+}
+
+#[tokio::test]
+async fn an_index_whose_building_was_interrupted_is_built_again() {
+    let database = TestDatabase::empty().await;
+    let db = database.db();
+    tokio::try_join!(db.migrate(), db.migrate()).expect("two at once wait for each other");
+    let interrupted = "UPDATE pg_index SET indisvalid = false
+            WHERE indexrelid = 'docmill.attempt_ended'::regclass;
+        DELETE FROM docmill._sqlx_migrations WHERE description = 'index attempt ended'";
+    database.pool().execute(interrupted).await.unwrap();
+    db.migrate().await.unwrap();
+    let valid: bool = sqlx::query_scalar(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = 'docmill.attempt_ended'::regclass",
+    )
+    .fetch_one(database.pool())
+    .await
+    .unwrap();
+    assert!(valid);
+}
+
+#[tokio::test]
+async fn a_migration_does_not_wait_in_front_of_the_workers_for_a_locked_table() {
+    let database = TestDatabase::empty().await;
+    let db = database.db();
+    db.migrate().await.unwrap();
+    let again =
+        "DELETE FROM docmill._sqlx_migrations WHERE description = 'add preprocessed sha256'";
+    database.pool().execute(again).await.unwrap();
+    let mut holder = database.pool().begin().await.unwrap();
+    holder.execute("LOCK TABLE docmill.ingestion IN ACCESS SHARE MODE").await.unwrap();
+    let migrating = tokio::spawn(async move { db.migrate().await });
+    // Whoever comes meanwhile has to wait for moments only, not until the holder is done.
+    for _ in 0..4 {
+        let begun = Instant::now();
+        sqlx::query("SELECT count(*) FROM docmill.ingestion")
+            .execute(database.pool())
+            .await
+            .unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(!migrating.is_finished(), "it waits for the lock");
+    holder.rollback().await.unwrap();
+    migrating.await.unwrap().unwrap();
+}
