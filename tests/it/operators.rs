@@ -345,9 +345,10 @@ async fn what_an_operator_holds_back_is_told_apart_from_an_outage() {
     let lives = || async { world.scalar("SELECT count(*)::text FROM docmill.worker").await != "0" };
     until(SOON, lives).await;
     let id = world.submit("a.pdf", documents::invoice("P-1")).await;
-    until(SOON, || async { !world.attempts(id).await.is_empty() }).await;
+    until(SOON, || async { world.column(id, "parked_by").await.is_some() }).await;
     worker.stop().await;
-    assert_eq!(world.attempts(id).await, ["paused"]);
+    assert_eq!(world.column(id, "parked_by").await.unwrap(), "kind:invoice");
+    assert_eq!(world.attempts(id).await, Vec::<String>::new(), "nothing was tried");
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "0", "it is not counted");
     assert_eq!(world.column(id, "status").await.unwrap(), "in-progress");
 }
