@@ -21,6 +21,7 @@ mod format;
 mod image_pdf;
 mod language;
 mod lines;
+mod luminance;
 mod page;
 mod page_error;
 mod pdf;

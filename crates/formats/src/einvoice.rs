@@ -11,66 +11,19 @@
 //! those of the page, is the gate's to say.
 
 mod cii;
+mod defect;
 mod element;
+mod fields;
 mod ubl;
 
 use roxmltree::Node;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
-use docmill_core::model::OutcomeReason;
-
-/// Why an XML is not used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum EinvoiceDefect {
-    /// It cannot be taken out of its document.
-    #[error("the attached e-invoice cannot be taken out of the document")]
-    Attachment,
-    /// The XML cannot be parsed.
-    #[error(transparent)]
-    Xml(#[from] XmlError),
-    /// Its root is neither of the two syntaxes.
-    #[error("XML, but no e-invoice in CII or UBL")]
-    NotAnInvoice,
-    /// An amount, price or quantity that is no number, or has more digits than data can carry.
-    #[error("the e-invoice has an amount that is no number or has too many digits")]
-    Amount,
-    /// A date in a form that is not a day of the calendar.
-    #[error("the e-invoice has a date that is none")]
-    Date,
-    /// It lacks number, date, currency, seller or total.
-    #[error("the e-invoice lacks number, date, currency, seller or total")]
-    Incomplete,
-    /// The document carries several that say different things.
-    #[error("the document carries several e-invoices that say different things")]
-    Several,
-}
-
-impl EinvoiceDefect {
-    /// The stable word: what a person sees behind the name of the rule.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Attachment => "attachment",
-            Self::Xml(error) => error.code(),
-            Self::NotAnInvoice => "no_invoice",
-            Self::Amount => "amount",
-            Self::Date => "date",
-            Self::Incomplete => "incomplete",
-            Self::Several => "several",
-        }
-    }
-
-    /// What a document ends in that is nothing but this XML.
-    pub fn outcome_reason(self) -> OutcomeReason {
-        match self {
-            Self::NotAnInvoice => OutcomeReason::UnsupportedType,
-            Self::Xml(XmlError::TooLarge) => OutcomeReason::TooLarge,
-            _ => OutcomeReason::Corrupt,
-        }
-    }
-}
+pub use defect::EinvoiceDefect;
+use fields::InvoiceXmlFields;
 
 /// What an e-invoice says. Values are in the form of the data: texts, ISO dates, numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,34 +32,6 @@ pub struct ParsedInvoiceXml {
     /// which for a credit note is none.
     pub is_credit_note: bool,
     fields: Map<String, Value>,
-}
-
-/// The header fields and lines that both syntaxes fill.
-#[derive(Debug, Default)]
-struct InvoiceXmlFields {
-    is_credit_note: bool,
-    /// Seller name (BT-27) or trading name (BT-28).
-    supplier_name: Value,
-    /// Seller address (BG-5) on one line.
-    supplier_address: Value,
-    /// Seller VAT identifier (BT-31).
-    supplier_vat_id: Value,
-    /// Invoice number (BT-1).
-    number: Value,
-    /// Issue date (BT-2).
-    date: Value,
-    /// Payment due date (BT-9).
-    due_date: Value,
-    /// Invoice currency code (BT-5).
-    currency: Value,
-    /// Invoice lines (BG-25).
-    lines: Vec<Value>,
-    /// Total without VAT (BT-109).
-    subtotal: Value,
-    /// Total VAT amount (BT-110).
-    vat_amount: Value,
-    /// Total with VAT (BT-112).
-    total: Value,
 }
 
 /// Most lines of an invoice, and bytes of its texts: what is read has to fit into one message.
@@ -274,25 +199,4 @@ fn is_line(line: &Value) -> bool {
         name => LINE_NUMBERS.contains(&name) && is_null_or(value, Value::is_number),
     };
     line.as_object().is_some_and(|line| line.iter().all(is_cell))
-}
-
-fn invoice_line_value(
-    description: Value,
-    quantity: Value,
-    unit_price: Value,
-    amount: Value,
-) -> Value {
-    json!({
-        "description": description,
-        "quantity": quantity,
-        "unit_price": unit_price,
-        "amount": amount,
-    })
-}
-
-/// UNTDID 1001: the codes of EN 16931 that stand for credit notes.
-fn is_credit_note(type_code: &Value) -> bool {
-    let codes =
-        ["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
-    type_code.as_str().is_some_and(|code| codes.contains(&code))
 }

@@ -9,14 +9,12 @@ use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::kurbo::{Point, Rect, Vec2};
 
 use super::doubt::GLANCE_DPI;
+use super::luminance::stands_out;
 use super::page::PageRaster;
 use super::refusal::PageRefusal;
 use super::render::{self, RenderBounds};
 use super::surface::{GlyphCollector, PageGlyph};
 
-/// Least contrast (WCAG 2: of relative luminances) of ink to what is behind it. Half of WCAG's own
-/// lowest bound would do for large letters; pale grey print of letter papers has 2.3 and more.
-const LEAST_CONTRAST: f32 = 2.0;
 /// Thin strokes are paler than their ink: some pixels have to come so far from paper to ink.
 const REACH: f32 = 0.35;
 /// Greys that are taken for one.
@@ -27,11 +25,6 @@ const SAME_GREY: u8 = 4;
 const MOST_INK: f32 = 0.7;
 /// A grey counts as what is behind the ink if it has this share of the word's place.
 const BEHIND: f32 = 0.05;
-
-/// Whether ink of this grey is seen on white paper.
-pub(super) fn is_seen_on_white(ink: u8) -> bool {
-    contrast(ink, u8::MAX) >= LEAST_CONTRAST
-}
 
 /// Marks the glyphs as hidden that a person does not see, where that is doubtful.
 ///
@@ -87,7 +80,7 @@ fn is_seen(word: &[PageGlyph], glance: &PageRaster) -> bool {
     let place = word.iter().map(glyph_box).reduce(|all, one| all.union(one)).unwrap_or(Rect::ZERO);
     let greys = GreyCounts::of_place(glance, place);
     let Some(behind) = greys.behind(first.ink) else { return false };
-    contrast(first.ink, behind) >= LEAST_CONTRAST && greys.reach(first.ink, behind)
+    stands_out(first.ink, behind) && greys.reach(first.ink, behind)
 }
 
 /// Where a glyph may have ink: from a little below its line to the height of its capitals.
@@ -179,29 +172,9 @@ fn share_of(count: u32, share: f32) -> u32 {
     (count as f32 * share) as u32
 }
 
-/// The contrast of two greys, 1 to 21.
-fn contrast(one: u8, other: u8) -> f32 {
-    let luminance = |grey: u8| {
-        let value = f32::from(grey) / 255.0;
-        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-    };
-    let (light, dark) = (luminance(one.max(other)), luminance(one.min(other)));
-    (light + 0.05) / (dark + 0.05)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn contrast_is_that_of_wcag() {
-        assert!((contrast(0, 255) - 21.0).abs() < 0.01);
-        assert!((contrast(0x99, 255) - 2.85).abs() < 0.01, "#999999");
-        assert!((contrast(80, 80) - 1.0).abs() < 1e-6);
-        for (ink, seen) in [(0, true), (0x99, true), (0xaa, true), (0xcc, false), (244, false)] {
-            assert_eq!(is_seen_on_white(ink), seen, "{ink}");
-        }
-    }
 
     #[test]
     fn ink_is_looked_for_by_its_own_grey_before_what_is_behind_it() {
@@ -224,9 +197,8 @@ mod tests {
         ];
         for (name, greys, ink, seen) in table {
             let behind = greys.behind(ink);
-            let found = behind.is_some_and(|behind| {
-                contrast(ink, behind) >= LEAST_CONTRAST && greys.reach(ink, behind)
-            });
+            let found =
+                behind.is_some_and(|behind| stands_out(ink, behind) && greys.reach(ink, behind));
             assert_eq!(found, seen, "{name}: {behind:?}");
         }
     }

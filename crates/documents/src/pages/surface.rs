@@ -19,9 +19,9 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
-use super::contrast;
 use super::digit_shapes::DigitShapes;
 use super::expansion::stream_bytes;
+use super::luminance::is_seen_on_white;
 use super::picture::grey_of_rgb;
 use super::refusal::{PageRefusal, stop_decoder};
 use super::render::blend_pixel;
@@ -474,7 +474,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * NARROWEST
                 && self.current_clip().contains(centre)
-                && (contrast::is_seen_on_white(ink.on_white)
+                && (is_seen_on_white(ink.on_white)
                     || self.painted.iter().any(|area| area.contains(centre)));
             (glyph.ink, glyph.doubtful) = (ink.on_white, is_shaped || !is_plain);
             self.glyphs.push(glyph);

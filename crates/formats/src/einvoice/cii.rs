@@ -4,11 +4,12 @@
 use roxmltree::Node;
 use serde_json::Value;
 
+use super::defect::EinvoiceDefect;
 use super::element::{
     amount_in_currency, date_value, elements_at, first_element, first_text_value, join_address,
     number_value, plain_text, text_value,
 };
-use super::{EinvoiceDefect, InvoiceXmlFields, invoice_line_value, is_credit_note};
+use super::fields::{InvoiceXmlFields, invoice_line_value, is_credit_note};
 
 /// Namespace of CII, used since `ZUGFeRD` 2 and by Factur-X.
 pub(super) const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100";

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use serde_json::{Number, Value};
 use time::Date;
 
-use super::EinvoiceDefect;
+use super::defect::EinvoiceDefect;
 use crate::notation::date;
 use crate::xml::XmlError;
 

@@ -3,11 +3,12 @@
 use roxmltree::Node;
 use serde_json::Value;
 
+use super::defect::EinvoiceDefect;
 use super::element::{
     amount_in_currency, date_value, elements_at, first_element, first_text_value, join_address,
     number_value, plain_text, text_value,
 };
-use super::{EinvoiceDefect, InvoiceXmlFields, invoice_line_value, is_credit_note};
+use super::fields::{InvoiceXmlFields, invoice_line_value, is_credit_note};
 
 /// Namespace of a UBL invoice.
 pub(super) const INVOICE: &str = "urn:oasis:names:specification:ubl:schema:xsd:Invoice-2";

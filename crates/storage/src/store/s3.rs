@@ -29,7 +29,7 @@ use self::faults::{S3Failure, classify_failure};
 pub use self::inspect::BucketQueueRule;
 use self::inspect::queue_rules_of;
 use self::location::{S3Location, decode_value, encode_value};
-use self::probe::OWN_PROBE;
+use self::probe::{OWN_PROBE, OwnObject};
 use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectName, ObjectStore,
     PutResult, S3Address, conditions,
@@ -144,6 +144,14 @@ impl S3Store {
             address,
             probe: Some(OWN_PROBE),
         }
+    }
+
+    /// A refusal of one object is told from one of the bucket, where there is something of ours.
+    async fn judge_refusal(&self, place: &S3Location<'_>, failure: S3Failure) -> S3Failure {
+        let Some(key) = self.probe else { return failure };
+        OwnObject { client: &self.client, bucket: &self.bucket, key }
+            .judge_refusal(place, failure)
+            .await
     }
 
     fn locate_key<'a>(&'a self, key: &'a str) -> Result<S3Location<'a>> {

@@ -5,9 +5,9 @@
 //! beside it, and can an object of our own still be read? Not promised: a verdict without
 //! `s3:ListBucket`, where what is missing looks like a refusal; then it is everybody's.
 
+use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 
-use super::S3Store;
 use super::faults::{S3Failure, classify_failure};
 use super::location::S3Location;
 use docmill_core::fault::{Error, Fault};
@@ -17,7 +17,14 @@ pub(super) const OWN_PROBE: &str = "ingestions/.docmill-probe";
 /// A key that nobody has, looked for beside the refused object.
 const NOBODYS: &str = ".docmill-nobodys";
 
-impl S3Store {
+/// The object of ours beside which a refusal is judged.
+pub(super) struct OwnObject<'a> {
+    pub client: &'a Client,
+    pub bucket: &'a str,
+    pub key: &'static str,
+}
+
+impl OwnObject<'_> {
     /// A refusal of a read that concerns this object alone becomes `Missing`: for us it is not
     /// there, and others are.
     pub(super) async fn judge_refusal(
@@ -25,10 +32,8 @@ impl S3Store {
         place: &S3Location<'_>,
         failure: S3Failure,
     ) -> S3Failure {
-        let (S3Failure::Refused(error), Some(probe)) = (&failure, self.probe) else {
-            return failure;
-        };
-        if !(self.may_look_beside(place).await && self.can_read_own(probe).await) {
+        let S3Failure::Refused(error) = &failure else { return failure };
+        if !(self.may_look_beside(place).await && self.can_be_read().await) {
             return failure;
         }
         let text = format!(
@@ -52,8 +57,8 @@ impl S3Store {
         }
     }
 
-    async fn can_read_own(&self, probe: &str) -> bool {
-        let own = S3Location { bucket: &self.bucket, key: probe, foreign: false };
+    async fn can_be_read(&self) -> bool {
+        let own = S3Location { bucket: self.bucket, key: self.key, foreign: false };
         let read = || self.client.get_object().bucket(own.bucket).key(own.key).send();
         match read().await {
             Ok(_) => return true,

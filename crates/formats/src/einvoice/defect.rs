@@ -1,0 +1,56 @@
+//! Why the XML of an e-invoice is not used. What follows for its document is the caller's to decide.
+
+use serde::{Deserialize, Serialize};
+
+use crate::xml::XmlError;
+use docmill_core::model::OutcomeReason;
+
+/// Why an XML is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum EinvoiceDefect {
+    /// It cannot be taken out of its document.
+    #[error("the attached e-invoice cannot be taken out of the document")]
+    Attachment,
+    /// The XML cannot be parsed.
+    #[error(transparent)]
+    Xml(#[from] XmlError),
+    /// Its root is neither of the two syntaxes.
+    #[error("XML, but no e-invoice in CII or UBL")]
+    NotAnInvoice,
+    /// An amount, price or quantity that is no number, or has more digits than data can carry.
+    #[error("the e-invoice has an amount that is no number or has too many digits")]
+    Amount,
+    /// A date in a form that is not a day of the calendar.
+    #[error("the e-invoice has a date that is none")]
+    Date,
+    /// It lacks number, date, currency, seller or total.
+    #[error("the e-invoice lacks number, date, currency, seller or total")]
+    Incomplete,
+    /// The document carries several that say different things.
+    #[error("the document carries several e-invoices that say different things")]
+    Several,
+}
+
+impl EinvoiceDefect {
+    /// The stable word: what a person sees behind the name of the rule.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Attachment => "attachment",
+            Self::Xml(error) => error.code(),
+            Self::NotAnInvoice => "no_invoice",
+            Self::Amount => "amount",
+            Self::Date => "date",
+            Self::Incomplete => "incomplete",
+            Self::Several => "several",
+        }
+    }
+
+    /// What a document ends in that is nothing but this XML.
+    pub fn outcome_reason(self) -> OutcomeReason {
+        match self {
+            Self::NotAnInvoice => OutcomeReason::UnsupportedType,
+            Self::Xml(XmlError::TooLarge) => OutcomeReason::TooLarge,
+            _ => OutcomeReason::Corrupt,
+        }
+    }
+}
