@@ -4,6 +4,8 @@
 //! The stored form is the content's JSON with `made_from`, the identity, beside it. Anything
 //! unreadable, or made from something else, is treated as absent and replaced, never used.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use crate::pipeline::claim_handle::ClaimHandle;
 use docmill_core::fault;
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use docmill_core::work_clock::note_progress;
+use docmill_documents::cpu::CpuPool;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// Larger artefacts are neither written nor read: a transcript of `limits.text_bytes` at their most
@@ -34,6 +37,9 @@ pub struct ArtefactSlot<T> {
     found: Option<Etag>,
     /// The content, if it is of our identity.
     pub content: Option<T>,
+    /// Where its JSON is read and written, which takes as long as a text is long: beside the
+    /// threads that keep leases.
+    pool: Arc<CpuPool>,
 }
 
 /// The identity of an artefact that is made from these parts: SHA-256, in hex.
@@ -48,6 +54,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
     /// What the store says. Unreadable content is not an error.
     pub async fn load(
         store: &dyn ObjectStore,
+        pool: &Arc<CpuPool>,
         key: String,
         identity: String,
     ) -> fault::Result<Self> {
@@ -60,13 +67,13 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
                     let ours = envelope.filter(|envelope| envelope.made_from == wanted);
                     ours.map(|envelope| envelope.content)
                 };
-                (Some(object.etag), run_blocking(parse).await?)
+                (Some(object.etag), pool.run(parse).await?)
             }
             // Larger than any that is written now: made anew in its place.
             GetResult::TooLarge { .. } => (store.head(&key).await?.map(|meta| meta.etag), None),
             GetResult::Missing | GetResult::Changed => (None, None),
         };
-        Ok(Self { key, identity, found, content })
+        Ok(Self { key, identity, found, content, pool: Arc::clone(pool) })
     }
 
     /// Writes new content over exactly what was found, while the claim is live.
@@ -85,7 +92,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
             let bytes = serde_json::to_vec(&envelope);
             (envelope, bytes)
         };
-        let (envelope, bytes) = run_blocking(serialise).await?;
+        let (envelope, bytes) = self.pool.run(serialise).await?;
         let bytes = bytes.map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").with_source(error)
         })?;
@@ -106,15 +113,6 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
     pub fn to_ref(&self) -> docmill_core::model::ArtefactRef {
         docmill_core::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
     }
-}
-
-/// Runs `work`, which takes as long as a text is long, beside the threads that keep leases.
-async fn run_blocking<R: Send + 'static>(
-    work: impl FnOnce() -> R + Send + 'static,
-) -> fault::Result<R> {
-    // The cause may quote what it worked on.
-    let failed = |_quotes| fault::Error::internal("work on an artefact panicked");
-    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
 /// Writes `bytes` over exactly the version that was found, while the claim is live.

@@ -117,7 +117,13 @@ pub(super) async fn store_transcript(
     let (format, version) = (Transcript::FORMAT.to_string(), pages::reader_version());
     let identity = identity_of(&["text layers", &format, &version, &fetched.sha256]);
     let (store, claim) = (attempt.artefacts(), attempt.claim);
-    let mut slot = ArtefactSlot::load(store, keys::transcription_key(claim.id), identity).await?;
+    let mut slot = ArtefactSlot::load(
+        store,
+        &attempt.services().pool,
+        keys::transcription_key(claim.id),
+        identity,
+    )
+    .await?;
     if slot.content.as_ref() != Some(&transcript) {
         slot.write(store, claim, transcript.clone()).await?;
     }

@@ -107,7 +107,8 @@ impl<'a> ModelReadings<'a> {
         let identity =
             extract::extraction_identity(&transcribed.identity, first.llm.as_ref(), &kind);
         let key = keys::extraction_key(attempt.claim.id);
-        let mut slot = ArtefactSlot::load(attempt.artefacts(), key, identity.clone()).await?;
+        let (store, pool) = (attempt.artefacts(), &attempt.services().pool);
+        let mut slot = ArtefactSlot::load(store, pool, key, identity.clone()).await?;
         if attempt.claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
             // Not referenced by the row: an operator reopened it and wants the model asked again.
             slot.content = None;

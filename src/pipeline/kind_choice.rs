@@ -63,7 +63,8 @@ pub(super) async fn resolve_tie(
     let llm = model.llm.as_ref();
     let identity = extract::choice_identity(&transcribed.identity, llm, &kinds);
     let key = keys::kind_choice_key(attempt.claim.id);
-    let slot = ArtefactSlot::load(attempt.artefacts(), key, identity.clone()).await?;
+    let slot =
+        ArtefactSlot::load(attempt.artefacts(), &services.pool, key, identity.clone()).await?;
     let book = LlmCallBilling::new(attempt.spending_book(), llm);
     let mut journal = KindChoiceStore { attempt, slot, book };
     let shown = lay_out(services, &transcribed.transcript).await?;

@@ -66,7 +66,8 @@ pub(super) async fn load_or_transcribe(
     let reader = services.reader.reader_identity(&wishes);
     let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
     let key = keys::transcription_key(claim.id);
-    let mut slot = ArtefactSlot::<TranscriptFile>::load(store, key, identity.clone()).await?;
+    let mut slot =
+        ArtefactSlot::<TranscriptFile>::load(store, &services.pool, key, identity.clone()).await?;
     let mut journal = None;
     let mut room = TextRoom::new(&services.budget);
     if slot.content.is_some() {

@@ -9,6 +9,7 @@ use docmill_ledger::db::costs::{self, CostGrouping};
 use docmill_testkit::models::{Answer, Script};
 use time::OffsetDateTime;
 
+use crate::maintenance::maintenance_of;
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
 
@@ -87,11 +88,11 @@ async fn a_spent_budget_parks_the_work_until_the_next_day_and_counts_no_attempt(
     assert!(detail.contains("cost.daily_budget"), "{detail}");
     let calls = || world.llm.as_ref().unwrap().calls().len();
     assert_eq!(calls(), 1, "nothing was asked for beyond the budget");
-    // Longer than any deferral may take, in steps of the longest hide there is: one that was still
-    // on its way when the clock moved begins when it arrives.
+    // A wait that long has no message: it is sent again by the pass after it is due.
     let is_done = || async { world.column(second, "status").await.unwrap() == "completed" };
     for _half_day in 0..4 {
         world.pass(Duration::from_secs(43_200 + 120)).await;
+        maintenance_of(&world).run_pass(false).await;
         let patience = Instant::now() + Duration::from_secs(10);
         while !is_done().await && Instant::now() < patience {
             tokio::time::sleep(Duration::from_millis(50)).await;

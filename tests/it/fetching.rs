@@ -16,6 +16,7 @@ use docmill::pipeline::{ByteBudget, StepError};
 use docmill_core::config::{ByteSize, LimitsConfig};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, OutcomeReason};
+use docmill_documents::cpu::CpuPool;
 use docmill_ledger::ledger::memory::MemoryLedger;
 use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::{
@@ -134,7 +135,8 @@ fn claim(id: IngestionId) -> (ClaimHandle, ClaimRenewer) {
 
 async fn slot(store: &dyn ObjectStore, id: IngestionId) -> ArtefactSlot<BTreeMap<String, String>> {
     let key = docmill_storage::store::keys::extraction_key(id);
-    ArtefactSlot::load(store, key, "the same".to_owned()).await.unwrap()
+    let pool = Arc::new(CpuPool::new(1).unwrap());
+    ArtefactSlot::load(store, &pool, key, "the same".to_owned()).await.unwrap()
 }
 
 fn content(text: &str) -> BTreeMap<String, String> {

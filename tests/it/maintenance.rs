@@ -37,7 +37,7 @@ fn maintenance_over(db: Db, queue: Arc<dyn MessageQueue>, config: &Config) -> Ma
     Maintenance::new(MaintenanceBackends { db, queue, store }, config, "test".to_owned())
 }
 
-fn maintenance_of(world: &World) -> Maintenance {
+pub(crate) fn maintenance_of(world: &World) -> Maintenance {
     let backends = MaintenanceBackends {
         db: world.database.db(),
         queue: Arc::clone(&world.queue),
