@@ -1,5 +1,4 @@
 //! The health port under those who connect and say nothing, and those who ask without end.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

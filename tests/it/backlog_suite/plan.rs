@@ -1,5 +1,5 @@
 //! What the work on each job of a site does, told by the test and followed by every worker.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Postgres with a queue: jobs are ingestions, their work is the call of the model.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -103,6 +103,21 @@ fn picture() -> Vec<u8> {
     bytes.into_inner()
 }
 
+/// Each is believed, or refused as what went astray, and what it is.
+async fn assert_believed(table: impl IntoIterator<Item = (&'static str, Question, Lies, bool)>) {
+    for (name, question, lies, is_believed) in table {
+        let asked = tokio::time::timeout(Duration::from_secs(60), ask(lies, &question)).await;
+        match asked.unwrap_or_else(|_| panic!("{name}: no end")) {
+            Ok(()) => assert!(is_believed, "{name}"),
+            Err(DocumentReadError::Refused { reason, detail }) => {
+                assert_eq!(reason, OutcomeReason::Corrupt, "{name}");
+                assert!(!is_believed && detail.contains("astray"), "{name}: {detail}");
+            }
+            Err(other) => panic!("{name}: {other}"),
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_made_of_it() {
     let map = json!({ "across": 1, "cells": 1, "cell": 16, "text": [0] });
@@ -116,6 +131,41 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
         let answer = json!({ "Read": { "page": page(|_| ()), "image": image } });
         Lies { answer, body: body.to_vec(), ..Lies::default() }
     };
+    let printed = |change: fn(&mut Value)| Lies {
+        answer: json!({ "Known": { "page": page(change) } }),
+        ..Lies::default()
+    };
+    let html = b"<html><script>alert(1)</script></html>";
+    let languages = |page: &mut Value| page["languages"] = json!(vec![""; 100_000]);
+    let provider = |page: &mut Value| page["provider"] = json!({ "name": "document_ai" });
+    #[rustfmt::skip]
+    let table = [
+        ("an honest page",               Question::Read, read_answer(&page(|_| ())), true),
+        ("an honest picture",            Question::Show, shown(&map, &picture()), true),
+        ("an honest repair",             Question::Read, pictured(&picture()), true),
+        ("an honest print",              Question::Print, printed(|_| ()), true),
+        ("4294967295 pages",             Question::Read, opened(u32::MAX), false),
+        ("one page more than allowed",   Question::Read, opened(501), false),
+        ("no page",                      Question::Read, opened(0), false),
+        ("languages without names",      Question::Read, read_answer(&page(languages)), false),
+        ("a provider that was not asked", Question::Read, read_answer(&page(provider)), false),
+        ("another page",                 Question::Read, read_answer(&page(|page| page["number"] = json!(2))), false),
+        ("better than right",            Question::Read, read_answer(&page(|page| page["quality"] = json!(7))), false),
+        ("an endless page",              Question::Read, read_answer(&page(|page| page["width"] = json!(1e300))), false),
+        ("HTML as a repaired page",      Question::Read, pictured(html), false),
+        ("HTML behind a repaired page",  Question::Read, pictured(&[picture().as_slice(), html].concat()), false),
+        ("HTML as a picture",            Question::Show, shown(&map, html), false),
+        ("a grid without end",           Question::Show, shown(&endless, &picture()), false),
+        ("another printed page",         Question::Print, printed(|page| page["number"] = json!(2)), false),
+        ("a printed page without a size", Question::Print, printed(|page| page["height"] = json!(-1)), false),
+        ("an operator's word",           Question::Read, refused("cancelled", ""), false),
+        ("a letter to the terminal",     Question::Read, refused("corrupt", "\u{1b}]52;c;ZXZpbA==\u{7}"), false),
+    ];
+    assert_believed(table).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_document() {
     let found = |invoice: Value, is_document: bool| {
         let found = json!({ "invoice": invoice, "is_document": is_document });
         Lies { answer: json!({ "Looked": { "found": found } }), ..Lies::default() }
@@ -132,37 +182,12 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
     let says = |name: &'static str, value: Value| {
         found(invoice(&|fields| fields[name] = value.clone()), false)
     };
-    let printed = |change: fn(&mut Value)| Lies {
-        answer: json!({ "Known": { "page": page(change) } }),
-        ..Lies::default()
-    };
     let line = json!({ "description": null });
-    let html = b"<html><script>alert(1)</script></html>";
-    let languages = |page: &mut Value| page["languages"] = json!(vec![""; 100_000]);
-    let provider = |page: &mut Value| page["provider"] = json!({ "name": "document_ai" });
     #[rustfmt::skip]
     let table = [
-        ("an honest page",               Question::Read, read_answer(&page(|_| ())), true),
-        ("an honest picture",            Question::Show, shown(&map, &picture()), true),
-        ("an honest repair",             Question::Read, pictured(&picture()), true),
         ("an honest look",               Question::Look, found(invoice(&|_| ()), false), true),
         ("an honest look at nothing",    Question::Look, found(json!({ "Ok": null }), false), true),
         ("an honest flaw",               Question::Look, found(json!({ "Err": "Amount" }), true), true),
-        ("an honest print",              Question::Print, printed(|_| ()), true),
-        ("4294967295 pages",             Question::Read, opened(u32::MAX), false),
-        ("one page more than allowed",   Question::Read, opened(501), false),
-        ("no page",                      Question::Read, opened(0), false),
-        ("languages without names",      Question::Read, read_answer(&page(languages)), false),
-        ("a provider that was not asked", Question::Read, read_answer(&page(provider)), false),
-        ("another page",                 Question::Read, read_answer(&page(|page| page["number"] = json!(2))), false),
-        ("better than right",            Question::Read, read_answer(&page(|page| page["quality"] = json!(7))), false),
-        ("an endless page",              Question::Read, read_answer(&page(|page| page["width"] = json!(1e300))), false),
-        ("HTML as a repaired page",      Question::Read, pictured(html), false),
-        ("HTML behind a repaired page",  Question::Read, pictured(&[picture().as_slice(), html].concat()), false),
-        ("HTML as a picture",            Question::Show, shown(&map, html), false),
-        ("a grid without end",           Question::Show, shown(&endless, &picture()), false),
-        ("another printed page",         Question::Print, printed(|page| page["number"] = json!(2)), false),
-        ("a printed page without a size", Question::Print, printed(|page| page["height"] = json!(-1)), false),
         ("an invoice without a number",  Question::Look, says("invoice_number", Value::Null), false),
         ("a number as a name",           Question::Look, says("supplier_name", json!(1)), false),
         ("no day of the calendar",       Question::Look, says("invoice_date", json!("2026-02-31")), false),
@@ -174,20 +199,8 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
         ("more lines than are read",     Question::Look, says("line_items", json!(vec![line; 20_001])), false),
         ("more text than is read",       Question::Look, says("currency", json!("E".repeat(1 << 21))), false),
         ("an invoice that is not there", Question::Look, found(json!({ "Ok": null }), true), false),
-        ("an operator's word",           Question::Read, refused("cancelled", ""), false),
-        ("a letter to the terminal",     Question::Read, refused("corrupt", "\u{1b}]52;c;ZXZpbA==\u{7}"), false),
     ];
-    for (name, question, lies, is_believed) in table {
-        let asked = tokio::time::timeout(Duration::from_secs(60), ask(lies, &question)).await;
-        match asked.unwrap_or_else(|_| panic!("{name}: no end")) {
-            Ok(()) => assert!(is_believed, "{name}"),
-            Err(DocumentReadError::Refused { reason, detail }) => {
-                assert_eq!(reason, OutcomeReason::Corrupt, "{name}");
-                assert!(!is_believed && detail.contains("astray"), "{name}: {detail}");
-            }
-            Err(other) => panic!("{name}: {other}"),
-        }
-    }
+    assert_believed(table).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

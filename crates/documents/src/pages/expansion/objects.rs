@@ -9,7 +9,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
 };
 use hayro::hayro_interpret::hayro_syntax::{Filter, Pdf};
 
-use super::{StreamFilter, expanded_bytes, too_large_refusal};
+use super::filters::{StreamFilter, expanded_bytes, too_large_refusal};
 use crate::pages::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 
