@@ -77,9 +77,10 @@ impl Visitor<'_> for ModeVisitor {
 
     fn visit_str<E: de::Error>(self, word: &str) -> Result<ConfinementMode, E> {
         match word {
-            "required" => Ok(ConfinementMode::Required),
+            // The environment has texts only.
+            "required" | "true" => Ok(ConfinementMode::Required),
             "attempted" => Ok(ConfinementMode::Attempted),
-            "off" => Ok(ConfinementMode::Off),
+            "off" | "false" => Ok(ConfinementMode::Off),
             _ => Err(E::unknown_variant(word, &["required", "attempted", "off"])),
         }
     }
@@ -145,6 +146,7 @@ mod tests {
             ("confine = 'off'", Some(ConfinementMode::Off)),
             ("confine = true", Some(ConfinementMode::Required)),
             ("confine = false", Some(ConfinementMode::Off)),
+            ("confine = 'false'", Some(ConfinementMode::Off)),
             ("confine = 'yes'", None),
             ("confine = 1", None),
         ] {
