@@ -314,7 +314,9 @@ mod tests {
         for length in 0..300_usize {
             for seed in [0_u8, 1, 77, 255] {
                 let data: Vec<u8> = (0..length)
-                    .map(|at| seed.wrapping_mul(31).wrapping_add((at * at % 256).try_into().unwrap()))
+                    .map(|at| {
+                        seed.wrapping_mul(31).wrapping_add((at * at % 256).try_into().unwrap())
+                    })
                     .collect();
                 let counted = count_tolerantly(&data, u64::MAX);
                 assert!(counted <= 1032 * length as u64 + 258, "{length} {seed}: {counted}");
