@@ -3,7 +3,7 @@
 //! It is a [`Backlog`] of the one runner (`crate::runner`), which has the slots, panics, time, the
 //! failure table and the drain; here is what only messages and rows need. The life of a job:
 //!
-//! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`lanes`] chooses
+//! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`tier_poller`] chooses
 //!    the tier and the size of each poll.
 //! 2. [`batch`] registers every received message ([`registry`]: from now on [`heartbeat`] keeps it
 //!    hidden), reads the bodies, and claims all ids of the batch by one statement; [`arrival`] finds
@@ -12,11 +12,11 @@
 //!    at once: acknowledged, hidden, fanned out, or put into quarantine.
 //! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one
 //!    statement.
-//! 5. [`settle`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
+//! 5. [`finalize`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
 //!    the slot is free again.
-//! 6. [`dispose`] acknowledges, hides or replaces the message, many in one request.
+//! 6. [`ack_batcher`] acknowledges, hides or replaces the message, many in one request.
 //!
-//! Meanwhile [`vitals`] obeys operators' pauses and writes that the worker is alive. Nothing here
+//! Meanwhile [`pause_watch`] obeys operators' pauses and writes that the worker is alive. Nothing here
 //! knows documents; `pipeline` does.
 
 pub mod ack_batcher;

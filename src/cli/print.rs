@@ -63,7 +63,7 @@ pub(super) fn note(text: &str) {
     writeln!(io::stderr().lock(), "{}", sanitize_text(text)).ok();
 }
 
-/// A value as JSON on one line, for [`print`] and [`piece`].
+/// A value as JSON on one line, for [`print()`] and [`piece`].
 pub(super) fn json_line<T: Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(escape_json(&serde_json::to_string(value)?))
 }

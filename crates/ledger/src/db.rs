@@ -4,7 +4,7 @@
 //! one function per statement. Statements name tables without a schema: the schema is the search
 //! path of every connection, set from `database.schema`. A pooler that hands out another server
 //! connection per transaction is refused. No statement waits without end: for an answer neither
-//! ([`statements`]) nor for a lock ([`LONGEST_LOCK_WAIT`]).
+//! (`statements`) nor for a lock (`LONGEST_LOCK_WAIT`).
 
 pub mod claims;
 pub mod costs;

@@ -9,7 +9,7 @@
 //!
 //! Some files do not say it all in this form: filters behind a reference, names written in another
 //! way, encryption, pictures that together expand beyond the limit. Their objects are looked at one
-//! by one once the file is open ([`check_objects`](objects::check_objects)), with the filters and
+//! by one once the file is open ([`check_objects`]), with the filters and
 //! the decrypted bytes that hayro itself will use.
 //!
 //! Images within the program of a page are no streams of the file; they are counted when they are
