@@ -34,6 +34,8 @@ impl Victim {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", self.0.id()));
         let status = read("status").unwrap();
         let fixed = |line: &&str| line.starts_with("State") || line.starts_with("Cpus_allowed");
+        // It may not have come to its sleep yet.
+        let status = status.replace("R (running)", "S (sleeping)");
         let status: Vec<&str> = status.lines().filter(fixed).collect();
         format!("{status:?} {}", read("limits").unwrap())
     }
