@@ -128,10 +128,22 @@ fn describe_syntax(path: &Path, text: &str, error: &toml::de::Error) -> String {
 /// A problem in words: its key, else the section, and what would be right.
 fn describe_problem(section: &str, error: &ConfigError) -> String {
     let (key, what) = split_problem(error);
-    match key.as_deref().unwrap_or(section) {
+    match key.map(|key| dot_after_index(&key)).as_deref().unwrap_or(section) {
         "" => what,
         key => format!("{key}: {what}"),
     }
+}
+
+/// The key as docs/configuration.md writes it: the `config` crate leaves out the dot after an index.
+fn dot_after_index(key: &str) -> String {
+    let mut dotted = String::with_capacity(key.len() + 1);
+    for part in key.split_inclusive(']') {
+        if dotted.ends_with(']') && !part.starts_with(['.', '[']) {
+            dotted.push('.');
+        }
+        dotted.push_str(part);
+    }
+    dotted
 }
 
 /// The key, if it is known, and what is wrong with its value, without the value.
