@@ -18,6 +18,7 @@ mod kinds;
 mod print;
 mod redis;
 mod reprioritize;
+mod review;
 mod run;
 mod scheduler;
 mod search;
@@ -87,6 +88,9 @@ enum Command {
     Reprioritize(reprioritize::ReprioritizeArgs),
     /// Withdraw ingestions that have not ended
     Cancel(jobs::ChangeArgs),
+    /// Decide about documents that call for a person
+    #[command(subcommand)]
+    Review(review::ReviewCommand),
     /// Keep workers from taking up some or all work
     Pause(jobs::PauseArgs),
     /// End a pause
@@ -276,6 +280,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Reprioritize(wish) => Box::pin(reprioritize::run(context, wish)).await,
         Command::Redis(what) => Box::pin(redis::run(context, what)).await,
         Command::Cancel(change) => jobs::cancel(context, change).await,
+        Command::Review(what) => Box::pin(review::run(context, what)).await,
         Command::Pause(what) => jobs::pause(context, what).await,
         Command::Resume(what) => jobs::resume(context, what).await,
         Command::Block(what) => block::run(context, what, true).await,

@@ -16,6 +16,7 @@ pub mod object_ledger;
 pub mod object_pipeline;
 pub mod process;
 pub mod retry;
+pub mod review;
 pub mod sending;
 pub mod submit;
 pub mod workspace;

@@ -62,8 +62,8 @@ impl IntakeGate {
 
     /// The same gate, closed for one reason until that is lifted.
     #[must_use]
-    pub fn starting_closed(self, door: PauseReason) -> Self {
-        self.lock_closed().insert(door, GateClosure { until: None, times: 0 });
+    pub fn starting_closed(self, reason: PauseReason) -> Self {
+        self.lock_closed().insert(reason, GateClosure { until: None, times: 0 });
         self
     }
 
@@ -72,51 +72,51 @@ impl IntakeGate {
     }
 
     /// Closes the gate for this reason until it is lifted by [`IntakeGate::open`].
-    pub fn close(&self, door: PauseReason) {
+    pub fn close(&self, reason: PauseReason) {
         let closed = GateClosure { until: None, times: 0 };
-        if self.lock_closed().insert(door, closed).is_none_or(|before| before.until.is_some()) {
-            metrics::set_paused(door.0, true);
-            tracing::warn!(reason = door.0, "intake paused: {}", door.0);
+        if self.lock_closed().insert(reason, closed).is_none_or(|before| before.until.is_some()) {
+            metrics::set_paused(reason.0, true);
+            tracing::warn!(reason = reason.0, "intake paused: {}", reason.0);
         }
     }
 
     /// Closes the gate for this reason for a while, which grows each time in a row. A reason that
     /// closes it already stays as it is. Returns whether this closed it.
-    pub fn close_with_backoff(&self, door: PauseReason) -> bool {
-        let times = self.lock_closed().get(&door).map_or(0, |closed| closed.times);
+    pub fn close_with_backoff(&self, reason: PauseReason) -> bool {
+        let times = self.lock_closed().get(&reason).map_or(0, |closed| closed.times);
         let PauseBackoff { first, longest } = self.backoff;
-        self.close_for(door, first.saturating_mul(1 << times.min(6)).min(longest))
+        self.close_for(reason, first.saturating_mul(1 << times.min(6)).min(longest))
     }
 
     /// Closes the gate for this reason for `pause`; a reason that closes it already stays as it is.
     /// Returns whether this closed it.
-    pub fn close_for(&self, door: PauseReason, pause: Duration) -> bool {
+    pub fn close_for(&self, reason: PauseReason, pause: Duration) -> bool {
         let now = Instant::now();
         let mut closed = self.lock_closed();
-        let before = closed.get(&door);
+        let before = closed.get(&reason);
         if before.and_then(|closed| closed.until).is_some_and(|until| until > now) {
             return false;
         }
         let times = before.map_or(0, |closed| closed.times).saturating_add(1);
-        closed.insert(door, GateClosure { until: Some(now + pause), times });
+        closed.insert(reason, GateClosure { until: Some(now + pause), times });
         drop(closed);
-        metrics::set_paused(door.0, true);
+        metrics::set_paused(reason.0, true);
         let pause_s = pause.as_secs();
-        tracing::warn!(reason = door.0, pause_s, "intake paused: {}", door.0);
+        tracing::warn!(reason = reason.0, pause_s, "intake paused: {}", reason.0);
         true
     }
 
     /// Whether this reason has closed the gate, if only for a time that is over, and was not lifted
     /// since.
-    pub fn is_unlifted(&self, door: PauseReason) -> bool {
-        self.lock_closed().contains_key(&door)
+    pub fn is_unlifted(&self, reason: PauseReason) -> bool {
+        self.lock_closed().contains_key(&reason)
     }
 
     /// Lifts this reason and forgets how often it has closed the gate.
-    pub fn open(&self, door: PauseReason) {
-        if self.lock_closed().remove(&door).is_some() {
-            metrics::set_paused(door.0, false);
-            tracing::info!(reason = door.0, "intake resumed: {}", door.0);
+    pub fn open(&self, reason: PauseReason) {
+        if self.lock_closed().remove(&reason).is_some() {
+            metrics::set_paused(reason.0, false);
+            tracing::info!(reason = reason.0, "intake resumed: {}", reason.0);
             self.changed.notify_waiters();
         }
     }
@@ -165,7 +165,7 @@ mod tests {
     const S: fn(u64) -> Duration = Duration::from_secs;
 
     #[tokio::test(start_paused = true)]
-    async fn a_door_that_is_closed_in_a_row_stays_closed_for_longer_up_to_a_limit() {
+    async fn a_gate_that_is_closed_in_a_row_stays_closed_for_longer_up_to_a_limit() {
         let intake_gate = IntakeGate::new(S(1), S(5));
         for expected in [1, 2, 4, 5, 5] {
             intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn intake_waits_while_any_door_is_closed() {
+    async fn intake_waits_while_any_reason_closes_the_gate() {
         let (intake_gate, database) =
             (IntakeGate::new(S(1), S(60)), PauseReason::from_label("database"));
         intake_gate.wait_until_open().await;

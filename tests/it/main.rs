@@ -47,6 +47,7 @@ mod providers;
 mod queue_suite;
 mod reading;
 mod recovery;
+mod reviews;
 mod rights;
 mod runner;
 mod samples;

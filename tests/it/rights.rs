@@ -166,6 +166,15 @@ async fn an_operator_steers_and_cannot_rewrite_what_was_done_or_erase() {
             "INSERT INTO operator_action (operator, action, target) VALUES ('ann', 'cancel', 'y')",
             None,
         ),
+        row(
+            format!(
+                "INSERT INTO document_revision (document_id, reviewer, decision, reasons_before)
+                     VALUES ('{document_id}', 'ann', 'rejected', '{{}}')"
+            ),
+            None,
+        ),
+        row("UPDATE document_revision SET reviewer = 'bob'", REFUSED),
+        row("DELETE FROM document_revision", REFUSED),
         row("UPDATE operator_action SET operator = 'bob'", REFUSED),
         row("DELETE FROM operator_action", REFUSED),
         row("TRUNCATE operator_action", REFUSED),
@@ -183,6 +192,7 @@ async fn a_reader_reads_and_does_nothing_else() {
     let database = TestDatabase::create().await;
     let table = [
         row("SELECT * FROM ops_in_flight, ops_failures, ops_review, operator_action, pause", None),
+        row("SELECT * FROM document_revision", None),
         row("UPDATE ingestion SET stage = 'fetch'", REFUSED),
         row(
             "INSERT INTO operator_action (operator, action, target) VALUES ('x', 'cancel', 'y')",

@@ -22,6 +22,7 @@ mod pooler;
 pub mod registration;
 pub mod reports;
 pub mod retention;
+pub mod reviews;
 pub mod routes;
 pub mod search;
 mod statements;

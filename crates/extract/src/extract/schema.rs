@@ -77,11 +77,7 @@ impl ReplySchema {
     /// Everything about a reply that breaks the schema, up to a number that a reader can use.
     pub fn find_violations(&self, reply: &Value) -> Vec<SchemaViolation> {
         let errors = self.validator.iter_errors(reply).take(REPORTED);
-        let violation = |error: jsonschema::ValidationError<'_>| SchemaViolation {
-            path: error.instance_path().to_string(),
-            demand: describe_demand(error.kind()),
-        };
-        errors.map(violation).collect()
+        errors.map(|error| SchemaViolation::from_error(&error)).collect()
     }
 
     /// The fields of a reply that are sound each for itself, the others null: what a reviewer gets
@@ -95,6 +91,24 @@ impl ReplySchema {
         };
         Some(self.fields.iter().map(sound).collect())
     }
+}
+
+impl SchemaViolation {
+    fn from_error(error: &jsonschema::ValidationError<'_>) -> Self {
+        Self { path: error.instance_path().to_string(), demand: describe_demand(error.kind()) }
+    }
+}
+
+/// How data, as a person gives it, breaks the schema of its kind; nothing if it fits.
+///
+/// # Errors
+/// The kind's schema is not a valid one.
+pub fn find_data_violations(kind: &Kind, data: &Value) -> Result<Vec<SchemaViolation>> {
+    let validator = compile_schema(&kind.schema).map_err(|problem| {
+        Error::internal(format!("the schema of kind {} is not valid, {problem}", kind.name))
+    })?;
+    let errors = validator.iter_errors(data).take(REPORTED);
+    Ok(errors.map(|error| SchemaViolation::from_error(&error)).collect())
 }
 
 fn compile_schema(schema: &Value) -> std::result::Result<Validator, String> {

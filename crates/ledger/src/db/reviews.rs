@@ -1,0 +1,269 @@
+//! What reviewers see of documents, and their decisions.
+//!
+//! A decision and its row in `document_revision` are one statement, which holds only if the
+//! document is still as the reviewer saw it. Whether data fits its kind is the caller's to check.
+
+use serde::Serialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::db::operators::AuditNote;
+use crate::db::{Db, SqlErrorContext};
+use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
+
+/// A document that a person has to look at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReviewRow {
+    /// Id of the document.
+    pub document_id: Uuid,
+    /// Where the original lies.
+    pub file_path: String,
+    /// The name the file had with its sender.
+    pub original_name: Option<String>,
+    /// The tenant the document belongs to; `None`: no tenant.
+    pub tenant: Option<String>,
+    /// Kind of the newest ingestion, if it is known.
+    pub kind: Option<String>,
+    /// Why: names of gate rules and reason codes.
+    pub review_reasons: Vec<String>,
+    /// Whether a person has decided about it before.
+    pub decided_before: bool,
+    /// Since when it waits.
+    #[serde(with = "time::serde::rfc3339")]
+    pub since: OffsetDateTime,
+    /// Status of the newest ingestion.
+    pub status: Option<String>,
+}
+
+/// Which documents to review are meant; `None` does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewQuery {
+    /// Only documents of this tenant.
+    pub tenant: Option<String>,
+    /// Only documents whose newest ingestion is of this kind.
+    pub kind: Option<String>,
+    /// Only documents with this reason.
+    pub reason: Option<String>,
+}
+
+/// A document as a reviewer sees it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReviewCase {
+    /// Id of the document.
+    pub document_id: Uuid,
+    /// Where the original lies.
+    pub file_path: String,
+    /// The name the file had with its sender.
+    pub original_name: Option<String>,
+    /// The tenant the document belongs to; `None`: no tenant.
+    pub tenant: Option<String>,
+    /// Whether it calls for review.
+    pub needs_human_review: bool,
+    /// Why: names of gate rules and reason codes.
+    pub review_reasons: Vec<String>,
+    /// What the document carries.
+    pub document_data: Option<Value>,
+    /// The state that a decision is about: it holds only while this is so.
+    #[serde(with = "time::serde::rfc3339")]
+    pub version: OffsetDateTime,
+    /// Id of the newest ingestion that was not cancelled.
+    pub ingestion_id: Option<Uuid>,
+    /// Its status.
+    pub status: Option<String>,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// Its kind, if it is known.
+    pub kind: Option<String>,
+    /// What it read, whole or in part.
+    pub ingestion_data: Option<Value>,
+    /// Where its transcript lies.
+    pub transcription_file_path: Option<String>,
+    /// Earlier decisions, oldest first.
+    pub revisions: Vec<DocumentRevision>,
+}
+
+/// One decision about a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DocumentRevision {
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub decided_at: OffsetDateTime,
+    /// Who.
+    pub reviewer: String,
+    /// `accepted`, `corrected` or `rejected`.
+    pub decision: String,
+    /// The reviewer's words; may be empty.
+    pub why: String,
+    /// What the document carried.
+    pub data_before: Option<Value>,
+    /// What it carried from then on.
+    pub data_after: Option<Value>,
+}
+
+/// What a reviewer decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewDecision {
+    /// The data is right as it is.
+    Accepted,
+    /// Other data is right.
+    Corrected,
+    /// It is no document to be recorded.
+    Rejected,
+}
+
+impl ReviewDecision {
+    /// The text in the row.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Corrected => "corrected",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// Up to `limit` documents that call for review, those that wait longest first, after `after`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_reviews(
+    db: &Db,
+    wanted: &ReviewQuery,
+    limit: u32,
+    after: Option<Uuid>,
+) -> Result<Vec<ReviewRow>> {
+    sqlx::query_as!(
+        ReviewRow,
+        r#"
+SELECT d.id AS document_id, d.file_path, d.original_name,
+    COALESCE(d.tenant, newest.tenant) AS tenant, newest.kind AS "kind?",
+    d.review_reasons, d.corrected_at IS NOT NULL AS "decided_before!", d.updated_at AS since,
+    newest.status AS "status?"
+FROM document d
+LEFT JOIN LATERAL (
+    SELECT i.status, i.kind, i.tenant FROM ingestion i
+    WHERE i.document_id = d.id AND i.status <> 'cancelled'
+    ORDER BY i.created_at DESC, i.id DESC LIMIT 1
+) AS newest ON true
+WHERE d.needs_human_review
+  AND ($1::text IS NULL OR COALESCE(d.tenant, newest.tenant) = $1)
+  AND ($2::text IS NULL OR newest.kind = $2)
+  AND ($3::text IS NULL OR $3 = ANY (d.review_reasons))
+  AND ($4::uuid IS NULL
+    OR (d.updated_at, d.id) > ((SELECT p.updated_at FROM document p WHERE p.id = $4), $4))
+ORDER BY d.updated_at, d.id
+LIMIT $5
+"#,
+        wanted.tenant,
+        wanted.kind,
+        wanted.reason,
+        after,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("listing what is to be reviewed")
+}
+
+/// The document of an ingestion as a reviewer sees it; `None` if it is gone.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn load_review_case(db: &Db, ingestion: IngestionId) -> Result<Option<ReviewCase>> {
+    let found = sqlx::query!(
+        r#"
+SELECT d.id AS document_id, d.file_path, d.original_name,
+    COALESCE(d.tenant, newest.tenant) AS tenant, d.needs_human_review, d.review_reasons,
+    d.structured_data AS document_data, d.updated_at AS version, newest.id AS "ingestion_id?",
+    newest.status AS "status?", newest.reason, newest.kind,
+    newest.structured_data AS ingestion_data, newest.transcription_file_path
+FROM ingestion named
+JOIN document d ON d.id = named.document_id
+LEFT JOIN LATERAL (
+    SELECT i.* FROM ingestion i
+    WHERE i.document_id = d.id AND i.status <> 'cancelled'
+    ORDER BY i.created_at DESC, i.id DESC LIMIT 1
+) AS newest ON true
+WHERE named.id = $1
+"#,
+        ingestion.0,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("reading a document to be reviewed")?;
+    let Some(row) = found else { return Ok(None) };
+    let revisions = sqlx::query_as!(
+        DocumentRevision,
+        "SELECT decided_at, reviewer, decision, why, data_before, data_after
+         FROM document_revision WHERE document_id = $1 ORDER BY id",
+        row.document_id,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading earlier decisions")?;
+    Ok(Some(ReviewCase {
+        document_id: row.document_id,
+        file_path: row.file_path,
+        original_name: row.original_name,
+        tenant: row.tenant,
+        needs_human_review: row.needs_human_review,
+        review_reasons: row.review_reasons,
+        document_data: row.document_data,
+        version: row.version,
+        ingestion_id: row.ingestion_id,
+        status: row.status,
+        reason: row.reason,
+        kind: row.kind,
+        ingestion_data: row.ingestion_data,
+        transcription_file_path: row.transcription_file_path,
+        revisions,
+    }))
+}
+
+/// Writes a decision down: the document carries `data` from now on, and no ingestion overwrites
+/// it. `false`, and nothing written, if the document is no longer as in `case`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn record_decision(
+    db: &Db,
+    case: &ReviewCase,
+    decision: ReviewDecision,
+    data: Option<&Value>,
+    by: &AuditNote,
+) -> Result<bool> {
+    let done = sqlx::query!(
+        r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now
+), held AS MATERIALIZED (
+    SELECT d.id, d.structured_data, d.review_reasons FROM document d
+    WHERE d.id = $1 AND d.updated_at = $2 FOR UPDATE
+), revised AS (
+    INSERT INTO document_revision (document_id, ingestion_id, decided_at, reviewer, decision, why,
+        reasons_before, data_before, data_after)
+    SELECT h.id, $3, c.now, $4, $5, $6, h.review_reasons, h.structured_data, $7
+    FROM held h CROSS JOIN clock c
+)
+UPDATE document d SET
+    structured_data = $7, corrected_at = c.now, corrected_by = $4,
+    needs_human_review = false, review_reasons = '{}',
+    updated_at = GREATEST(c.now, d.updated_at + interval '1 microsecond')
+FROM held h, clock c WHERE d.id = h.id
+"#,
+        case.document_id,
+        case.version,
+        case.ingestion_id,
+        by.operator,
+        decision.code(),
+        by.why,
+        data,
+    )
+    .execute(db.pool())
+    .await
+    .context("recording a decision")?;
+    Ok(done.rows_affected() > 0)
+}

@@ -1,0 +1,272 @@
+//! `docmill review`: what waits for a person, and what a person decides.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
+
+use super::jobs::{audit_note, open_database};
+use super::{CommandContext, CommandExit, DATABASE, UsageError, print, standard_input};
+use crate::ops::Db;
+use crate::ops::review::{
+    self, AcceptedData, DataCorrection, RecordedDecision, ReviewCase, ReviewQuery, ReviewRow,
+};
+use docmill_core::fault::{Error, Fault};
+use docmill_gate::kinds::KindSet;
+
+/// The largest file of data that is read.
+const MOST_DATA: u64 = 16 << 20;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum ReviewCommand {
+    /// List the documents that call for a person, those that wait longest first
+    List(ReviewListArgs),
+    /// Show one document: why it is here, what was read, what was decided before
+    Show {
+        /// Document id, ingestion id, or the beginning of a SHA-256
+        id: String,
+    },
+    /// Say that the data is right
+    Accept(AcceptArgs),
+    /// Say what is right instead
+    Correct(CorrectArgs),
+    /// Say that it is no document to be recorded
+    Reject(RejectArgs),
+}
+
+/// Arguments of `review list`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReviewListArgs {
+    /// Only those of this tenant
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Only those of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only those with this reason, e.g. sum_of_lines
+    #[arg(long)]
+    reason: Option<String>,
+    /// At most so many
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Go on after this document
+    #[arg(long, value_name = "ID")]
+    after: Option<Uuid>,
+}
+
+/// Arguments of every decision.
+#[derive(Debug, clap::Args)]
+struct DecisionArgs {
+    /// Document id, ingestion id, or the beginning of a SHA-256
+    id: String,
+    /// The version that `review show` named: nothing is written if there is another by now
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    seen: Option<OffsetDateTime>,
+    /// For those who read it later
+    #[arg(long, default_value = "")]
+    why: String,
+}
+
+/// Arguments of `review accept`.
+#[derive(Debug, clap::Args)]
+pub(super) struct AcceptArgs {
+    #[command(flatten)]
+    decision: DecisionArgs,
+    /// Take what the newest ingestion read, also if the document carries something else
+    #[arg(long)]
+    newest: bool,
+}
+
+/// Arguments of `review correct`.
+#[derive(Debug, clap::Args)]
+pub(super) struct CorrectArgs {
+    #[command(flatten)]
+    decision: DecisionArgs,
+    /// One field and what is right there; nothing after `=`: the document has none
+    #[arg(
+        long = "set",
+        id = "fields",
+        value_name = "FIELD=VALUE",
+        required_unless_present = "data"
+    )]
+    fields: Vec<String>,
+    /// The whole data as a file of JSON; `-`: standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "fields")]
+    data: Option<PathBuf>,
+}
+
+/// Arguments of `review reject`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RejectArgs {
+    #[command(flatten)]
+    decision: DecisionArgs,
+}
+
+fn parse_version(text: &str) -> Result<OffsetDateTime, String> {
+    OffsetDateTime::parse(text, &Rfc3339)
+        .map_err(|_| "copy it from `docmill review show`, e.g. 2026-01-31T08:15:00.123456Z".into())
+}
+
+pub(super) async fn run(
+    context: &CommandContext,
+    what: ReviewCommand,
+) -> anyhow::Result<CommandExit> {
+    match what {
+        ReviewCommand::List(list) => list_reviews(context, list).await,
+        ReviewCommand::Show { id } => {
+            let (_, db) = open_database(context, DATABASE).await?;
+            let case = review::load_case(&db, &id).await?;
+            context.result_output().show(&case, || format_case(&case))?;
+            Ok(CommandExit::Done)
+        }
+        ReviewCommand::Accept(AcceptArgs { decision, newest }) => {
+            let (_, db) = open_database(context, DATABASE).await?;
+            let case = load_seen(&db, &decision).await?;
+            let which = if newest { AcceptedData::Newest } else { AcceptedData::Document };
+            let by = audit_note(decision.why);
+            show_decision(context, &review::accept_document(&db, &case, which, &by).await?)
+        }
+        ReviewCommand::Correct(correct) => {
+            let correction = match &correct.data {
+                Some(path) => DataCorrection::Whole(read_data(path)?),
+                None => DataCorrection::Fields(parse_fields(&correct.fields)?),
+            };
+            let (_, db) = open_database(context, DATABASE).await?;
+            let kinds = KindSet::load(&context.load_config(DATABASE)?.kinds)?;
+            let case = load_seen(&db, &correct.decision).await?;
+            let by = audit_note(correct.decision.why);
+            let done = review::correct_document(&db, &case, &kinds, correction, &by).await?;
+            show_decision(context, &done)
+        }
+        ReviewCommand::Reject(RejectArgs { decision }) => {
+            let (_, db) = open_database(context, DATABASE).await?;
+            let case = load_seen(&db, &decision).await?;
+            let by = audit_note(decision.why);
+            show_decision(context, &review::reject_document(&db, &case, &by).await?)
+        }
+    }
+}
+
+/// The document as it is, if that is what the reviewer has seen.
+async fn load_seen(db: &Db, decision: &DecisionArgs) -> anyhow::Result<ReviewCase> {
+    let case = review::load_case(db, &decision.id).await?;
+    if decision.seen.is_some_and(|seen| seen != case.version) {
+        let text = "the document has changed since that version: look again, then decide";
+        return Err(Error::new(Fault::Rejected, text).into());
+    }
+    Ok(case)
+}
+
+fn parse_fields(fields: &[String]) -> Result<BTreeMap<String, String>, UsageError> {
+    let parse = |text: &String| match text.split_once('=') {
+        Some((name, value)) => Ok((name.trim().to_owned(), value.to_owned())),
+        None => Err(UsageError("--set takes FIELD=VALUE, e.g. --set total=120.50".to_owned())),
+    };
+    fields.iter().map(parse).collect()
+}
+
+fn read_data(path: &Path) -> anyhow::Result<Value> {
+    let mut text = String::new();
+    let source: Box<dyn std::io::Read> = if standard_input::is_dash(path) {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(path).with_context(|| format!("reading {}", path.display()))?)
+    };
+    let read = source.take(MOST_DATA + 1).read_to_string(&mut text);
+    read.with_context(|| format!("reading {}", path.display()))?;
+    if text.len() as u64 > MOST_DATA {
+        return Err(UsageError("the data is larger than 16 MiB".to_owned()).into());
+    }
+    // The parser's own message names the place and no value.
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
+}
+
+async fn list_reviews(
+    context: &CommandContext,
+    list: ReviewListArgs,
+) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    let wanted = ReviewQuery { tenant: list.tenant, kind: list.kind, reason: list.reason };
+    let rows = review::list_reviews(&db, &wanted, list.limit, list.after).await?;
+    context.result_output().show(&rows, || {
+        let table = format_reviews(&rows);
+        match rows.last() {
+            Some(last) if rows.len() == usize::try_from(list.limit).unwrap_or(usize::MAX) => {
+                format!("{table}more with --after {}\n", last.document_id)
+            }
+            _ => table,
+        }
+    })?;
+    Ok(CommandExit::Done)
+}
+
+fn format_reviews(rows: &[ReviewRow]) -> String {
+    let now = OffsetDateTime::now_utc();
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let waited = (now - row.since).whole_seconds().max(0).unsigned_abs();
+            let waited = std::time::Duration::from_secs(waited);
+            [
+                row.document_id.to_string(),
+                row.original_name.clone().unwrap_or_else(|| row.file_path.clone()),
+                print::or_dash(row.kind.as_deref()),
+                print::or_dash(row.tenant.as_deref()),
+                print::or_dash(row.status.as_deref()),
+                row.review_reasons.join(" "),
+                humantime::format_duration(waited).to_string(),
+            ]
+        })
+        .collect();
+    print::table(["document", "file", "kind", "tenant", "status", "reasons", "waits"], &rows)
+}
+
+/// One document in words.
+fn format_case(case: &ReviewCase) -> String {
+    let state = if case.needs_human_review { "to be reviewed" } else { "nothing to review" };
+    let mut lines = vec![format!("document {}: {state}", case.document_id)];
+    let mut say = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            lines.push(format!("  {name}: {}", print::inline(&value)));
+        }
+    };
+    say("reasons", Some(case.review_reasons.join(", ")));
+    say("file", case.original_name.clone());
+    say("lies at", Some(case.file_path.clone()));
+    say("tenant", case.tenant.clone());
+    say("kind", case.kind.clone());
+    say("ingestion", case.ingestion_id.map(|id| id.to_string()));
+    say("status", case.status.clone());
+    say("reason", case.reason.clone());
+    say("transcript", case.transcription_file_path.clone());
+    say("version", case.version.format(&Rfc3339).ok());
+    for revision in &case.revisions {
+        let at = revision.decided_at.format(&Rfc3339).unwrap_or_default();
+        let (who, why) = (print::inline(&revision.reviewer), print::inline(&revision.why));
+        lines.push(format!("  {at}: {} by {who} {why}", revision.decision));
+    }
+    let data = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    if let Some(carried) = &case.document_data {
+        lines.push(format!("the document carries {}", data(carried)));
+    }
+    if let Some(read) =
+        case.ingestion_data.as_ref().filter(|it| Some(*it) != case.document_data.as_ref())
+    {
+        lines.push(format!("the newest ingestion read {}", data(read)));
+    }
+    lines.join("\n")
+}
+
+fn show_decision(context: &CommandContext, done: &RecordedDecision) -> anyhow::Result<CommandExit> {
+    context
+        .result_output()
+        .show(done, || format!("document {}: {}", done.document_id, done.decision.code()))?;
+    Ok(CommandExit::Done)
+}

@@ -1,0 +1,224 @@
+//! What reviewers decide about documents: the data is right, other data is right, or it is no
+//! document to be recorded.
+//!
+//! Data that a person gives fits the schema of the kind. The gate's rules are not asked: they are
+//! why a person was called.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+pub use docmill_ledger::db::reviews::{
+    DocumentRevision, ReviewCase, ReviewDecision, ReviewQuery, ReviewRow, list_reviews,
+};
+
+use crate::ops::inspect;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_extract::extract::schema::find_data_violations;
+use docmill_gate::kinds::{FieldType, Kind, KindSet};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::operators::AuditNote;
+use docmill_ledger::db::reviews;
+
+/// Which data a reviewer accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AcceptedData {
+    /// What the document carries; if that is nothing, what its newest ingestion read.
+    #[default]
+    Document,
+    /// What its newest ingestion read.
+    Newest,
+}
+
+/// What is right in the place of what was read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DataCorrection {
+    /// The whole data.
+    Whole(Value),
+    /// These fields, as a person types their values (nothing: the document has none); the others
+    /// are as they were.
+    Fields(BTreeMap<String, String>),
+}
+
+/// A decision that is written down.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecordedDecision {
+    /// The document decided about.
+    pub document_id: Uuid,
+    /// What was decided.
+    pub decision: ReviewDecision,
+    /// What the document carries now.
+    pub data: Option<Value>,
+}
+
+/// The document that `id` means, as a reviewer sees it.
+///
+/// # Errors
+/// `Missing` if nothing has the id; `Rejected` if it means several documents; no answer from
+/// Postgres.
+pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
+    let ingestion = inspect::find_one(db, id).await?;
+    reviews::load_review_case(db, ingestion)
+        .await?
+        .ok_or_else(|| Error::new(Fault::Missing, "the document was erased meanwhile"))
+}
+
+/// Confirms the data of a document.
+///
+/// # Errors
+/// `Rejected` if there is no data, or if the document is no longer as in `case`; no answer from
+/// Postgres.
+pub async fn accept_document(
+    db: &Db,
+    case: &ReviewCase,
+    which: AcceptedData,
+    by: &AuditNote,
+) -> Result<RecordedDecision> {
+    let data = match which {
+        AcceptedData::Document => case.document_data.as_ref().or(case.ingestion_data.as_ref()),
+        AcceptedData::Newest => case.ingestion_data.as_ref(),
+    };
+    let data = data.ok_or_else(|| {
+        Error::new(Fault::Rejected, "nothing was read that could be accepted: correct or reject it")
+    })?;
+    record(db, case, ReviewDecision::Accepted, Some(data.clone()), by).await
+}
+
+/// Replaces the data of a document, or fields of it.
+///
+/// # Errors
+/// `Rejected` if the data does not fit the schema of the document's kind (each place is named,
+/// never a value), or if the document is no longer as in `case`; `Misconfigured` if its kind is not
+/// among `kinds`; no answer from Postgres.
+pub async fn correct_document(
+    db: &Db,
+    case: &ReviewCase,
+    kinds: &KindSet,
+    correction: DataCorrection,
+    by: &AuditNote,
+) -> Result<RecordedDecision> {
+    let kind = kinds.for_name(case.kind.as_deref()).ok_or_else(|| {
+        let name = case.kind.as_deref().unwrap_or_default();
+        Error::new(Fault::Misconfigured, format!("no kind `{name}` among those of kinds.path"))
+    })?;
+    let data = match correction {
+        DataCorrection::Whole(data) => data,
+        DataCorrection::Fields(fields) => {
+            let mut data = read_fields(case).unwrap_or_else(|| {
+                kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect()
+            });
+            for (name, text) in &fields {
+                data.insert(name.clone(), parse_typed_value(kind, name, text)?);
+            }
+            Value::Object(data)
+        }
+    };
+    let violations = find_data_violations(kind, &data)?;
+    if !violations.is_empty() {
+        let lines = violations.iter().map(|it| format!("  {}: {}", it.path, it.demand));
+        let lines: Vec<String> = lines.collect();
+        let text = format!("the data does not fit the kind {}:\n{}", kind.name, lines.join("\n"));
+        return Err(Error::new(Fault::Rejected, text));
+    }
+    record(db, case, ReviewDecision::Corrected, Some(data), by).await
+}
+
+/// A value as it was typed, by the type that the kind's schema gives its field.
+fn parse_typed_value(kind: &Kind, name: &str, text: &str) -> Result<Value> {
+    let text = text.trim();
+    let Some((_, field_type)) = kind.fields().find(|(field, _)| *field == name) else {
+        let names: Vec<&str> = kind.fields().map(|(field, _)| field).collect();
+        let text = format!("kind {} has no field `{name}`, only {}", kind.name, names.join(", "));
+        return Err(Error::new(Fault::Rejected, text));
+    };
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    let expected = match field_type {
+        FieldType::Text | FieldType::Date => return Ok(Value::String(text.to_owned())),
+        FieldType::Number => "a number, e.g. 120.50",
+        FieldType::Boolean => "true or false",
+        FieldType::List => "a JSON array",
+    };
+    let value = serde_json::from_str(text).ok().filter(|value: &Value| match field_type {
+        FieldType::Number => value.is_number(),
+        FieldType::Boolean => value.is_boolean(),
+        FieldType::List => value.is_array(),
+        FieldType::Text | FieldType::Date => false,
+    });
+    value.ok_or_else(|| {
+        Error::new(Fault::Rejected, format!("the value of `{name}` is not {expected}"))
+    })
+}
+
+/// The fields that a correction of single ones starts from.
+fn read_fields(case: &ReviewCase) -> Option<Map<String, Value>> {
+    let data = case.document_data.as_ref().or(case.ingestion_data.as_ref())?;
+    data.as_object().cloned()
+}
+
+/// Says that the document is not to be recorded: it carries no data from now on.
+///
+/// # Errors
+/// `Rejected` without words on why, or if the document is no longer as in `case`; no answer from
+/// Postgres.
+pub async fn reject_document(
+    db: &Db,
+    case: &ReviewCase,
+    by: &AuditNote,
+) -> Result<RecordedDecision> {
+    if by.why.trim().is_empty() {
+        return Err(Error::new(Fault::Rejected, "say why it is rejected"));
+    }
+    record(db, case, ReviewDecision::Rejected, None, by).await
+}
+
+async fn record(
+    db: &Db,
+    case: &ReviewCase,
+    decision: ReviewDecision,
+    data: Option<Value>,
+    by: &AuditNote,
+) -> Result<RecordedDecision> {
+    if !reviews::record_decision(db, case, decision, data.as_ref(), by).await? {
+        let text = "the document has changed since it was looked at: look again, then decide";
+        return Err(Error::new(Fault::Rejected, text));
+    }
+    Ok(RecordedDecision { document_id: case.document_id, decision, data })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use docmill_core::config::KindsConfig;
+
+    #[test]
+    fn a_typed_value_becomes_what_the_kinds_schema_says_or_is_refused_without_being_repeated() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let invoice = kinds.get("invoice").unwrap();
+        for (field, text, expected) in [
+            ("total", "120.50", json!(120.5)),
+            ("total", "", json!(null)),
+            ("invoice_number", "2024", json!("2024")),
+            ("invoice_number", " 00123 ", json!("00123")),
+            ("invoice_date", "2026-11-22", json!("2026-11-22")),
+            ("line_items", "[]", json!([])),
+        ] {
+            let value = parse_typed_value(invoice, field, text).unwrap();
+            assert_eq!(value, expected, "{field}={text}");
+        }
+        for (field, text, said) in [
+            ("total", "SECRETMARK", "`total` is not a number"),
+            ("total", "\"12\"", "`total` is not a number"),
+            ("line_items", "{}", "`line_items` is not a JSON array"),
+            ("totla", "1", "has no field `totla`, only supplier_name"),
+        ] {
+            let error = parse_typed_value(invoice, field, text).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("SECRETMARK"), "{error}");
+        }
+    }
+}

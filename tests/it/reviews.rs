@@ -1,0 +1,241 @@
+//! What reviewers decide, against a real Postgres.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+
+use docmill::ops::review::{
+    self, AcceptedData, DataCorrection, ReviewCase, ReviewDecision, ReviewQuery,
+};
+use docmill_core::config::KindsConfig;
+use docmill_core::fault::Fault;
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_gate::kinds::KindSet;
+use docmill_ledger::db::operators::AuditNote;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Executor as _};
+
+use crate::support::postgres::TestDatabase;
+
+/// A database with documents that a gate refused.
+struct ReviewDesk {
+    database: TestDatabase,
+    kinds: KindSet,
+}
+
+/// All fields of an invoice; the total is given, the others are unknown.
+fn invoice(total: f64) -> Value {
+    json!({
+        "supplier_name": null, "supplier_address": null, "supplier_vat_id": null,
+        "invoice_number": "7", "invoice_date": null, "due_date": null, "currency": "EUR",
+        "line_items": null, "subtotal": null, "vat_amount": null, "total": total
+    })
+}
+
+impl ReviewDesk {
+    async fn open() -> Self {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        Self { database: TestDatabase::create().await, kinds }
+    }
+
+    async fn run(&self, sql: String) {
+        self.database.pool().execute(AssertSqlSafe(sql)).await.unwrap();
+    }
+
+    /// A document whose ingestion ended `gate_refused` with this data.
+    async fn refused(&self, tenant: &str, data: &Value) -> (DocumentId, IngestionId) {
+        let (document, ingestion) = (DocumentId::random(), IngestionId::random());
+        self.run(format!(
+            "INSERT INTO document (id, file_path, tenant)
+                 VALUES ('{document}', 'documents/x.pdf', '{tenant}');
+             INSERT INTO ingestion (id, document_id, tenant, kind)
+                 VALUES ('{ingestion}', '{document}', '{tenant}', 'invoice')"
+        ))
+        .await;
+        self.end(ingestion, "failed", data).await;
+        (document, ingestion)
+    }
+
+    /// The ingestion ends with this data, as a worker would write it.
+    async fn end(&self, ingestion: IngestionId, status: &str, data: &Value) {
+        let failed = status == "failed";
+        let reason = if failed { "'gate_refused'" } else { "NULL" };
+        let valid = !failed;
+        self.run(format!(
+            "UPDATE ingestion SET status = '{status}', reason = {reason},
+                 completed_at = docmill_now(), valid_structured_data = {valid},
+                 needs_human_review = {failed},
+                 review_reasons = CASE WHEN {failed} THEN ARRAY['totals'] ELSE '{{}}' END,
+                 structured_data = '{data}' WHERE id = '{ingestion}'"
+        ))
+        .await;
+    }
+
+    async fn case(&self, ingestion: IngestionId) -> ReviewCase {
+        review::load_case(&self.database.db(), &ingestion.to_string()).await.unwrap()
+    }
+
+    async fn waiting(&self, wanted: &ReviewQuery) -> Vec<String> {
+        let rows = review::list_reviews(&self.database.db(), wanted, 10, None).await.unwrap();
+        rows.into_iter().map(|row| row.document_id.to_string()).collect()
+    }
+
+    async fn correct(
+        &self,
+        case: &ReviewCase,
+        correction: DataCorrection,
+    ) -> docmill_core::fault::Result<review::RecordedDecision> {
+        let db = self.database.db();
+        review::correct_document(&db, case, &self.kinds, correction, &ann("")).await
+    }
+}
+
+fn ann(why: &str) -> AuditNote {
+    AuditNote { operator: "ann".to_owned(), why: why.to_owned() }
+}
+
+fn total(text: &str) -> DataCorrection {
+    DataCorrection::Fields(BTreeMap::from([("total".to_owned(), text.to_owned())]))
+}
+
+#[tokio::test]
+async fn a_correction_is_carried_by_the_document_kept_with_what_was_before_and_never_overwritten() {
+    let desk = ReviewDesk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    let case = desk.case(ingestion).await;
+    assert_eq!((case.needs_human_review, &case.document_data), (true, &None));
+    let done = desk.correct(&case, total("12.00")).await.unwrap();
+    assert_eq!((done.decision, done.data), (ReviewDecision::Corrected, Some(invoice(12.0))));
+
+    let after = desk.case(ingestion).await;
+    assert_eq!(after.document_data, Some(invoice(12.0)));
+    assert!(!after.needs_human_review && after.review_reasons.is_empty());
+    let first = &after.revisions[0];
+    assert_eq!((first.reviewer.as_str(), first.decision.as_str()), ("ann", "corrected"));
+    assert_eq!((&first.data_before, &first.data_after), (&None, &Some(invoice(12.0))));
+    assert_eq!(desk.waiting(&ReviewQuery::default()).await, Vec::<String>::new());
+
+    // A later ingestion reads something else.
+    let later = IngestionId::random();
+    desk.run(format!(
+        "INSERT INTO ingestion (id, document_id, kind) VALUES ('{later}', '{document}', 'invoice')"
+    ))
+    .await;
+    desk.end(later, "completed", &invoice(21.0)).await;
+    let again = desk.case(later).await;
+    assert_eq!(again.document_data, Some(invoice(12.0)), "a person's word stands");
+    assert_eq!(again.review_reasons, ["differs_from_correction"]);
+    let db = desk.database.db();
+    let newest = review::accept_document(&db, &again, AcceptedData::Newest, &ann("")).await;
+    assert_eq!(newest.unwrap().data, Some(invoice(21.0)));
+    let last = desk.case(later).await.revisions.pop().unwrap();
+    assert_eq!((last.data_before, last.data_after), (Some(invoice(12.0)), Some(invoice(21.0))));
+}
+
+#[tokio::test]
+async fn data_that_does_not_fit_its_kind_is_refused_by_place_and_changes_nothing() {
+    let desk = ReviewDesk::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    let case = desk.case(ingestion).await;
+    let mut lacking = invoice(1.0);
+    lacking.as_object_mut().unwrap().remove("due_date");
+    let mut foreign = invoice(1.0);
+    foreign["SECRETMARK"] = json!(1);
+    let fields = |name: &str, text: &str| {
+        DataCorrection::Fields(BTreeMap::from([(name.to_owned(), text.to_owned())]))
+    };
+    for (correction, said) in [
+        (DataCorrection::Whole(json!([])), "does not fit the kind invoice"),
+        (DataCorrection::Whole(lacking), "due_date"),
+        (DataCorrection::Whole(foreign), "does not fit the kind invoice"),
+        (fields("currency", "SECRETMARK"), "/currency"),
+        (fields("invoice_date", "the SECRETMARK"), "/invoice_date"),
+        (fields("line_items", "[{\"SECRETMARK\": 1}]"), "/line_items/0"),
+    ] {
+        let error = desk.correct(&case, correction).await.unwrap_err();
+        assert_eq!(error.fault, Fault::Rejected);
+        let text = error.to_string();
+        assert!(text.contains(said) && !text.contains("SECRETMARK"), "{text}");
+    }
+    assert_eq!(desk.case(ingestion).await, case);
+}
+
+#[tokio::test]
+async fn of_two_reviewers_who_saw_the_same_version_one_decides() {
+    let desk = ReviewDesk::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    let case = desk.case(ingestion).await;
+    let (one, other) =
+        tokio::join!(desk.correct(&case, total("1.00")), desk.correct(&case, total("2.00")));
+    let (kept, refused) = if one.is_ok() { (one, other) } else { (other, one) };
+    assert_eq!(refused.unwrap_err().fault, Fault::Rejected);
+    let after = desk.case(ingestion).await;
+    assert_eq!((after.document_data, after.revisions.len()), (kept.unwrap().data, 1));
+}
+
+#[tokio::test]
+async fn what_is_accepted_was_read_and_what_is_rejected_carries_nothing_and_says_why() {
+    let desk = ReviewDesk::open().await;
+    let db = desk.database.db();
+    let (_, read) = desk.refused("acme", &invoice(21.0)).await;
+    let case = desk.case(read).await;
+    let done = review::accept_document(&db, &case, AcceptedData::Document, &ann("")).await;
+    assert_eq!(done.unwrap().data, Some(invoice(21.0)), "the document carried nothing");
+
+    let (_, unread) = desk.refused("acme", &Value::Null).await;
+    desk.run(format!("UPDATE ingestion SET structured_data = NULL WHERE id = '{unread}'")).await;
+    let case = desk.case(unread).await;
+    let none = review::accept_document(&db, &case, AcceptedData::Document, &ann("")).await;
+    assert_eq!(none.unwrap_err().fault, Fault::Rejected);
+    let wordless = review::reject_document(&db, &case, &ann(" ")).await;
+    assert_eq!(wordless.unwrap_err().fault, Fault::Rejected);
+    review::reject_document(&db, &case, &ann("a holiday card")).await.unwrap();
+    let after = desk.case(unread).await;
+    assert_eq!((after.needs_human_review, after.document_data), (false, None));
+    assert_eq!(after.revisions[0].why, "a holiday card");
+}
+
+#[tokio::test]
+async fn the_list_shows_who_waits_longest_first_by_tenant_kind_and_reason_page_by_page() {
+    let desk = ReviewDesk::open().await;
+    let mut documents = Vec::new();
+    for tenant in ["acme", "acme", "other"] {
+        documents.push(desk.refused(tenant, &invoice(1.0)).await.0.to_string());
+    }
+    let of = |tenant: Option<&str>, kind: Option<&str>, reason: Option<&str>| ReviewQuery {
+        tenant: tenant.map(str::to_owned),
+        kind: kind.map(str::to_owned),
+        reason: reason.map(str::to_owned),
+    };
+    for (wanted, expected) in [
+        (ReviewQuery::default(), &documents[..]),
+        (of(Some("acme"), None, None), &documents[..2]),
+        (of(None, Some("invoice"), Some("totals")), &documents[..]),
+        (of(None, Some("receipt"), None), &[]),
+        (of(None, None, Some("duplicate")), &[]),
+    ] {
+        assert_eq!(desk.waiting(&wanted).await, expected, "{wanted:?}");
+    }
+    let db = desk.database.db();
+    let everything = ReviewQuery::default();
+    let first = review::list_reviews(&db, &everything, 2, None).await.unwrap();
+    let after = first.last().map(|row| row.document_id);
+    let rest = review::list_reviews(&db, &everything, 2, after).await.unwrap();
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0].document_id.to_string(), documents[2]);
+}
+
+#[tokio::test]
+async fn a_document_that_is_erased_takes_the_decisions_about_it_along() {
+    let desk = ReviewDesk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    desk.correct(&desk.case(ingestion).await, total("12.00")).await.unwrap();
+    desk.run(format!(
+        "DELETE FROM ingestion WHERE id = '{ingestion}'; DELETE FROM document WHERE id = '{document}'"
+    ))
+    .await;
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM document_revision")
+        .fetch_one(desk.database.pool())
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+}
