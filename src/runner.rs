@@ -38,10 +38,11 @@ mod upkeep;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -300,7 +301,7 @@ struct RunningJob<J> {
 impl<B: Backlog> RunnerState<B> {
     fn lock_running(&self) -> MutexGuard<'_, HashMap<u64, RunningJob<B::Job>>> {
         // The map stays sound if a holder panicked: every change is one call on it.
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     fn used_slots(&self) -> usize {

@@ -33,10 +33,11 @@ pub mod tier_poller;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -362,7 +363,7 @@ impl Backlog for QueueBacklog {
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
-        let inbox = self.dispositions.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let inbox = self.dispositions.lock().take();
         let disposing = async {
             if let Some(inbox) = inbox {
                 inbox.run(Arc::clone(&self.queue)).await;

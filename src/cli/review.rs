@@ -50,7 +50,7 @@ pub(super) struct ReviewListArgs {
     /// Only those of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only those with this reason, e.g. sum_of_lines
+    /// Only those with this reason, e.g. totals
     #[arg(long)]
     reason: Option<String>,
     /// At most so many

@@ -10,9 +10,10 @@
 mod chores;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
@@ -300,7 +301,7 @@ impl Maintenance {
     }
 
     fn lock_progress(&self) -> MutexGuard<'_, SweepProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 }
 

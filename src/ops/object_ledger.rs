@@ -13,11 +13,12 @@
 //! while the store is slow to answer. Days are UTC by the worker's own clock.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 
@@ -233,7 +234,7 @@ impl ObjectLedger {
 
     /// Does something with what is known of today's spending.
     fn with_book<T>(&self, act: impl FnOnce(&mut DayBook) -> T) -> T {
-        let mut book = self.spending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut book = self.spending.lock();
         act(current_day(&mut book))
     }
 

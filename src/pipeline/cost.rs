@@ -7,10 +7,10 @@
 //! ends: another day would not make it cheaper.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use rust_decimal::prelude::ToPrimitive as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 use time::{Date, OffsetDateTime};
@@ -58,7 +58,7 @@ impl CostTracker {
     }
 
     fn lock_known(&self) -> MutexGuard<'_, HashMap<Option<String>, KnownSpending>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Returns if something may be spent today, on behalf of this tenant.

@@ -4,9 +4,9 @@
 //! pause, the database). The gate is open while no reason closes it. Running jobs are not touched.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -68,7 +68,7 @@ impl IntakeGate {
     }
 
     fn lock_closed(&self) -> MutexGuard<'_, HashMap<PauseReason, GateClosure>> {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.closed.lock()
     }
 
     /// Closes the gate for this reason until it is lifted by [`IntakeGate::open`].

@@ -1,8 +1,8 @@
 //! What became of the jobs of one run.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 /// How a job ended, in terms that every backlog shares.
@@ -87,10 +87,10 @@ pub(super) struct StatsCounter(Mutex<WorkerStats>);
 
 impl StatsCounter {
     pub(super) fn add(&self, end: JobEnd) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(end);
+        self.0.lock().add(end);
     }
 
     pub(super) fn snapshot(&self) -> WorkerStats {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }

@@ -6,9 +6,9 @@
 //! there by whoever may; that is for the bucket's policy.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use crate::worker::registry::InFlightMessage;
 use crate::worker::{DATABASE, QueueBacklog, batch};
 use docmill_core::fault::{self, Fault};
@@ -37,7 +37,7 @@ impl RefusedEvents {
     /// Counts one; the log says how many every ten minutes, and not which: keys may be names.
     fn note(&self, bucket: &str) {
         let count = self.since_told.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.is_some_and(|at| at.elapsed() < TOLD_EVERY) {
             return;
         }

@@ -1,7 +1,7 @@
 //! What operators have paused, and whether the messages fit the database: both may close intake.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use crate::runner::{IntakeGate, PauseReason};
 use docmill_core::model::ClaimedIngestion;
 use docmill_ledger::ledger::{FirstProvider, OperatorPause, PauseTerms};
@@ -26,7 +26,7 @@ struct PauseState {
 
 impl PauseTracker {
     fn lock_state(&self) -> MutexGuard<'_, PauseState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Takes over what operators have paused now; the gate is closed while that is everything.

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use docmill_core::model::IngestionId;
@@ -66,7 +67,7 @@ pub struct DueExtension {
 impl MessageRegistry {
     fn lock_state(&self) -> MutexGuard<'_, RegistryState> {
         // The map stays sound if a holder panicked: every change is one call on it.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     /// Registers a delivery: from now on its message is in flight.

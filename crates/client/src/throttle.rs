@@ -21,9 +21,10 @@ mod simulation;
 mod window;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -160,12 +161,12 @@ impl Governor {
     /// Whether the provider counts as down or denies us, as far as is known: no call is let through
     /// but one trial now and then.
     pub fn is_down(&self, key: &LimiterKey) -> bool {
-        let limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let limiters = self.limiters.lock();
         limiters.get(key).is_some_and(|limiter| limiter.state().is_down())
     }
 
     fn limiter(&self, key: &LimiterKey) -> Arc<RateLimiter> {
-        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limiters = self.limiters.lock();
         if let Some(limiter) = limiters.get(key) {
             return Arc::clone(limiter);
         }
@@ -193,11 +194,11 @@ impl Governor {
 
 impl RateLimiter {
     fn state(&self) -> MutexGuard<'_, LimiterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn line(&self) -> MutexGuard<'_, WaitingLine> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 
     /// Wakes the head of the queue, so that it checks again whether it may go.

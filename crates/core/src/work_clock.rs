@@ -14,9 +14,10 @@
 //! itself, or say how it fails. A task that a job spawns has no clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -106,7 +107,7 @@ impl WorkClock {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, ClockState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn count_parts(&self, count: impl FnOnce(&mut ClockState)) {

@@ -9,10 +9,11 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -198,11 +199,11 @@ impl WorkspaceWorker {
 
 impl WorkspaceBacklog {
     fn lock_waiting(&self) -> MutexGuard<'_, VecDeque<WaitingGroup>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     pub(super) fn lock_tally(&self) -> MutexGuard<'_, WorkspaceTally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tally.lock()
     }
 
     /// The groups that are not done, in an order of our own, so that workers seldom meet.

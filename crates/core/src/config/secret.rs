@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use super::units::SecretString;
 
 /// A secret as a value, or in a file that somebody may replace while we run (a mounted Kubernetes
@@ -43,7 +44,7 @@ impl SecretSource {
         if !self.is_file() {
             return Ok(self.value.clone());
         }
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         let modified = std::fs::metadata(&self.file).and_then(|found| found.modified()).ok();
         if let Some(known) = &*read
             && modified.is_none_or(|modified| modified == known.modified)

@@ -2,10 +2,11 @@
 //! dies.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -189,7 +190,7 @@ impl PageProcessState {
 
 impl PageProcessShared {
     fn lock_state(&self) -> MutexGuard<'_, PageProcessState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn kill(&self, why: ProcessExit) {

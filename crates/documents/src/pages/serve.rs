@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use super::document::{ParsedDocument, open_document};
 use super::read_page::read_page;
 use super::recognise::PageRecogniser;
@@ -205,5 +206,5 @@ fn answer_for_error(trouble: PageError) -> DocumentAnswer {
 }
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

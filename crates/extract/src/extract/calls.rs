@@ -3,8 +3,8 @@
 //! Several may be under way at the same time. Replies that arrive while others are being kept are
 //! kept together by the next write.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use super::hash_parts;
 use super::journal::{RecordedReplies, ReplyJournal, StoredCall};
 use docmill_core::fault;
@@ -49,7 +49,7 @@ impl Drop for InFlightCall<'_> {
 }
 
 fn lock_calls(state: &Mutex<CallState>) -> MutexGuard<'_, CallState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 impl<'a> JournaledCalls<'a> {

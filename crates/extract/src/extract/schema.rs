@@ -1,10 +1,11 @@
 //! What a model is asked to reply with: the kind's fields in an envelope, and its validator.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use docmill_core::fault::{Error, Result};
@@ -47,12 +48,12 @@ impl ReplySchema {
         let known = |forms: &HashMap<String, Arc<Self>>| {
             forms.get(&kind.name).filter(|form| form.source == kind.schema).map(Arc::clone)
         };
-        if let Some(form) = known(&COMPILED.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(form) = known(&COMPILED.lock()) {
             return Ok(form);
         }
         // Not under the lock; two that compile the same at once do no harm.
         let form = Arc::new(Self::compile_for(kind)?);
-        let mut forms = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forms = COMPILED.lock();
         forms.insert(kind.name.clone(), Arc::clone(&form));
         Ok(form)
     }

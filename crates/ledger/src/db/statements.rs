@@ -15,11 +15,12 @@
 //! Not promised: that a statement whose answer is missing did nothing. Who needs to know asks.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _, TryFutureExt as _};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres,
@@ -77,7 +78,7 @@ impl fmt::Debug for StatementTransaction {
 
 impl LastSilence {
     fn note_now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.0.lock() = Some(Instant::now());
     }
 
     /// Notes it; the error that says so.
@@ -89,7 +90,7 @@ impl LastSilence {
 
     /// Whether a connection that has been idle for so long was so when an answer was missing.
     fn falls_within(&self, idle_for: Duration) -> bool {
-        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.0.lock();
         last.is_some_and(|silence| silence.elapsed() <= idle_for)
     }
 }

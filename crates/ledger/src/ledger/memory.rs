@@ -8,10 +8,10 @@ mod operators;
 mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 
 use crate::ledger::decide::{
@@ -104,7 +104,7 @@ impl MemoryLedger {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, MemoryLedgerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Changes the row if the token holds it.

@@ -22,9 +22,10 @@ mod wait;
 
 pub use clean::CleaningDepth as Cleaning;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use ::redis::Client;
 use async_trait::async_trait;
 
@@ -109,7 +110,7 @@ impl RedisQueue {
     /// Leases from every tier in turn until `max` are found. Returns what was found, and when to
     /// check again which of our messages become due.
     async fn lease_items(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
-        let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).next_round();
+        let order = self.turns.lock().next_round();
         let mut taken = Vec::new();
         let mut next_due: Option<Duration> = None;
         for tier in order {

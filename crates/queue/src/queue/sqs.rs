@@ -16,7 +16,6 @@ mod requests;
 mod sqs_tiers;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -24,6 +23,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::FutureExt as _;
 
+use parking_lot::Mutex;
 use self::batches::{SqsBatches, VisibilityChange};
 use self::connect::{RedrivePolicy, SqsClients};
 use self::errors::from_sdk;
@@ -118,7 +118,7 @@ impl SqsQueue {
     async fn poll_in_turn(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let give_up = Instant::now() + wait;
         loop {
-            let order = self.turns.lock().unwrap_or_else(PoisonError::into_inner).next_round();
+            let order = self.turns.lock().next_round();
             for at in order {
                 let found = self.receive_from(at, most, Duration::ZERO).await?;
                 if !found.is_empty() {

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use parking_lot::{Mutex, MutexGuard};
 use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
@@ -61,7 +61,7 @@ impl MemoryStore {
 
     fn state(&self) -> MutexGuard<'_, MemoryStoreState> {
         // Sound if a holder panicked: every change is one call on the map.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn write_if(

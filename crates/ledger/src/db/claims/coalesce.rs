@@ -11,10 +11,11 @@
 //! Not promised: order between ends.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::future::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::finish::{self, ResultRow};
@@ -76,7 +77,7 @@ impl ResultBatcher {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, BatcherState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Writes an end, perhaps together with others.

@@ -5,9 +5,10 @@
 //! lock at every listing, and is only a saving: forgetting all of it is always right.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use super::engine::to_millis;
 use super::marker_queue::MarkerQueue;
 use super::message::{QueuedMessage, end_of};
@@ -73,14 +74,14 @@ struct UnavailableUntil(Mutex<HashMap<String, (SystemTime, u64)>>);
 impl UnavailableUntil {
     /// Until when the object, unless rewritten, is known to be of no interest.
     fn known_until(&self, entry: &ObjectEntry) -> Option<u64> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.get(&entry.key).filter(|(at, _)| *at == entry.modified).map(|(_, until)| *until)
     }
 
     /// Notes that; `now` is the store's, as the entry's time is.
     fn note_until(&self, entry: &ObjectEntry, until: u64, now: u64) {
         if to_millis(entry.modified).saturating_add(SETTLED) <= now {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.lock();
             if known.len() >= MOST {
                 known.clear();
             }

@@ -4,9 +4,9 @@
 //! list is empty: it tells of a new item without taking it, so that a worker that dies while it
 //! waits takes nothing with it. The item is then leased by the script like any other.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ::redis::Client;
 use ::redis::aio::MultiplexedConnection;
 
@@ -60,10 +60,10 @@ impl WorkWaiter {
     }
 
     fn take_connection(&self) -> Option<MultiplexedConnection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        self.idle.lock().pop()
     }
 
     fn return_connection(&self, connection: MultiplexedConnection) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.idle.lock().push(connection);
     }
 }

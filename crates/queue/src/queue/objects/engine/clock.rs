@@ -5,11 +5,10 @@
 //! store's: S3 tells whole seconds.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
@@ -53,7 +52,7 @@ impl StoreClock {
     }
 
     fn known_offset(&self) -> Option<i64> {
-        let measured = *self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let measured = *self.measured.lock();
         measured.filter(|(at, _)| at.elapsed() < GOOD).map(|(_, offset)| offset)
     }
 
@@ -70,7 +69,7 @@ impl StoreClock {
         if offset != 0 {
             tracing::warn!(offset_ms = offset, "this machine's clock differs from the store's");
         }
-        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) =
+        *self.measured.lock() =
             Some((Instant::now(), offset));
         Ok(offset)
     }
