@@ -37,8 +37,8 @@ mod upkeep;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -133,16 +133,10 @@ pub trait Backlog: Send + Sync + Sized + 'static {
 
     /// What every job needs and is down or refuses us, by its name; `None`: nothing, as far as is
     /// known. Asked after failures that an outage may have caused, and before intake that waited for
-    /// one is as it was. Only where work that is released stays away ([`Backlog::supports_delay`]):
-    /// elsewhere intake waits after each such failure.
+    /// one is as it was. For anything else intake does not wait: work that is released with a delay
+    /// stays away for that long, which is this backlog's to see to.
     async fn find_outage(&self) -> Option<String> {
         None
-    }
-
-    /// Whether work that is released with a delay stays away for that long. Where it does not,
-    /// intake as a whole waits.
-    fn supports_delay(&self) -> bool {
-        true
     }
 
     /// Runs beside the jobs until `stop`, which is cancelled once no job is left.

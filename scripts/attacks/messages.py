@@ -11,7 +11,7 @@ from world import World, psql, wait_until
 
 def archived_object():
     """Objects that may not be read end as missing, and good documents do not wait for them."""
-    world = World(RETRY__MISSING_DELAY="2s", RETRY__TRANSIENT_DELAY="1s")
+    world = World(RETRY__MISSING_DELAY="2s", RETRY__BASE_DELAY="1s")
     try:
         worker = world.start_worker()
         bad = [world.hand_in(files.invoice(f"B-{at}"), StorageClass="GLACIER") for at in range(20)]
@@ -55,6 +55,7 @@ def group_of_unknown():
 def forged_event():
     """An event that names another version than the object's does nothing."""
     world = World()
+    world.settings["STORE__ALLOW"] = f"{world.bucket}/documents/"
     try:
         world.start_worker()
         key = "documents/victim.pdf"

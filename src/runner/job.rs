@@ -190,12 +190,8 @@ fn report_outcome<B: Backlog, T>(
 /// again: a job that is done without it says nothing about it. What is refused to one job only is
 /// that job's affair.
 async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOutcome<T>) {
-    let stays_away = shared.backlog.supports_delay();
     match ending {
         WorkOutcome::Done(_) => resume_intake(shared).await,
-        WorkOutcome::Failed(StepError::Fault(error)) if !stays_away => {
-            pause_intake(shared, error.fault);
-        }
         WorkOutcome::Failed(StepError::Fault(error)) if may_be_outage(error.fault) => {
             let Some(name) = shared.backlog.find_outage().await else { return };
             if shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY) {
@@ -213,9 +209,7 @@ async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOu
 /// After a job that is done: lifts the pause for what is down, if that is there again.
 async fn resume_intake<B: Backlog>(shared: &RunnerState<B>) {
     let (gate, backlog) = (&shared.intake_gate, &shared.backlog);
-    if gate.is_unlifted(PauseReason::DEPENDENCY)
-        && (!backlog.supports_delay() || backlog.find_outage().await.is_none())
-    {
+    if gate.is_unlifted(PauseReason::DEPENDENCY) && backlog.find_outage().await.is_none() {
         gate.open(PauseReason::DEPENDENCY);
     }
 }
@@ -223,26 +217,6 @@ async fn resume_intake<B: Backlog>(shared: &RunnerState<B>) {
 /// Whether what failed may have done so because something is down, or refuses us, altogether.
 fn may_be_outage(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
-}
-
-/// Pauses intake where released work is there again at once: for as long as it was to stay away, or
-/// for a while that grows.
-fn pause_intake<B: Backlog>(shared: &RunnerState<B>, fault: Fault) {
-    match fault {
-        Fault::Unavailable | Fault::Denied | Fault::Misconfigured | Fault::Throttled(None) => {
-            shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY);
-        }
-        Fault::Throttled(Some(told)) | Fault::OverBudget(told) => {
-            shared.intake_gate.close_for(PauseReason::DEPENDENCY, told);
-        }
-        Fault::Transient
-        | Fault::Missing
-        | Fault::Rejected
-        | Fault::Interrupted
-        | Fault::ClaimLost
-        | Fault::Paused
-        | Fault::Internal => {}
-    }
 }
 
 /// What follows, by the failure table.

@@ -8,7 +8,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use parking_lot::Mutex;
 use crate::worker::registry::InFlightMessage;
 use crate::worker::{DATABASE, QueueBacklog, batch};
 use docmill_core::fault::{self, Fault};
@@ -18,6 +17,7 @@ use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::ledger::{ObjectRegistration, QuarantinedMessage};
 use docmill_queue::queue::{Delivery, OutgoingMessage};
 use docmill_storage::store::{ObjectMeta, keys};
+use parking_lot::Mutex;
 
 /// How long a message is hidden when something it needs did not answer.
 const TROUBLE: Duration = Duration::from_secs(10);

@@ -1,10 +1,9 @@
 //! What operators have paused, and whether the messages fit the database: both may close intake.
 
-
-use parking_lot::{Mutex, MutexGuard};
 use crate::runner::{IntakeGate, PauseReason};
 use docmill_core::model::ClaimedIngestion;
 use docmill_ledger::ledger::{FirstProvider, OperatorPause, PauseTerms};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Most messages name ingestions that are not in the database.
 const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");

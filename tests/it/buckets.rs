@@ -130,12 +130,21 @@ struct Fake {
     manner: Mutex<Manner>,
     calls: Mutex<BTreeMap<String, u32>>,
     count: AtomicU64,
+    /// Documents that fail, whatever the others do.
+    refused: Mutex<BTreeMap<String, Fault>>,
+    /// What it says that every document needs and is down.
+    outage: Mutex<Option<String>>,
 }
 
 impl Fake {
     fn new(manner: Manner) -> Arc<Self> {
         let (calls, count) = (Mutex::default(), AtomicU64::new(0));
-        Arc::new(Self { manner: Mutex::new(manner), calls, count })
+        let (refused, outage) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { manner: Mutex::new(manner), calls, count, refused, outage })
+    }
+
+    fn refuses(&self, hash: &str, fault: Fault) {
+        self.refused.lock().unwrap().insert(hash.to_owned(), fault);
     }
 
     fn calls(&self, hash: &str) -> u32 {
@@ -160,7 +169,8 @@ impl DocumentConverter for Fake {
     ) -> Result<ConversionResult> {
         *self.calls.lock().unwrap().entry(original.hash.clone()).or_default() += 1;
         self.count.fetch_add(1, Ordering::SeqCst);
-        let manner = *self.manner.lock().unwrap();
+        let refused = self.refused.lock().unwrap().get(&original.hash).copied();
+        let manner = refused.map_or(*self.manner.lock().unwrap(), Manner::Fails);
         match manner {
             Manner::Well => {}
             Manner::Fails(fault) => return Err(Error::new(fault, "told to fail")),
@@ -175,6 +185,10 @@ impl DocumentConverter for Fake {
             markdown: original.name.clone(),
             ..ConversionOutput::default()
         }))
+    }
+
+    fn find_outage(&self) -> Option<String> {
+        self.outage.lock().unwrap().clone()
     }
 }
 

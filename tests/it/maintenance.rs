@@ -199,6 +199,21 @@ async fn no_statement_of_the_program_walks_a_large_table_or_filters_by_a_changin
 }
 
 #[tokio::test]
+async fn a_pass_deletes_so_many_old_attempts_and_leaves_the_rest_to_the_next() {
+    let database = TestDatabase::create().await;
+    fill(&database, 12_000).await;
+    database.advance(HOUR * 24 * 120).await;
+    let maintenance = maintenance_over(database.db(), memory_queue(), &Config::default());
+    let mut deleted = Vec::new();
+    for _ in 0..3 {
+        let pass = maintenance.run_pass(false).await;
+        assert_eq!(pass.failed, []);
+        deleted.push(pass.deleted_rows);
+    }
+    assert_eq!(deleted, [10_000, 2_000, 0], "a pass stays short however much is left behind");
+}
+
+#[tokio::test]
 async fn a_chore_that_fails_is_told_and_stops_none_of_the_others() {
     let database = TestDatabase::create().await;
     fill(&database, 50).await;

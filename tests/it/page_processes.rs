@@ -148,6 +148,21 @@ async fn a_document_goes_on_elsewhere_after_its_process_was_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_only_lay_open_when_its_process_died_is_under_no_suspicion() {
+    let (cells, _folder) = Driven::default().start();
+    let idle = cells.open_document(of(&["pid"]), false).await.unwrap();
+    let busy = cells.open_document(of(&["pid", "wait"]), false).await.unwrap();
+    let before = pid(&idle).await;
+    let (guilty, innocent) = tokio::join!(read(&cells, "leave", false), busy.read_page(1));
+    assert_eq!((told(guilty), told(innocent)), (Err(Err(Fault::Internal)), Ok(())));
+    let other = cells.open_document(of(&["pid"]), false).await.unwrap();
+    let after = pid(&idle).await;
+    assert_ne!(after, before);
+    assert_eq!(after, pid(&other).await, "it shares a process as before");
+    assert_ne!(after, pid(&busy).await, "this one may have been what killed it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_wants_any_more_is_killed() {
     let (cells, _folder) = Driven::default().start();
     for alone in [false, true] {

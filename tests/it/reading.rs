@@ -333,6 +333,29 @@ async fn what_expands_too_far_is_refused_before_it_is_parsed() {
     assert_eq!(reason(read_blind(file, limits).await), Some(OutcomeReason::TooLarge));
 }
 
+#[tokio::test]
+async fn text_that_nobody_sees_has_the_limits_of_text_that_is_read() {
+    let with = |words: u32, kibibytes: u64| LimitsConfig {
+        page_words: words,
+        text_bytes: ByteSize(kibibytes << 10),
+        ..Default::default()
+    };
+    // 2,000 pieces below the size that can be read, which may be 500 words, beside ten that show.
+    let line = "BT /F1 1 Tf 60 400 Td (a b c d e f g h i j ) Tj ET\n";
+    let hidden = format!("{} {}", content(&INVOICE), line.repeat(200));
+    let scanned = |pages: usize| pdf(&vec![hidden.as_str(); pages], "");
+    #[rustfmt::skip]
+    let table = [
+        ("as many words as allowed",        scanned(1), with(503, 1 << 10), None),
+        ("more words than allowed",         scanned(1), with(502, 1 << 10), Some(OutcomeReason::TooLarge)),
+        ("as much text as allowed",         scanned(4), with(503, 200),     None),
+        ("more text on all pages together", scanned(6), with(503, 200),     Some(OutcomeReason::TooLarge)),
+    ];
+    for (name, file, limits, expected) in table {
+        assert_eq!(reason(read_blind(file, limits).await), expected, "{name}");
+    }
+}
+
 /// A PDF whose page has so many words.
 fn words(count: usize) -> Vec<u8> {
     let line = "a b c d e f g h i j ";

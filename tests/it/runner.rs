@@ -75,7 +75,6 @@ pub(crate) struct Script {
     /// What renewals answer, and how long they take.
     renewal: Mutex<(RenewalResult, Duration)>,
     holds_back: AtomicBool,
-    puts_off: bool,
     /// What is down that every job needs.
     outage: Option<&'static str>,
     /// What the upkeep beside the jobs does.
@@ -103,7 +102,6 @@ impl Script {
             taken: Mutex::default(),
             renewal: Mutex::new((RenewalResult::Kept, Duration::ZERO)),
             holds_back: AtomicBool::new(false),
-            puts_off: true,
             outage: None,
             upkeep: UpkeepScript::Well,
             disposal: Semaphore::new(1000),
@@ -314,10 +312,6 @@ impl Backlog for Script {
         self.holds_back.load(Ordering::SeqCst)
     }
 
-    fn supports_delay(&self) -> bool {
-        self.puts_off
-    }
-
     async fn find_outage(&self) -> Option<String> {
         self.outage.map(str::to_owned)
     }
@@ -496,11 +490,12 @@ async fn in_an_outage_intake_waits_longer_each_time_whatever_is_done_without_wha
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_to_some_jobs_only_pauses_intake_for_nobody() {
-    let faults = [Fault::Unavailable, Fault::Denied, Fault::Misconfigured];
+    let spent = Fault::OverBudget(S(3600));
+    let faults = [Fault::Unavailable, Fault::Denied, Fault::Misconfigured, spent];
     let jobs = faults.map(|fault| [Does::Fails(fault), Does::Well]);
     let began = Instant::now();
     let (_, stats) = Script::of([jobs; 12].into_iter().flatten().flatten()).run().await;
-    assert_eq!((stats.given_back, stats.done), (36, 36));
+    assert_eq!((stats.given_back, stats.done), (48, 48));
     assert!(began.elapsed() < S(1), "{:?}", began.elapsed());
 }
 
@@ -512,19 +507,6 @@ async fn a_failure_in_passing_counts_unless_it_is_one_of_what_is_down_for_all() 
     {
         let (script, _) = Script { outage, ..Script::of([passing]) }.run().await;
         assert_eq!(script.ended(), [(passing, expected.to_owned())]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_spent_budget_stops_intake_where_what_is_given_back_is_there_again_at_once() {
-    for (puts_off, expected) in [(true, 0..10), (false, 3600..3700)] {
-        let spent = Does::Fails(Fault::OverBudget(S(3600)));
-        let jobs = [spent, spent, spent, Does::Well, Does::Well, Does::Well];
-        let began = Instant::now();
-        let (_, stats) = Script { puts_off, ..Script::of(jobs) }.run().await;
-        assert_eq!((stats.given_back, stats.done), (3, 3));
-        let waited = began.elapsed().as_secs();
-        assert!(expected.contains(&waited), "{waited} s, {puts_off}");
     }
 }
 

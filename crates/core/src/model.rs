@@ -24,7 +24,7 @@ pub use page_work::{
     PageViewResult, PictureFacts, ProviderReading, ReadRecipe, RepairSwitches, TextLayer, TextMap,
 };
 pub use priority::Priority;
-pub use text_size::{TextLimits, TextMeter, TextOverflow};
+pub use text_size::{TextAmount, TextLimits, TextMeter, TextOverflow};
 pub use transcript::{
     BoundingBox, PageDefect, PageDefectKind, PageSource, PageText, ProviderNotes, TextLine,
     TextWord, Transcript,

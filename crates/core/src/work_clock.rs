@@ -13,8 +13,8 @@
 //! Not promised: that a hang inside of a wait is ever noticed. What is waited for must end by
 //! itself, or say how it fails. A task that a job spawns has no clock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};

@@ -66,6 +66,12 @@ pub trait DocumentConverter: Send + Sync {
         original: &OriginalDocument,
         claim: &ClaimHandle,
     ) -> Result<ConversionResult>;
+
+    /// What every document needs and is down or refuses us, by its name; `None`: nothing, as far as
+    /// is known.
+    fn find_outage(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The steps of [`ObjectPipeline`].
@@ -90,6 +96,10 @@ impl DocumentConverter for PipelineConverter {
             return Ok(ConversionResult::Refused { code, detail: processed.detail });
         };
         Ok(ConversionResult::Whole(build_output(transcript, &processed)?))
+    }
+
+    fn find_outage(&self) -> Option<String> {
+        self.pipeline.services().find_outage()
     }
 }
 

@@ -5,20 +5,23 @@
 //! claim is a lock, an end is written beside the original. At a signal the documents in work may go
 //! on for as long as the drain lasts, none by default; then they are released, their runs not
 //! counted. What is not the documents' fault (the store or a model does not answer) is released as
-//! well, and the worker waits a while.
+//! well, and passed over for a while; intake waits only for what every document needs.
 
 mod background;
 mod job;
+mod put_off;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::MutexGuard;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::job::{BucketJob, JobConversion};
+use self::put_off::PutOffDocuments;
 use super::claim::{BucketClaim, BucketClaimResult, LockRenewal, MarkerCandidate, claim_document};
 use super::convert::DocumentConverter;
 use super::registry::WorkerRegistration;
@@ -88,6 +91,7 @@ struct BucketBacklog {
     who: WorkerIdentity,
     registration: Mutex<WorkerRegistration>,
     settings: watch::Sender<BucketSettings>,
+    put_off: StdMutex<PutOffDocuments>,
     intake_gate: Arc<IntakeGate>,
     /// The bucket as traces name it.
     destination: QueueDestination,
@@ -121,6 +125,7 @@ impl BucketWorkerSetup {
             who,
             registration: Mutex::new(registration),
             settings: watch::Sender::new(settings),
+            put_off: StdMutex::default(),
             intake_gate: Arc::clone(&intake_gate),
             destination: QueueDestination { system: "blobforge".to_owned(), name: place },
         };
@@ -152,6 +157,22 @@ impl BucketWorker {
 }
 
 impl BucketBacklog {
+    fn lock_put_off(&self) -> MutexGuard<'_, PutOffDocuments> {
+        self.put_off.lock()
+    }
+
+    /// Keeps in mind what is to stay away, for as long as the failure table says.
+    fn note_conclusion(&self, hash: &str, conclusion: &JobConclusion<JobConversion>) {
+        let mut put_off = self.lock_put_off();
+        match conclusion {
+            JobConclusion::Again { counted: false, after, .. } if !after.is_zero() => {
+                put_off.put_off(hash, *after);
+            }
+            JobConclusion::Again { counted: false, .. } => {}
+            _ => put_off.forget(hash),
+        }
+    }
+
     /// Whether the document is ours now; then its job runs.
     async fn begin_job(
         &self,
@@ -221,8 +242,10 @@ impl Backlog for BucketBacklog {
         while let Some(slot) = runner.acquire_slot().await {
             match look.next_candidate(&self.bucket).await {
                 Ok(Some(candidate)) => {
-                    if !runner.is_running(|job| job.hash == candidate.hash)
-                        && self.begin_job(&runner, &candidate, slot).await
+                    let is_running = runner.is_running(|job| job.hash == candidate.hash);
+                    // What is put off still waits: there is more to come.
+                    if self.lock_put_off().is_put_off(&candidate.hash)
+                        || !is_running && self.begin_job(&runner, &candidate, slot).await
                     {
                         look.mark_productive();
                     }
@@ -281,6 +304,7 @@ impl Backlog for BucketBacklog {
         conclusion: JobConclusion<JobConversion>,
     ) -> FinishedJob<()> {
         let most = self.settings.borrow().max_retries;
+        self.note_conclusion(&job.hash, &conclusion);
         job.finish_run(&self.bucket, &self.who, &conclusion, most).await
     }
 
@@ -301,9 +325,8 @@ impl Backlog for BucketBacklog {
         format!("document {}", job.hash)
     }
 
-    /// A marker that was released is there for everybody at once.
-    fn supports_delay(&self) -> bool {
-        false
+    async fn find_outage(&self) -> Option<String> {
+        self.convert.find_outage()
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {

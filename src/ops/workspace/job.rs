@@ -2,7 +2,8 @@
 //!
 //! A document that fails is begun again in a later run of its group, while those beside it keep
 //! what was read of them; after `tries` it is left out of the result, and stays in the ledger. One
-//! whose reading panics or takes too long fails alone, as a job of its own would.
+//! whose reading panics or takes too long fails alone, as a job of its own would. What is refused to
+//! one document holds up none beside it: the group comes back for that one, with no try counted.
 
 use std::time::Duration;
 
@@ -44,6 +45,21 @@ pub(super) enum GroupProgress {
     Whole,
     /// Documents of it are to be tried again.
     Partial,
+    /// Documents of it wait for what is refused to them or away, for at least so long if that is
+    /// known; the others are read.
+    PutOff(Duration),
+}
+
+impl GroupProgress {
+    /// With one document more that ended so: the longest wait, and a failure before any wait.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Partial, _) | (_, Self::Partial) => Self::Partial,
+            (Self::PutOff(one), Self::PutOff(other)) => Self::PutOff(one.max(other)),
+            (Self::Whole, other) => other,
+            (progress, Self::Whole) => progress,
+        }
+    }
 }
 
 impl GroupJob {
@@ -88,20 +104,25 @@ impl GroupJob {
             let (group, document) = (&self.group.hash, sha1_hex(path.as_bytes()));
             tracing::debug!(group, document, run = entry.tries, "document begun");
             let (clock, limit) = (WorkClock::start(), backlog.terms.document_time);
+            let mut put_off = None;
             match run_guarded(&clock, limit, read_document(backlog, path, claim)).await {
                 GuardedOutcome::Ended(Ok(read)) => read.apply_to(&mut entry),
-                GuardedOutcome::Ended(Err(error)) => note_failure(backlog, &mut entry, error)?,
+                GuardedOutcome::Ended(Err(error)) => {
+                    put_off = note_failure(backlog, &mut entry, error)?;
+                }
                 GuardedOutcome::Panicked => {
                     let error = Error::internal("a panic, see the log of that time");
-                    note_failure(backlog, &mut entry, error)?;
+                    put_off = note_failure(backlog, &mut entry, error)?;
                 }
                 GuardedOutcome::TookTooLong { has_progress } => {
                     note_timeout(&mut entry, has_progress);
                 }
             }
-            if !entry.is_settled(most) {
-                run = GroupProgress::Partial;
-            }
+            run = run.and(match put_off {
+                Some(wait) => GroupProgress::PutOff(wait),
+                None if entry.is_settled(most) => GroupProgress::Whole,
+                None => GroupProgress::Partial,
+            });
             if !known.save(workspace, entry).await? {
                 return Err(StepError::claim_lost());
             }
@@ -122,6 +143,7 @@ impl GroupJob {
                 self.finish_group(backlog, &mut claim, &mut known).await
             }
             JobConclusion::Completed(GroupProgress::Partial) => Ok(JobEnd::Failed),
+            JobConclusion::Completed(GroupProgress::PutOff(_)) => Ok(JobEnd::GivenBack),
             JobConclusion::Again { counted: false, .. } | JobConclusion::Withdrawn => {
                 return_documents(backlog, &mut known).await.map(|()| JobEnd::GivenBack)
             }
@@ -192,6 +214,7 @@ pub(super) fn outcome_label(conclusion: &JobConclusion<GroupProgress>) -> &'stat
     match conclusion {
         JobConclusion::Completed(GroupProgress::Whole) => "completed",
         JobConclusion::Completed(GroupProgress::Partial) => "partial",
+        JobConclusion::Completed(GroupProgress::PutOff(_)) => "put_off",
         JobConclusion::Ended { reason, .. } => reason.code(),
         JobConclusion::Again { fault, .. } => fault.code(),
         JobConclusion::Withdrawn => "cancelled",
@@ -199,7 +222,8 @@ pub(super) fn outcome_label(conclusion: &JobConclusion<GroupProgress>) -> &'stat
     }
 }
 
-/// What follows for one document, by the failure table.
+/// What follows for one document, by the failure table; a time if what it needs is refused to it or
+/// away, which counts no try: how long that lasts at least.
 ///
 /// # Errors
 /// The error itself, if every other document would fare the same: the group is released.
@@ -207,18 +231,44 @@ fn note_failure(
     backlog: &WorkspaceBacklog,
     entry: &mut GroupEntry,
     error: Error,
-) -> std::result::Result<(), StepError> {
+) -> std::result::Result<Option<Duration>, StepError> {
     let attempt = RetryAttempt { number: entry.tries, deferred_for: None, jitter: fastrand::f64() };
+    let mut put_off = None;
     entry.standing = match failure::decide_retry(error.fault, attempt, &backlog.retry) {
-        RetryDecision::Again { counted: false, .. } | RetryDecision::LeaveToOwner => {
-            return Err(error.into());
+        RetryDecision::LeaveToOwner => return Err(error.into()),
+        RetryDecision::Again { counted: false, .. } => {
+            if error.fault == Fault::Interrupted || backlog.reader.find_outage().is_some() {
+                return Err(error.into());
+            }
+            put_off = Some(told_wait(error.fault));
+            entry.tries = entry.tries.saturating_sub(1);
+            DocumentStatus::Waiting
         }
         RetryDecision::End(reason) if !reason.is_technical() => DocumentStatus::Refused,
         RetryDecision::Again { .. } | RetryDecision::End(_) => DocumentStatus::Failed,
     };
     error.fault.code().clone_into(&mut entry.reason);
     entry.detail = error.context.into_owned();
-    Ok(())
+    Ok(put_off)
+}
+
+/// How long what was refused stays so, if whoever refused it has said so.
+fn told_wait(fault: Fault) -> Duration {
+    match fault {
+        Fault::Throttled(Some(told)) | Fault::OverBudget(told) => told,
+        _ => Duration::ZERO,
+    }
+}
+
+/// When a group that was given back is taken again: at once after a stop, else after the pause, or
+/// when it was told.
+pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Duration) -> Duration {
+    match conclusion {
+        JobConclusion::Completed(GroupProgress::PutOff(told)) => pause.max(*told),
+        JobConclusion::Again { after, .. } if after.is_zero() => Duration::ZERO,
+        JobConclusion::Again { fault, .. } => pause.max(told_wait(*fault)),
+        _ => Duration::ZERO,
+    }
 }
 
 /// What follows for one document that was read for as long as it may be.

@@ -62,6 +62,12 @@ pub trait WorkspaceReader: Send + Sync {
         bytes: Bytes,
         claim: &ClaimHandle,
     ) -> Result<ReadOutcome>;
+
+    /// What every document needs and is down or refuses us, by its name; `None`: nothing, as far as
+    /// is known.
+    fn find_outage(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The steps of [`ObjectPipeline`].
@@ -103,6 +109,9 @@ impl WorkspaceReader for PipelineReader {
                 Err(error) => return Err(error),
             }
         }
+    }
+    fn find_outage(&self) -> Option<String> {
+        self.pipeline.services().find_outage()
     }
 }
 

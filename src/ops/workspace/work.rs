@@ -393,7 +393,8 @@ impl Backlog for WorkspaceBacklog {
             Ok(JobEnd::Done) => (JobEnd::Done, "completed", None),
             Ok(JobEnd::Lost) => (JobEnd::Lost, "claim_lost", Some(look_again)),
             Ok(JobEnd::GivenBack) => {
-                (JobEnd::GivenBack, job::outcome_label(&conclusion), Some(Duration::ZERO))
+                let wait = job::put_off_wait(&conclusion, pause);
+                (JobEnd::GivenBack, job::outcome_label(&conclusion), Some(wait))
             }
             Ok(end) => (end, job::outcome_label(&conclusion), Some(pause)),
             Err(error) => {
@@ -425,8 +426,7 @@ impl Backlog for WorkspaceBacklog {
         format!("group {}", job.group.hash)
     }
 
-    /// A group that is released is there for everybody at once.
-    fn supports_delay(&self) -> bool {
-        false
+    async fn find_outage(&self) -> Option<String> {
+        self.reader.find_outage()
     }
 }

@@ -245,7 +245,50 @@ async fn what_is_not_the_documents_fault_is_not_counted() {
     assert_eq!(place.store.json(&marker)["retries"], 0);
     stop.request();
     working.await.unwrap().unwrap();
-    assert_eq!(convert.count(), 1, "the worker waits a while");
+    assert_eq!(convert.count(), 1, "the worker passes it over for a while");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_to_one_document_is_put_off_and_keeps_no_other_waiting() {
+    let spent = Fault::OverBudget(Duration::from_secs(7200));
+    for fault in [Fault::Denied, Fault::Misconfigured, Fault::Unavailable, spent] {
+        let place = Place::simulated();
+        let refused = place.add("refused", Priority::Critical).await;
+        let convert = Fake::new(Manner::Well);
+        convert.refuses(&refused, fault);
+        let stop = Shutdown::default();
+        let mut work = place.work(convert.clone(), true);
+        work.terms.each_list = Duration::from_secs(1);
+        let working = tokio::spawn(work.run(stop.clone()));
+        until("it was put back", || convert.calls(&refused) == 1).await;
+        let began = tokio::time::Instant::now();
+        for number in 0..20 {
+            place.add(&format!("good {number}"), Priority::Normal).await;
+        }
+        until("the others are done", || convert.count() == 21).await;
+        assert!(began.elapsed() < Duration::from_secs(10), "{fault:?}: {:?}", began.elapsed());
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let most = if fault == spent { 1 } else { 10 };
+        assert!(convert.calls(&refused) <= most, "{fault:?}: {}", convert.calls(&refused));
+        convert.refused.lock().unwrap().clear();
+        let stats = working.await.unwrap().unwrap();
+        assert_eq!((stats.done, stats.failed, stats.dead), (21, 0, 0), "it waits for that one");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_every_document_needs_and_is_down_makes_the_worker_wait() {
+    let place = Place::simulated();
+    for number in 0..200 {
+        place.add(&format!("{number}"), Priority::Normal).await;
+    }
+    let (convert, stop) = (Fake::new(Manner::Fails(Fault::Unavailable)), Shutdown::default());
+    *convert.outage.lock().unwrap() = Some("the model".to_owned());
+    let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(convert.count() <= 4 * 10, "{} were begun in vain", convert.count());
+    stop.request();
+    working.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::workspace::{Workspace, load_stats};
+use docmill::ops::workspace::{Workspace, WorkspaceOptions, load_stats};
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
 use docmill_queue::queue::objects::engine::StoreClock;
@@ -99,6 +99,29 @@ async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
     assert_eq!(reader.calls(&group.paths[0]), 1);
     assert!(desk.text(&result_key(&group.hash)).await.is_some());
     assert!(store.keys("worker_locks/").is_empty());
+}
+
+#[tokio::test]
+async fn what_is_refused_to_one_document_keeps_neither_its_group_nor_others_waiting() {
+    let (desk, _) = Desk::in_memory().await;
+    let groups = desk.populate(6, 2).await;
+    let reader = Fake::new();
+    let path = groups[0].paths[0].clone();
+    reader.does(&path, Manner::Fails(Fault::Denied));
+    let terms = WorkspaceOptions { jobs: 1, ..terms() };
+    let worker = desk.worker(&reader, terms).run(Shutdown::default());
+    let mend = async {
+        let others =
+            || groups.iter().flat_map(|group| &group.paths).filter(|other| **other != path);
+        while reader.calls(&path) < 6 || others().any(|other| reader.calls(other) == 0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(reader.calls(&groups[0].paths[1]), 1, "the one beside it is read");
+        reader.does(&path, Manner::Well);
+    };
+    let (tally, ()) = tokio::join!(worker, mend);
+    let tally = tally.unwrap();
+    assert_eq!((tally.documents, tally.unread, tally.partial), (6, 0, 0));
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use parking_lot::Mutex;
 use super::units::SecretString;
+use parking_lot::Mutex;
 
 /// A secret as a value, or in a file that somebody may replace while we run (a mounted Kubernetes
 /// secret, a sidecar that rotates it). Clones share what was read.

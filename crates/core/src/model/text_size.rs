@@ -41,18 +41,41 @@ pub enum TextOverflow {
     },
 }
 
+/// How much text there is in one place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TextAmount {
+    /// Words.
+    pub words: u64,
+    /// Bytes of their letters, as UTF-8.
+    pub letters: u64,
+    /// Lines.
+    pub lines: u64,
+}
+
+impl TextAmount {
+    /// About how many bytes it takes in memory: the letters, and for each word and line what is kept
+    /// of it besides.
+    pub fn memory_bytes(self) -> u64 {
+        self.letters + WORD_BYTES * self.words + LINE_BYTES * self.lines
+    }
+}
+
 impl PageText {
+    /// How much text it has.
+    pub fn amount(&self) -> TextAmount {
+        let words = self.lines.iter().flat_map(|line| &line.words);
+        let letters = words.map(|word| count(word.text.len())).sum();
+        TextAmount { words: self.word_count(), letters, lines: count(self.lines.len()) }
+    }
+
     /// Number of its words.
     pub fn word_count(&self) -> u64 {
         self.lines.iter().map(|line| count(line.words.len())).sum()
     }
 
-    /// About how many bytes its text takes in memory: the letters, and for each word and line what
-    /// is kept of it besides.
+    /// About how many bytes its text takes in memory, see [`TextAmount::memory_bytes`].
     pub fn memory_bytes(&self) -> u64 {
-        let words = self.lines.iter().flat_map(|line| &line.words);
-        let letters: u64 = words.map(|word| count(word.text.len())).sum();
-        letters + WORD_BYTES * self.word_count() + LINE_BYTES * count(self.lines.len())
+        self.amount().memory_bytes()
     }
 }
 
@@ -62,12 +85,16 @@ impl TextLimits {
     /// # Errors
     /// It has too many words, or more text than a whole document may have.
     pub fn check_page(&self, page: &PageText) -> Result<(), TextOverflow> {
-        let (words, limit) = (page.word_count(), self.page_words);
+        self.check_amount(page.number, page.amount())
+    }
+
+    fn check_amount(&self, page: u32, amount: TextAmount) -> Result<(), TextOverflow> {
+        let (words, limit) = (amount.words, self.page_words);
         if words > limit {
-            return Err(TextOverflow::Page { page: page.number, words, limit });
+            return Err(TextOverflow::Page { page, words, limit });
         }
         let limit = self.document_bytes;
-        if page.memory_bytes() > limit { Err(TextOverflow::Document { limit }) } else { Ok(()) }
+        if amount.memory_bytes() > limit { Err(TextOverflow::Document { limit }) } else { Ok(()) }
     }
 }
 
@@ -91,9 +118,17 @@ impl TextMeter {
     /// # Errors
     /// The page, or the document with it, has more text than is kept.
     pub fn add_page(&mut self, page: &PageText) -> Result<u64, TextOverflow> {
-        self.limits.check_page(page)?;
-        let bytes = page.memory_bytes();
-        let before = self.pages.insert(page.number, bytes).unwrap_or(0);
+        self.add_amount(page.number, page.amount())
+    }
+
+    /// Counts in how much text the page of this number, from 1, has.
+    ///
+    /// # Errors
+    /// As [`TextMeter::add_page`].
+    pub fn add_amount(&mut self, page: u32, amount: TextAmount) -> Result<u64, TextOverflow> {
+        self.limits.check_amount(page, amount)?;
+        let bytes = amount.memory_bytes();
+        let before = self.pages.insert(page, bytes).unwrap_or(0);
         self.bytes = self.bytes.saturating_sub(before).saturating_add(bytes);
         let limit = self.limits.document_bytes;
         if self.bytes > limit { Err(TextOverflow::Document { limit }) } else { Ok(self.bytes) }

@@ -213,7 +213,7 @@ impl OpenDocument {
             };
             match success_or_refusal(answer)?.and_then(|answer| parse(answer, body)) {
                 Some(parsed) => return Ok(parsed),
-                None => slot.process.kill(ProcessExit::Nonsense),
+                None => slot.process.kill_for_nonsense(self.number),
             }
         }
     }
@@ -252,7 +252,7 @@ impl OpenDocument {
                     Some(pages)
                 }
                 Some(_) => {
-                    slot.process.kill(ProcessExit::Nonsense);
+                    slot.process.kill_for_nonsense(self.number);
                     None
                 }
             };
@@ -266,9 +266,9 @@ impl OpenDocument {
     /// Applies the verdict of a page process that has ended.
     fn apply_verdict(&self, place: &mut ProcessAssignment) -> Result<(), DocumentReadError> {
         if let Some(slot) = place.slot.take()
-            && let Some(end) = slot.process.exit_reason()
+            && let Some(verdict) = slot.process.verdict_for(self.number, slot.is_alone())
         {
-            match end.verdict_for(self.number, slot.is_alone()) {
+            match verdict {
                 ExitVerdict::Again => {}
                 ExitVerdict::Suspect => place.alone = true,
                 verdict => place.judged = Some(verdict),

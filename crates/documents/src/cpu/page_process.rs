@@ -1,7 +1,7 @@
 //! One page process as its worker sees it: requests go in, replies come out, and in the end it
 //! dies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::confine::ConfinementStatus;
-use super::process_exit::ProcessExit;
+use super::process_exit::{ExitVerdict, ProcessExit};
 use super::process_program::{self, ChildProcess, ProcessProgram};
 use super::process_setup::ProcessSetup;
 use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFrame};
@@ -47,9 +47,18 @@ struct PageProcessShared {
     over: CancellationToken,
 }
 
+/// A request that is sent and not answered.
+struct SentRequest {
+    document: u64,
+    answer: oneshot::Sender<ProcessAnswer>,
+}
+
 #[derive(Default)]
 struct PageProcessState {
-    waiting: HashMap<u64, oneshot::Sender<ProcessAnswer>>,
+    waiting: HashMap<u64, SentRequest>,
+    /// Documents that were worked on when the process ended, or was told to: it may be any of them
+    /// that ended it, and none of those that only lay open.
+    suspects: HashSet<u64>,
     next: u64,
     /// Documents that are open in it now.
     documents: usize,
@@ -143,7 +152,7 @@ impl PageProcess {
         }
         let id = state.next;
         state.next += 1;
-        state.waiting.insert(id, answer);
+        state.waiting.insert(id, SentRequest { document: request.document(), answer });
         // If the writing task is gone the process has ended, and whoever noticed that answers.
         drop(self.asks.send((RequestFrame { id, request }, body)));
         receiver
@@ -157,6 +166,22 @@ impl PageProcess {
     /// Kills the process, unless it has ended already.
     pub(super) fn kill(&self, why: ProcessExit) {
         self.shared.kill(why);
+    }
+
+    /// Kills the process for an answer about this document that makes no sense.
+    pub(super) fn kill_for_nonsense(&self, document: u64) {
+        self.shared.lock_state().suspects.insert(document);
+        self.shared.kill(ProcessExit::Nonsense);
+    }
+
+    /// What the end of the process means for a document that was in it, `alone` or with others.
+    pub(super) fn verdict_for(&self, document: u64, alone: bool) -> Option<ExitVerdict> {
+        let state = self.shared.lock_state();
+        // What ended without any work under way was ended by what was done before, whosever it was.
+        let is_suspect = state.suspects.is_empty() || state.suspects.contains(&document);
+        let verdict = state.exit_reason()?.verdict_for(document, alone);
+        let is_cleared = verdict == ExitVerdict::Suspect && !is_suspect;
+        Some(if is_cleared { ExitVerdict::Again } else { verdict })
     }
 
     /// Why the process ended or is about to end; `None` while it runs.
@@ -186,6 +211,10 @@ impl PageProcessState {
     fn exit_reason(&self) -> Option<ProcessExit> {
         self.end.or(self.killed)
     }
+
+    fn note_suspects(&mut self) {
+        self.suspects.extend(self.waiting.values().map(|sent| sent.document));
+    }
 }
 
 impl PageProcessShared {
@@ -196,6 +225,7 @@ impl PageProcessShared {
     fn kill(&self, why: ProcessExit) {
         let mut state = self.lock_state();
         if state.exit_reason().is_none() {
+            state.note_suspects();
             state.killed = Some(why);
         }
         // Signalled under the lock, so that `reaped` cannot change between the check and the kill.
@@ -214,7 +244,7 @@ impl PageProcessShared {
         let known = asked.is_some();
         if let Some(asked) = asked {
             // The requester may have stopped waiting.
-            drop(asked.send(Ok((reply.answer, body))));
+            drop(asked.answer.send(Ok((reply.answer, body))));
         }
         known
     }
@@ -223,13 +253,16 @@ impl PageProcessShared {
     fn mark_ended(&self, found: ProcessExit) -> (ProcessExit, usize) {
         let mut state = self.lock_state();
         let end = state.killed.unwrap_or(found);
+        if state.exit_reason().is_none() {
+            state.note_suspects();
+        }
         state.end = Some(end);
         let waiting = std::mem::take(&mut state.waiting);
         let documents = state.documents;
         drop(state);
         self.over.cancel();
         for asked in waiting.into_values() {
-            drop(asked.send(Err(end)));
+            drop(asked.answer.send(Err(end)));
         }
         (end, documents)
     }

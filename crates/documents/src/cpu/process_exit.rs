@@ -94,7 +94,7 @@ impl ProcessExit {
 pub(super) enum ExitVerdict {
     /// The document is known to be innocent and is read again.
     Again,
-    /// One of the documents that were in the process is guilty.
+    /// One of the documents that were worked on is guilty, if this one was.
     Suspect,
     /// The document is to blame: it exceeded its time.
     OverTime,

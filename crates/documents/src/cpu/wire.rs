@@ -67,6 +67,21 @@ pub enum DocumentRequest {
     },
 }
 
+impl DocumentRequest {
+    /// The number of the document that it is about.
+    #[must_use]
+    pub fn document(self) -> u64 {
+        match self {
+            Self::Open { document }
+            | Self::Read { document, .. }
+            | Self::Show { document, .. }
+            | Self::Print { document, .. }
+            | Self::Look { document }
+            | Self::Close { document } => document,
+        }
+    }
+}
+
 /// The first frame a page process sends: it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyFrame {

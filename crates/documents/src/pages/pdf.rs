@@ -18,15 +18,19 @@ use super::expansion::ExpansionScan;
 use super::page::PageContent;
 use super::refusal::PageRefusal;
 use super::render::RenderBounds;
-use super::surface::{GlyphCollector, PageGlyph};
+use super::surface::{GlyphCollector, PIECES_PER_WORD, PageGlyph};
 use super::{contrast, doubt, expansion, lines, render, salvage, words};
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{OutcomeReason, TextLayer, TextLine};
+use docmill_core::model::{OutcomeReason, TextLayer, TextLine, TextMeter};
+use parking_lot::Mutex;
 
 /// An open PDF.
 pub(super) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,
+    /// Text of its pages that nobody sees: it is never read, but each page with it takes as long as
+    /// its text does.
+    hidden: Mutex<TextMeter>,
 }
 
 /// What a file is held against while it is opened.
@@ -73,7 +77,8 @@ impl PdfFile {
     fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
         // Offsets usually count from the header, whatever a mail system put in front of it.
         let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal_from_error)?;
-        let file = Self { pdf, is_cut };
+        let hidden = Mutex::new(TextMeter::new(bounds.limits.text()));
+        let file = Self { pdf, is_cut, hidden };
         if bounds.scan == ExpansionScan::NeedsObjects {
             expansion::check_objects(&file.pdf, bounds.limits)?;
         }
@@ -122,11 +127,20 @@ impl PdfFile {
     ) -> Result<Option<PageContent>, PageRefusal> {
         let page = self.page_at(index)?;
         let surface = collect_glyphs(page, bounds);
+        self.count_hidden(index, &surface)?;
         let (width, height) = page.render_dimensions();
         let what = read_mode(&surface, f64::from(width) * f64::from(height));
         matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
             .then(|| self.text_page(page, &surface, what, bounds))
             .transpose()
+    }
+
+    /// Adds up the text of pages that nobody sees, which has the limits of text that is read.
+    fn count_hidden(&self, index: u32, surface: &GlyphCollector) -> Result<(), PageRefusal> {
+        let amount = words::measure_hidden(&surface.glyphs);
+        let mut meter = self.hidden.lock();
+        meter.add_amount(index + 1, amount)?;
+        Ok(())
     }
 
     fn page_at(&self, index: u32) -> Result<&PdfPage<'_>, PageRefusal> {
@@ -159,6 +173,7 @@ impl PdfFile {
         let page = self.page_at(index)?;
         let mut surface = collect_glyphs(page, bounds);
         contrast::hide_unseen(page, &mut surface, bounds)?;
+        self.count_hidden(index, &surface)?;
         let (width, height) = page.render_dimensions();
         match read_mode(&surface, f64::from(width) * f64::from(height)) {
             PageReadMode::TextLayer => text_or_doubt(page, &surface, bounds),
@@ -181,8 +196,7 @@ fn ordered_lines(
 ) -> Result<Vec<TextLine>, PageRefusal> {
     let pieces = words::group_words(&surface.glyphs);
     let (words, limit) = (pieces.len(), bounds.limits.page_words);
-    // Pieces that are drawn apart make fewer words, but never a fourth of them.
-    if words as u64 > 4 * u64::from(limit) {
+    if words as u64 > PIECES_PER_WORD * u64::from(limit) {
         let detail = format!("a page of about {words} words, limits.page_words is {limit}");
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
@@ -255,7 +269,7 @@ fn refusal_from_error(error: LoadPdfError) -> PageRefusal {
 fn collect_glyphs(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector {
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-    let mut surface = GlyphCollector::new(area, bounds.deadline, bounds.limits.page_pixels);
+    let mut surface = GlyphCollector::new(area, bounds.deadline, bounds.limits);
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
     let settings = InterpreterSettings::default();
@@ -348,7 +362,7 @@ mod tests {
 
     fn page(text: &str, visible: bool, images: &[Rect]) -> GlyphCollector {
         let whole = Rect::new(0.0, 0.0, 100.0, 100.0);
-        let mut surface = GlyphCollector::new(whole, Instant::now(), 1);
+        let mut surface = GlyphCollector::new(whole, Instant::now(), &LimitsConfig::default());
         surface.glyphs = text
             .chars()
             .map(|c| PageGlyph {

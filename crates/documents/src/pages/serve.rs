@@ -10,7 +10,6 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
 use super::document::{ParsedDocument, open_document};
 use super::read_page::read_page;
 use super::recognise::PageRecogniser;
@@ -23,6 +22,7 @@ use crate::cpu::wire::{
 use crate::cpu::{ProcessSetup, STACK_BYTES};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{OutcomeReason, PageReadResult, PageText, PageViewResult, ReadRecipe};
+use parking_lot::{Mutex, MutexGuard};
 
 pub use super::page_error::PageError;
 

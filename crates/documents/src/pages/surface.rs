@@ -25,6 +25,7 @@ use super::luminance::is_seen_on_white;
 use super::picture::grey_of_rgb;
 use super::refusal::{PageRefusal, stop_decoder};
 use super::render::blend_pixel;
+use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
 /// Drawing operations on one page, forms drawn inside forms included. Several times what dense
@@ -43,6 +44,10 @@ const PAINT_CELLS: usize = 128;
 const RULE: f64 = 3.0;
 /// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
 const MOST_COVER: usize = 1_000;
+
+/// A word may be drawn in pieces, and before they are put together nobody knows in how many: never in
+/// more than this on average.
+pub(super) const PIECES_PER_WORD: u64 = 4;
 
 /// Text lighter than this is taken for white.
 const WHITE: u8 = 245;
@@ -105,8 +110,11 @@ pub(super) struct GlyphCollector {
     digits: DigitShapes,
     substituted: bool,
     operations: u64,
+    /// Words drawn so far, each piece that is drawn apart counted as one.
+    pieces: u64,
     deadline: Instant,
     page_pixels: u64,
+    page_words: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,8 +125,9 @@ struct OpacityGroup {
 
 impl GlyphCollector {
     /// An empty page of `page` points. Drawing stops past `deadline` (`timeout`), after too many
-    /// operations, and at an image of more than `page_pixels` pixels (`too_large`).
-    pub(super) fn new(page: Rect, deadline: Instant, page_pixels: u64) -> Self {
+    /// operations, at an image of more pixels and after more words than a page may have, seen or not
+    /// (`too_large`).
+    pub(super) fn new(page: Rect, deadline: Instant, limits: &LimitsConfig) -> Self {
         Self {
             glyphs: Vec::new(),
             images: Vec::new(),
@@ -133,8 +142,10 @@ impl GlyphCollector {
             digits: DigitShapes::default(),
             substituted: false,
             operations: 0,
+            pieces: 0,
             deadline,
-            page_pixels,
+            page_pixels: limits.page_pixels,
+            page_words: limits.page_words,
         }
     }
 
@@ -149,6 +160,21 @@ impl GlyphCollector {
                 OutcomeReason::Timeout,
                 "a page took longer than limits.page_time",
             ));
+        }
+    }
+
+    /// Counts the words of a run, whether or not a person sees them: what is hidden takes its time and
+    /// memory as well.
+    fn count_words(&mut self, run: &[PageGlyph]) {
+        let blanks = run.iter().map(|glyph| glyph.text.chars().all(char::is_whitespace));
+        let before = std::iter::once(true).chain(blanks.clone());
+        let begun = blanks.zip(before).filter(|(blank, after_blank)| !blank && *after_blank);
+        self.pieces += begun.count() as u64;
+        let (pieces, limit) = (self.pieces, self.page_words);
+        if pieces > u64::from(limit) * PIECES_PER_WORD {
+            let detail =
+                format!("a page of more than {pieces} words, limits.page_words is {limit}");
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
     }
 
@@ -459,6 +485,7 @@ impl<'a> Device<'a> for GlyphCollector {
         if shown {
             run.glyphs().iter().for_each(|glyph| self.digits.examine(glyph, &glyph_text(glyph)));
         }
+        self.count_words(&glyphs);
         self.undo_stretching(&mut glyphs);
         let is_plain = ink.solid
             && ink.alpha >= 1.0

@@ -5,8 +5,8 @@
 //! the letter spacing around it, and where the baseline or the direction changes. Right-to-left
 //! scripts are left in drawing order.
 
-use super::surface::PageGlyph;
-use docmill_core::model::TextWord;
+use super::surface::{PIECES_PER_WORD, PageGlyph};
+use docmill_core::model::{TextAmount, TextWord};
 
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
 const WORD_GAP: f64 = 0.15;
@@ -49,8 +49,20 @@ struct AlignedGlyph<'a> {
 
 /// Groups the visible glyphs into words, in drawing order.
 pub(super) fn group_words(glyphs: &[PageGlyph]) -> Vec<WordPiece> {
-    let set: Vec<AlignedGlyph<'_>> =
-        glyphs.iter().filter(|glyph| glyph.visible).map(align_glyph).collect();
+    group_glyphs(glyphs.iter().filter(|glyph| glyph.visible))
+}
+
+/// How much text the glyphs make that nobody sees. A word that is drawn in pieces is taken for one
+/// word; lines are not looked for.
+pub(super) fn measure_hidden(glyphs: &[PageGlyph]) -> TextAmount {
+    let pieces = group_glyphs(glyphs.iter().filter(|glyph| !glyph.visible));
+    let letters = pieces.iter().map(|piece| piece.text.len() as u64).sum();
+    let words = (pieces.len() as u64).div_ceil(PIECES_PER_WORD);
+    TextAmount { words, letters, lines: 0 }
+}
+
+fn group_glyphs<'a>(glyphs: impl Iterator<Item = &'a PageGlyph>) -> Vec<WordPiece> {
+    let set: Vec<AlignedGlyph<'_>> = glyphs.map(align_glyph).collect();
     let mut found = Vec::new();
     let mut rest = set.as_slice();
     while !rest.is_empty() {
@@ -265,6 +277,18 @@ mod tests {
         let mut hidden = glyph("x", 5.0, 100.0);
         hidden.visible = false;
         assert_eq!(texts(&[glyph("a", 0.0, 100.0), hidden]), ["a"]);
+    }
+
+    #[test]
+    fn what_is_hidden_is_measured_and_what_shows_is_not() {
+        let hidden = |text: &str, x: f64| PageGlyph { visible: false, ..glyph(text, x, 100.0) };
+        let mut glyphs = vec![glyph("shown", 0.0, 50.0)];
+        for word in 0..8 {
+            let x = f64::from(word) * 15.0;
+            glyphs.extend([hidden("ab", x), hidden("c", x + 5.0), hidden(" ", x + 10.0)]);
+        }
+        let expected = TextAmount { words: 2, letters: 8 * 3, lines: 0 };
+        assert_eq!(measure_hidden(&glyphs), expected);
     }
 
     #[test]

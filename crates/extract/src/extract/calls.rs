@@ -3,14 +3,13 @@
 //! Several may be under way at the same time. Replies that arrive while others are being kept are
 //! kept together by the next write.
 
-
-use parking_lot::{Mutex, MutexGuard};
 use super::hash_parts;
 use super::journal::{RecordedReplies, ReplyJournal, StoredCall};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
 use docmill_llm::llm::{Llm, Prompt};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Most calls about one document: a bound on what one document may cost.
 pub(super) const MOST_CALLS: usize = 400;

@@ -25,9 +25,9 @@ pub use clean::CleaningDepth as Cleaning;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use ::redis::Client;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use self::calls::{RedisCalls, to_lenient_results, to_results};
 use self::clean::RedisCleaner;

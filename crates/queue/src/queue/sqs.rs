@@ -23,7 +23,6 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::FutureExt as _;
 
-use parking_lot::Mutex;
 use self::batches::{SqsBatches, VisibilityChange};
 use self::connect::{RedrivePolicy, SqsClients};
 use self::errors::from_sdk;
@@ -39,6 +38,7 @@ use super::{
 use docmill_core::config::{QueueConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::Priority;
+use parking_lot::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
 

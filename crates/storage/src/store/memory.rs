@@ -11,11 +11,11 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use parking_lot::{Mutex, MutexGuard};
 use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
 use docmill_core::fault::Result;
+use parking_lot::{Mutex, MutexGuard};
 
 /// An object store in memory, for documents that are worked on without any store.
 #[derive(Debug)]

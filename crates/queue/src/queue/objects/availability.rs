@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use parking_lot::Mutex;
 use super::engine::to_millis;
 use super::marker_queue::MarkerQueue;
 use super::message::{QueuedMessage, end_of};
 use docmill_core::fault::Result;
 use docmill_storage::store::ObjectEntry;
+use parking_lot::Mutex;
 
 /// More than this is forgotten at once.
 const MOST: usize = 20_000;

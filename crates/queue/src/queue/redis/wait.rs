@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use ::redis::Client;
 use ::redis::aio::MultiplexedConnection;
+use parking_lot::Mutex;
 
 use super::keys::RedisKeys;
 use super::{connect, errors};

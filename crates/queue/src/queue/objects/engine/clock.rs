@@ -69,8 +69,7 @@ impl StoreClock {
         if offset != 0 {
             tracing::warn!(offset_ms = offset, "this machine's clock differs from the store's");
         }
-        *self.measured.lock() =
-            Some((Instant::now(), offset));
+        *self.measured.lock() = Some((Instant::now(), offset));
         Ok(offset)
     }
 }
