@@ -12,11 +12,11 @@ mod job;
 mod put_off;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex as SyncMutex, MutexGuard};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +91,7 @@ struct BucketBacklog {
     who: WorkerIdentity,
     registration: Mutex<WorkerRegistration>,
     settings: watch::Sender<BucketSettings>,
-    put_off: StdMutex<PutOffDocuments>,
+    put_off: SyncMutex<PutOffDocuments>,
     intake_gate: Arc<IntakeGate>,
     /// The bucket as traces name it.
     destination: QueueDestination,
@@ -125,7 +125,7 @@ impl BucketWorkerSetup {
             who,
             registration: Mutex::new(registration),
             settings: watch::Sender::new(settings),
-            put_off: StdMutex::default(),
+            put_off: SyncMutex::default(),
             intake_gate: Arc::clone(&intake_gate),
             destination: QueueDestination { system: "blobforge".to_owned(), name: place },
         };

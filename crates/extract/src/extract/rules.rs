@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod eleven;
+mod dates;
+mod evidence;
 mod fields;
 mod items;
 #[cfg(test)]
@@ -16,12 +18,14 @@ mod supplier;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod weighing;
 mod words;
 
+pub use self::evidence::{CandidateEvidence, gather_evidence};
 use rust_decimal::Decimal;
 use serde_json::{Map, Number, Value};
 
-use self::fields::DateReader;
+use self::dates::{DateReader, DateRole, DateSearch};
 use self::layout::{CellLayout, TextCell};
 use self::spots::LabelMatches;
 use docmill_core::model::{
@@ -36,15 +40,26 @@ use docmill_gate::kinds::{FieldType, Kind, ValueStyle};
 struct FoundValue<T> {
     value: T,
     certain: bool,
+    /// Its share of certainty beside the other candidates, where they were weighed.
+    share: Option<f32>,
     page: usize,
     line: u32,
     /// Index into `CellLayout::cells`, where it matters.
     cell: usize,
 }
 
+/// A value that has less than this share of certainty is a guess.
+const SURE: f32 = 0.5;
+
 impl<T> FoundValue<T> {
     fn new(value: T, certain: bool, cell: &TextCell) -> Self {
-        Self { value, certain, page: cell.page, line: cell.line, cell: usize::MAX }
+        let (page, line) = (cell.page, cell.line);
+        Self { value, certain, share: None, page, line, cell: usize::MAX }
+    }
+
+    /// The best of candidates that were weighed against each other.
+    fn weighed(value: T, share: f32, cell: &TextCell) -> Self {
+        Self { share: Some(share), ..Self::new(value, share >= SURE, cell) }
     }
 
     fn at_word(value: T, certain: bool, cell: &TextCell, index: usize) -> Self {
@@ -114,6 +129,21 @@ impl<'a> FieldRoles<'a> {
     }
 }
 
+impl<'a> FieldRoles<'a> {
+    /// Every field that holds a day, that of issue first.
+    fn dates(&self) -> impl Iterator<Item = &'a str> {
+        self.date.into_iter().chain(self.other_dates.iter().copied())
+    }
+
+    fn date_role<'r>(&self, field: &'r str, dates: &'r [&'r str]) -> DateRole<'r>
+    where
+        'a: 'r,
+    {
+        let number = self.number.unwrap_or_default();
+        DateRole { field, issued: self.date == Some(field), dates, number }
+    }
+}
+
 struct RulesExtractor<'a> {
     kind: &'a Kind,
     roles: FieldRoles<'a>,
@@ -149,7 +179,6 @@ impl RulesExtractor<'_> {
             .collect();
         for (name, field_type) in plain {
             match field_type {
-                FieldType::Date => self.read_date(spots, &calendar, &name),
                 FieldType::Text => {
                     let found = match self.kind.labels.value_style(&name) {
                         ValueStyle::Identifier => fields::labelled_identifier(spots, &name),
@@ -160,20 +189,18 @@ impl RulesExtractor<'_> {
                 }
                 FieldType::Number => self.read_number(spots, &name),
                 FieldType::List => self.read_items(spots, &name),
-                FieldType::Boolean => {}
+                FieldType::Date | FieldType::Boolean => {}
             }
         }
+        self.read_dates(spots, &calendar);
         self.read_totals(spots, currency);
         if self.kind.has_field("supplier_name") {
             self.read_supplier();
         }
     }
 
-    /// Suppliers stand on the first pages or the last; looking for them takes the square of the
-    /// cells.
     fn read_supplier(&mut self) {
-        let pages = self.transcript.pages.len();
-        let layout = CellLayout::of_pages(self.transcript, |page| page < 3 || page + 1 == pages);
+        let layout = supplier::layout_of_parties(self.transcript);
         let spots = LabelMatches::new(&layout, &self.kind.labels);
         let supplier = supplier::find_supplier(&spots, &self.kind.labels);
         self.put_value("supplier_name", supplier.name.map(|f| f.map_value(Value::String)));
@@ -181,15 +208,21 @@ impl RulesExtractor<'_> {
         self.put_value("supplier_vat_id", supplier.vat_id.map(|f| f.map_value(Value::String)));
     }
 
-    fn read_date(&mut self, spots: &LabelMatches<'_>, calendar: &DateReader, name: &str) {
-        let number = self.roles.number.unwrap_or_default();
-        let mut found = fields::labelled_date(spots, calendar, name, number);
-        if self.roles.date == Some(name) && found.as_ref().is_none_or(|found| !found.certain) {
-            let title = fields::date_of_title(spots, calendar, number);
-            let others = &self.roles.other_dates;
-            found = title.or(found).or_else(|| fields::unlabelled_date(spots, calendar, others));
+    /// The day of issue first: the others lie after it.
+    fn read_dates(&mut self, spots: &LabelMatches<'_>, calendar: &DateReader) {
+        let search = DateSearch::new(spots, calendar);
+        let all: Vec<String> = self.roles.dates().map(str::to_owned).collect();
+        let dates: Vec<&str> = all.iter().map(String::as_str).collect();
+        let mut issued = None;
+        for field in &dates {
+            let role = self.roles.date_role(field, &dates);
+            let found = search.find(role, issued);
+            if role.issued {
+                issued = found.as_ref().map(|found| found.value);
+            }
+            let found = found.map(|f| f.map_value(|date| Value::String(date::to_iso(date))));
+            self.put_value(field, found);
         }
-        self.put_value(name, found.map(|f| f.map_value(|date| Value::String(date::to_iso(date)))));
     }
 
     fn read_number(&mut self, spots: &LabelMatches<'_>, name: &str) {
@@ -319,6 +352,7 @@ fn gross_position(gross: &FoundValue<Decimal>) -> FoundValue<&'static str> {
     FoundValue {
         value: "",
         certain: gross.certain,
+        share: gross.share,
         page: gross.page,
         line: gross.line,
         cell: gross.cell,
@@ -327,8 +361,8 @@ fn gross_position(gross: &FoundValue<Decimal>) -> FoundValue<&'static str> {
 
 impl<T> FoundValue<T> {
     fn map_value<U>(self, change: impl FnOnce(T) -> U) -> FoundValue<U> {
-        let Self { value, certain, page, line, cell } = self;
-        FoundValue { value: change(value), certain, page, line, cell }
+        let Self { value, certain, share, page, line, cell } = self;
+        FoundValue { value: change(value), certain, share, page, line, cell }
     }
 }
 

@@ -10,7 +10,7 @@ use super::problem::{KindProblem, ProblemReport};
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 19] = [
+pub(super) const SECTIONS: [&str; 20] = [
     "payable",
     "rounding",
     "customer_vat_id",
@@ -25,6 +25,7 @@ pub(super) const SECTIONS: [&str; 19] = [
     "credit_note",
     "other",
     "legal_form",
+    "prose",
     "column_description",
     "column_quantity",
     "column_unit_price",

@@ -1,12 +1,8 @@
-//! Single values beside labels: identifiers and dates.
-
-use time::Date;
+//! Single values beside labels: identifiers.
 
 use super::FoundValue;
-use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
-use docmill_formats::notation::date::{self, DayMonthOrder};
-use docmill_formats::notation::{fold_text, number, vat_id};
+use docmill_formats::notation::{date, fold_text, number, vat_id};
 
 /// Folded words between a label and its value.
 const BETWEEN: &[&str] = &[
@@ -118,166 +114,9 @@ fn is_identifier(text: &str, words: usize) -> bool {
         && !text.contains('@')
 }
 
-/// Every date of the document and what they say about the order of day and month.
-pub(super) struct DateReader {
-    order: DayMonthOrder,
-    /// Nothing shows the order, and both are usual in the document's language.
-    open: bool,
-}
-
-/// Words by which an English document is distinguished from others that write days first.
-const ENGLISH: &[&str] = &["the", "of", "and", "invoice", "due", "payment", "amount", "to", "for"];
-const OTHERS: &[&str] = &[
-    "der", "die", "und", "rechnung", "betrag", "le", "la", "et", "facture", "les", "het", "een",
-    "factuur", "en", "el", "fecha", "factura", "di", "fattura", "og", "faktura", "och", "do",
-];
-
-impl DateReader {
-    pub(super) fn from_layout(layout: &CellLayout, currency: Option<&str>) -> Self {
-        let dates: Vec<date::FoundDate> =
-            layout.cells.iter().flat_map(|cell| date::find_dates(&cell.joined_text())).collect();
-        if let Some(order) = date::infer_order(dates.iter()) {
-            return Self { order, open: false };
-        }
-        let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
-        let (mut english, mut others) = (0, 0);
-        for (word, _) in words {
-            english += usize::from(ENGLISH.contains(&word.as_str()));
-            others += usize::from(OTHERS.contains(&word.as_str()));
-        }
-        let american = english > others && currency == Some("USD");
-        let order = if american { DayMonthOrder::MonthFirst } else { DayMonthOrder::DayFirst };
-        Self { order, open: english > others }
-    }
-
-    fn resolve_date(&self, found: &date::FoundDate) -> Option<(Date, bool)> {
-        let certain = !(self.open && found.slashes && found.is_ambiguous());
-        Some((found.date_under(self.order)?, certain))
-    }
-
-    /// The first date of a text that begins within its first `reach` bytes.
-    fn first_date(&self, text: &str, reach: usize) -> Option<(Date, bool)> {
-        let found = date::find_dates(text);
-        self.resolve_date(found.first().filter(|date| date.range.start <= reach)?)
-    }
-}
-
-/// The date beside the best of `field`'s labels; `number` is the field of the document's number.
-pub(super) fn labelled_date(
-    spots: &LabelMatches<'_>,
-    calendar: &DateReader,
-    field: &str,
-    number: &str,
-) -> Option<FoundValue<Date>> {
-    let mut best: Option<(f32, FoundValue<Date>)> = None;
-    for spot in spots.of_field(field) {
-        let heads_column = !spot.strong && spots.heads_column(spot);
-        for beside in spots.value_candidates(spot).into_iter().filter(|_| !heads_column) {
-            let reach = if beside.inline { 14 } else { 24 };
-            let words = beside.value_words().join(" ");
-            let Some((date, certain)) = calendar.first_date(&words, reach) else { continue };
-            let rank = candidate_rank(spots, spot, &beside) + context_rank(spots, spot, number);
-            if best.as_ref().is_none_or(|(other, _)| rank > *other) {
-                let certain = certain && (spot.strong || rank > 4.0);
-                best = Some((rank, FoundValue::new(date, certain, beside.cell)));
-            }
-            break;
-        }
-    }
-    best.map(|(_, found)| found)
-}
-
-/// The date beside a title such as "Invoice", where letters are dated.
-pub(super) fn date_of_title(
-    spots: &LabelMatches<'_>,
-    calendar: &DateReader,
-    number: &str,
-) -> Option<FoundValue<Date>> {
-    let titles = spots.of_field(number).filter(|spot| !spot.strong && spot.words.start == 0);
-    titles.into_iter().find_map(|spot| {
-        let beside = spots.value_candidates(spot);
-        beside.into_iter().filter(|beside| !beside.below).find_map(|beside| {
-            let text = beside.value_words().join(" ");
-            let (date, certain) = calendar.first_date(&text, if beside.inline { 6 } else { 0 })?;
-            Some(FoundValue::new(date, certain, beside.cell))
-        })
-    })
-}
-
-/// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
-/// per order 7 of 1 May` is not.
-fn context_rank(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> f32 {
-    if spot.strong {
-        return 0.0;
-    }
-    let near = |field: &str| {
-        let mut same = spots.in_cell(spot.cell);
-        same.any(|other| other.field == field && other.words.start < spot.words.start)
-    };
-    match (near(number), near("other")) {
-        (_, true) => -8.0,
-        (true, _) => 4.0,
-        _ if spot.words.start > 2 => -4.0,
-        _ => 0.0,
-    }
-}
-
-/// The first date near the top of the first page that no other label claims: letters are dated so.
-pub(super) fn unlabelled_date(
-    spots: &LabelMatches<'_>,
-    calendar: &DateReader,
-    others: &[&str],
-) -> Option<FoundValue<Date>> {
-    let claimed: Vec<*const TextCell> = spots
-        .all
-        .iter()
-        .filter(|spot| {
-            let field = spot.field.as_str();
-            matches!(field, "other" | "customer") || others.contains(&field)
-        })
-        .filter_map(|spot| spots.value_candidates(spot).into_iter().next())
-        .map(|beside| std::ptr::from_ref(beside.cell))
-        .collect();
-    let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
-    let free = first_page.filter(|cell| {
-        spots.layout.depth_on_page(cell) < 0.6 && !claimed.contains(&std::ptr::from_ref(*cell))
-    });
-    let mut fallback = None;
-    for cell in free {
-        let text = cell.joined_text();
-        let dates = date::find_dates(&text);
-        let [only] = dates.as_slice() else { continue };
-        let Some((date, certain)) = calendar.resolve_date(only) else { continue };
-        let after = text.get(only.range.end..).filter(|rest| !is_time(rest)).unwrap_or_default();
-        let before = text.get(..only.range.start).unwrap_or_default();
-        let alone = before.trim().len() + after.trim().len() <= 2;
-        let dated = before.len() < 30 && after.len() <= 2;
-        if alone {
-            return Some(FoundValue::new(
-                date,
-                certain && spots.layout.depth_on_page(cell) < 0.5,
-                cell,
-            ));
-        }
-        if dated && fallback.is_none() {
-            fallback = Some(FoundValue::new(date, false, cell));
-        }
-    }
-    fallback
-}
-
-/// Whether a text is the time of a day, as tills print it behind the date.
-fn is_time(text: &str) -> bool {
-    let text = fold_text(text);
-    let words: Vec<&str> = text.split(' ').collect();
-    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
-    let digits = words.iter().take_while(|word| clock(word)).count();
-    let rest = words.get(digits..).unwrap_or_default();
-    (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs"])
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::layout::CellLayout;
     use super::super::layout::tests::transcript;
     use super::*;
     use docmill_core::config::KindsConfig;
@@ -309,57 +148,5 @@ mod tests {
             let found = with_spots(drawing, |spots| labelled_identifier(spots, "invoice_number"));
             assert_eq!(found.map(|f| f.value).as_deref(), expected, "{drawing}");
         }
-    }
-
-    #[test]
-    fn dates_are_read_beside_their_labels() {
-        for (drawing, field, expected) in [
-            ("Invoice Date:   August 3 , 2014", "invoice_date", Some("2014-08-03")),
-            ("Rechnung # A1 vom 03.07.2014", "invoice_date", Some("2014-07-03")),
-            ("Rechnung gemäß Bestellung vom 01.03.2018.", "invoice_date", None),
-            (
-                "Zahlbar innerhalb 30 Tagen netto bis 04.04.2013, 3% Skonto",
-                "due_date",
-                Some("2013-04-04"),
-            ),
-            ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
-            ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
-        ] {
-            let found = with_spots(drawing, |spots| {
-                labelled_date(
-                    spots,
-                    &DateReader::from_layout(spots.layout, None),
-                    field,
-                    "invoice_number",
-                )
-            });
-            let found = found.filter(|found| found.certain).map(|found| date::to_iso(found.value));
-            assert_eq!(found.as_deref(), expected, "{drawing}");
-        }
-    }
-
-    #[test]
-    fn a_date_without_a_label_stands_alone_or_before_a_time() {
-        for (drawing, expected) in [
-            ("Corner Shop\n22 Mar 2018 18:24\nTea   2.00", Some("2018-03-22")),
-            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   2.00", Some("2018-05-03")),
-            ("Corner Shop\n22 Mar 2018 to Friday\nTea   2.00", None),
-            ("Corner Shop\nOrder date: 22 Mar 2018\nTea   2.00", None),
-        ] {
-            let found = with_spots(drawing, |spots| {
-                unlabelled_date(spots, &DateReader::from_layout(spots.layout, None), &[])
-            });
-            assert_eq!(found.map(|f| date::to_iso(f.value)).as_deref(), expected, "{drawing}");
-        }
-    }
-
-    #[test]
-    fn an_english_date_of_either_order_is_not_certain() {
-        let drawing = "Invoice date: 11/03/2017 payment of the amount due";
-        let found = with_spots(drawing, |spots| {
-            let calendar = DateReader::from_layout(spots.layout, None);
-            labelled_date(spots, &calendar, "invoice_date", "invoice_number")
-        });
-        assert!(!found.unwrap().certain);
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct TextCell {
     pub(super) words: Vec<String>,
     pub(super) boxes: Vec<BoundingBox>,
     pub(super) area: BoundingBox,
+    /// How sure its least legible word was read, 0..1.
+    pub(super) confidence: f32,
     /// The words folded, each with the index of the word it comes from.
     pub(super) folded: Vec<(String, usize)>,
 }
@@ -73,6 +75,8 @@ pub(super) struct CellLayout {
 
 /// Most cells of a row: each is compared with those that are in it. No table has as many columns.
 const MOST_IN_ROW: usize = 300;
+/// Rows among which the next line of a block is: columns side by side have rows of their own.
+const NEXT_ROWS: usize = 4;
 /// Most cells that are looked at for the one below another.
 const MOST_BELOW: usize = 2_000;
 
@@ -168,6 +172,21 @@ impl CellLayout {
         )
     }
 
+    /// The index of a cell of this layout.
+    pub(super) fn index_of(&self, cell: &TextCell) -> Option<usize> {
+        let row = self.rows.get(cell.row)?.clone();
+        let mut own = self.cells.get(row.clone())?.iter();
+        own.position(|other| std::ptr::eq(other, cell)).map(|at| row.start + at)
+    }
+
+    /// The cells of the next few rows after a cell's.
+    pub(super) fn rows_from(&self, cell: &TextCell) -> impl Iterator<Item = &TextCell> {
+        let start = self.rows.get(cell.row).map_or(0, |row| row.end);
+        let last = (cell.row + NEXT_ROWS).min(self.rows.len().saturating_sub(1));
+        let end = self.rows.get(last).map_or(start, |row| row.end.max(start));
+        self.cells.get(start..end).unwrap_or_default().iter()
+    }
+
     /// How far down its page a cell stands, 0..1.
     pub(super) fn depth_on_page(&self, cell: &TextCell) -> f32 {
         (cell.area.y / self.heights.get(cell.page).copied().unwrap_or(1.0)).clamp(0.0, 1.0)
@@ -235,9 +254,11 @@ fn split_into_cells(
             words: Vec::new(),
             boxes: Vec::new(),
             area,
+            confidence: 1.0,
             folded: Vec::new(),
         });
         cell.area = cell.area.union(area);
+        cell.confidence = cell.confidence.min(word.confidence);
         cell.words.push(word.text.clone());
         cell.boxes.push(area);
     }

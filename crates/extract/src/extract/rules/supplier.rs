@@ -1,20 +1,27 @@
 //! Who issued the document: name, address and VAT identifier.
 //!
-//! Several weak signs vote: an explicit label, the sender line above the address window, the text
-//! beside or above the VAT identifier, legal forms, and how often a name comes back.
+//! Every text of the first pages and the last that can be a name is a candidate; signs of where and
+//! how it stands are weighed ([`sign`]), and the candidates against each other.
 
 mod address;
 mod identifier;
 mod name;
+mod place;
+mod sign;
+
+pub(super) use self::sign::NameSign;
 
 use self::address::has_postal_code;
 use super::FoundValue;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
+use super::weighing::share_certainty;
+use docmill_core::model::Transcript;
 use docmill_formats::notation::fold_text;
 use docmill_gate::kinds::LabelIndex;
 
-const MOST_CANDIDATES: usize = 100;
+/// Texts that are weighed against each other.
+const MOST_CANDIDATES: usize = 600;
 
 const LONGEST_NAME: usize = 80;
 
@@ -29,44 +36,58 @@ pub(super) struct SupplierDetails {
     pub(super) vat_id: Option<FoundValue<String>>,
 }
 
-struct SupplierCandidate<'a> {
-    score: f32,
-    name: String,
+/// A text that may be the issuer's name, and every sign of it on the document.
+#[derive(Debug, Clone)]
+pub(super) struct NameCandidate<'a> {
+    pub(super) name: String,
+    /// An address that was printed with it on one line.
     address: Option<String>,
     cell: &'a TextCell,
+    pub(super) signs: Vec<NameSign>,
+}
+
+/// Suppliers stand on the first pages or the last.
+pub(super) fn layout_of_parties(transcript: &Transcript) -> CellLayout {
+    let pages = transcript.pages.len();
+    CellLayout::of_pages(transcript, |page| page < 3 || page + 1 == pages)
+}
+
+/// Every text that can be the issuer's name, with its signs.
+pub(super) fn name_evidence(
+    spots: &LabelMatches<'_>,
+    labels: &LabelIndex,
+) -> Vec<(String, Vec<NameSign>)> {
+    let search = SupplierSearch::new(spots, labels);
+    let vat = search.find_vat_id();
+    let found = search.name_candidates(vat.as_ref()).into_iter();
+    found.map(|one| (one.name, one.signs)).collect()
 }
 
 pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> SupplierDetails {
-    let folded = spots.layout.cells.iter().map(|cell| fold_text(&cell.joined_text())).collect();
-    let search = SupplierSearch { spots, layout: spots.layout, labels, folded };
+    let search = SupplierSearch::new(spots, labels);
     let vat = search.find_vat_id();
-    let mut candidates = Vec::new();
-    search.add_labelled(&mut candidates);
-    search.add_sender_lines(&mut candidates);
-    search.add_near_vat_id(vat.as_ref(), &mut candidates);
-    search.add_letterhead(&mut candidates);
-    search.add_payees(&mut candidates);
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
-    candidates.truncate(MOST_CANDIDATES);
-    for candidate in &mut candidates {
-        candidate.score += search.score_bonus(candidate);
-    }
-    let best = candidates
-        .iter()
-        .max_by(|a, b| a.score.total_cmp(&b.score).then_with(|| b.cell.row.cmp(&a.cell.row)));
-    let Some(best) = best else {
+    let candidates = search.name_candidates(vat.as_ref());
+    let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
+    let shares = share_certainty(&scores, sign::NONE_OF_THEM);
+    let ranked = candidates.iter().zip(&scores).zip(&shares);
+    // Of equals the one further up.
+    let best = ranked.max_by(|((a, x), _), ((b, y), _)| {
+        x.total_cmp(y).then_with(|| (b.cell.page, b.cell.row).cmp(&(a.cell.page, a.cell.row)))
+    });
+    let Some(((best, _), share)) = best else {
         return SupplierDetails { vat_id: vat, ..SupplierDetails::default() };
     };
     let (name, joined) = search.full_name(best);
-    let folded = fold_text(&best.name);
-    let same = candidates.iter().filter(|c| fold_text(&c.name) == folded).collect::<Vec<_>>();
-    let address = best.address.clone().or_else(|| search.address_below(best.cell, joined));
-    let address = address.or_else(|| same.iter().find_map(|c| c.address.clone()));
+    let address = best.address.clone();
+    let address = address.or_else(|| search.address_below(best.cell, joined));
+    let compact = compact_name(&best.name);
+    let same = || spots.layout.cells.iter().zip(&search.folded);
+    let same = || same().filter(|(_, text)| text.replace(' ', "") == compact);
     let address =
-        address.or_else(|| same.iter().find_map(|c| search.address_below(c.cell, joined)));
+        address.or_else(|| same().find_map(|(cell, _)| search.address_below(cell, joined)));
     let address = address.or_else(|| search.labelled_address(best.cell));
     SupplierDetails {
-        name: Some(FoundValue::new(name, best.score >= 6.0, best.cell)),
+        name: Some(FoundValue::weighed(name, *share, best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
         vat_id: vat,
     }
@@ -78,39 +99,85 @@ struct SupplierSearch<'a> {
     labels: &'a LabelIndex,
     /// The text of each cell, folded.
     folded: Vec<String>,
+    /// The names in mail and web addresses, without their endings.
+    domains: Vec<String>,
+    /// The usual height of a line of the first page.
+    height: f32,
 }
 
 impl<'a> SupplierSearch<'a> {
-    /// Beside "Seller", "Sold by", or "Name:" within such a section.
-    fn add_labelled(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
-        for spot in self.spots.of_field("supplier") {
-            let Some(cell) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
-                continue;
-            };
-            let closed =
-                cell.words.get(spot.words.end.saturating_sub(1)).is_some_and(|w| w.ends_with(':'))
-                    || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
-            let whole = spot.words.end == cell.words.len();
-            if !closed && !whole {
-                continue;
-            }
-            if let Some((name, at)) = self.named_in_section(spot) {
-                candidates.push(SupplierCandidate { score: 14.0, name, address: None, cell: at });
-                continue;
-            }
-            for beside in self.spots.value_candidates(spot) {
-                let name = tidy_name(&beside.value_words().join(" "));
-                if self.is_name(&name) {
-                    candidates.push(SupplierCandidate {
-                        score: 10.0,
-                        name,
-                        address: None,
-                        cell: beside.cell,
-                    });
-                    break;
+    fn new(spots: &'a LabelMatches<'a>, labels: &'a LabelIndex) -> Self {
+        let layout = spots.layout;
+        let folded = layout.cells.iter().map(|cell| fold_text(&cell.joined_text())).collect();
+        let first = layout.cells.iter().filter(|cell| cell.page == 0);
+        let mut heights: Vec<f32> = first.map(|cell| cell.area.h).collect();
+        heights.sort_by(f32::total_cmp);
+        let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
+        let mut search = Self { spots, layout, labels, folded, domains: Vec::new(), height };
+        search.domains = search.find_domains();
+        search
+    }
+
+    /// Every text that can be a name, once, with all its signs.
+    fn name_candidates(&self, vat: Option<&FoundValue<String>>) -> Vec<NameCandidate<'a>> {
+        let mut found: Vec<NameCandidate<'a>> = Vec::new();
+        let mut first = true;
+        for (index, cell) in self.layout.cells.iter().enumerate() {
+            let senders = self.sender_parts(cell);
+            let whole = tidy_name(&strip_label(&cell.joined_text(), self.labels));
+            let texts = senders.map_or_else(|| vec![(whole, None)], |(name, address)| {
+                vec![(name, Some(address))]
+            });
+            for (name, address) in texts {
+                if !self.is_name(&name) {
+                    continue;
                 }
+                let mut signs = self.place_signs(index, cell, vat);
+                signs.extend(self.text_signs(&name));
+                if address.is_some() {
+                    signs.push(NameSign::SenderLine);
+                }
+                if std::mem::take(&mut first) && cell.page == 0 {
+                    signs.push(NameSign::First);
+                }
+                found.push(NameCandidate { name, address, cell, signs });
+            }
+            if found.len() >= MOST_CANDIDATES {
+                break;
             }
         }
+        self.add_named(&mut found);
+        self.mark_largest(&mut found);
+        merge_mentions(found)
+    }
+
+    /// Names beside labels of the issuer or of an account.
+    fn add_named(&self, found: &mut Vec<NameCandidate<'a>>) {
+        for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
+            for spot in self.spots.of_field(field).filter(|spot| spot.words.start == 0) {
+                let Some((name, cell)) = self.beside_label(spot) else { continue };
+                let mut signs = self.text_signs(&name);
+                signs.push(sign);
+                found.push(NameCandidate { name, address: None, cell, signs });
+            }
+        }
+    }
+
+    /// The name beside or under a party's label that stands alone or ends in a colon.
+    fn beside_label(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
+        let cell = self.spots.cell_of(spot)?;
+        let last = cell.words.get(spot.words.end.saturating_sub(1));
+        let closed = last.is_some_and(|word| word.ends_with(':'))
+            || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
+        if !closed && spot.words.end != cell.words.len() {
+            return None;
+        }
+        if let Some(named) = self.named_in_section(spot) {
+            return Some(named);
+        }
+        let beside = self.spots.value_candidates(spot).into_iter();
+        let mut texts = beside.map(|one| (tidy_name(&one.value_words().join(" ")), one.cell));
+        texts.find(|(name, _)| self.is_name(name))
     }
 
     /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.
@@ -140,193 +207,92 @@ impl<'a> SupplierSearch<'a> {
         self.is_name(&text).then_some((text, first.cell))
     }
 
-    /// `Name - Street 1 - 12345 Town`, in one cell or over a row of separated cells.
-    fn add_sender_lines(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
-        for row in 0..self.layout.rows.len() {
-            let cells = self.layout.row_cells(row);
-            let Some(first) = cells.first() else { continue };
-            for cell in cells {
-                let text = cell.joined_text();
-                let parts: Vec<&str> = SEPARATORS
-                    .iter()
-                    .map(|s| text.split(s).collect::<Vec<_>>())
-                    .max_by_key(Vec::len)
-                    .unwrap_or_default();
-                self.add_sender(&parts, cell, candidates);
-            }
-            let close = cells.windows(2).take_while(|pair| match pair {
-                [a, b] => b.area.x - a.area.right() < 3.0 * a.area.h,
-                _ => false,
-            });
-            let count = close.count() + 1;
-            let texts: Vec<String> =
-                cells.iter().take(count.min(4)).map(TextCell::joined_text).collect();
-            let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            self.add_sender(&parts, first, candidates);
+    /// `Name - Street 1 - 12345 Town`, in one cell or over a row of separated cells: the name, and
+    /// the rest as an address.
+    fn sender_parts(&self, cell: &TextCell) -> Option<(String, String)> {
+        let text = cell.joined_text();
+        let parts: Vec<&str> =
+            SEPARATORS.iter().map(|s| text.split(s).collect::<Vec<_>>()).max_by_key(Vec::len)?;
+        if let Some(found) = self.sender_of(&parts, cell) {
+            return Some(found);
         }
+        let cells = self.layout.row_cells(cell.row);
+        let from = cells.iter().skip_while(|other| other.area.x < cell.area.x);
+        let from: Vec<&TextCell> = from.collect();
+        let close = from.windows(2).take_while(|pair| match pair {
+            [a, b] => b.area.x - a.area.right() < 3.0 * a.area.h,
+            _ => false,
+        });
+        let count = close.count() + 1;
+        let texts: Vec<String> =
+            from.iter().take(count.min(4)).map(|cell| cell.joined_text()).collect();
+        let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        self.sender_of(&parts, cell)
     }
 
-    fn add_sender(
-        &self,
-        parts: &[&str],
-        cell: &'a TextCell,
-        candidates: &mut Vec<SupplierCandidate<'a>>,
-    ) {
-        let Some((name, rest)) = parts.split_first().filter(|(_, rest)| rest.len() >= 2) else {
-            return;
-        };
+    fn sender_of(&self, parts: &[&str], cell: &TextCell) -> Option<(String, String)> {
+        let (name, rest) = parts.split_first().filter(|(_, rest)| rest.len() >= 2)?;
         let rest: Vec<&str> = rest.iter().map(|part| part.trim()).take(4).collect();
-        let town = rest.iter().take(3).rposition(|part| has_postal_code(part));
+        let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
         let name = tidy_name(name);
-        if let Some(town) = town {
-            let company = self.has_legal_form(&name);
-            // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name is its address alone.
-            let mut cells = self.layout.cells.iter();
-            let headed = cells.any(|c| {
-                is_next_line(c, cell) && self.has_legal_form(&tidy_name(&c.joined_text()))
-            });
-            let plain = company || !(headed || name.contains(char::is_numeric));
-            if plain
-                && self.is_name(&name)
-                && rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric))
-            {
-                let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
-                let kept: Vec<&str> = upto
-                    .iter()
-                    .enumerate()
-                    .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
-                    .map(|(_, part)| *part)
-                    .collect();
-                let address = Some(kept.join(", "));
-                let top = if self.layout.depth_on_page(cell) < 0.35 { 1.0 } else { 0.0 };
-                candidates.push(SupplierCandidate { score: 7.0 + top, name, address, cell });
-            }
+        let company = self.has_legal_form(&name);
+        // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name is its address alone.
+        let mut cells = self.layout.cells.iter();
+        let headed = cells
+            .any(|c| is_next_line(c, cell) && self.has_legal_form(&tidy_name(&c.joined_text())));
+        let plain = company || !(headed || name.contains(char::is_numeric));
+        let numbered = rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric));
+        if !plain || !numbered || !self.is_name(&name) {
+            return None;
         }
+        let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
+        let kept: Vec<&str> = upto
+            .iter()
+            .enumerate()
+            .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
+            .map(|(_, part)| *part)
+            .collect();
+        Some((name, kept.join(", ")))
     }
+}
 
-    /// Left of the VAT identifier, or at the head of the block it closes.
-    fn add_near_vat_id(
-        &self,
-        vat: Option<&FoundValue<String>>,
-        candidates: &mut Vec<SupplierCandidate<'a>>,
-    ) {
-        let Some(cell) = vat.and_then(|vat| self.layout.cells.get(vat.cell)) else { return };
-        let folded = fold_text(&vat.map(|vat| vat.value.clone()).unwrap_or_default());
-        let all = self.layout.cells.iter().zip(&self.folded);
-        for other in all.filter(|(_, text)| text.contains(&folded)).map(|(cell, _)| cell) {
-            let left = self.layout.row_cells(other.row).iter().rfind(|c| c.area.x < other.area.x);
-            if let Some(left) = left.filter(|left| other.overlap_x(left) > -3.0 * other.area.h) {
-                let name = tidy_name(&left.joined_text());
-                if self.is_name(&name) {
-                    candidates.push(SupplierCandidate {
-                        score: 8.0,
-                        name,
-                        address: None,
-                        cell: left,
-                    });
-                }
-            }
-        }
-        let mut top = cell;
-        for _ in 0..7 {
-            let above = self
-                .layout
-                .cells
-                .iter()
-                .filter(|c| is_next_line(c, top))
-                .max_by(|a, b| a.area.y.total_cmp(&b.area.y));
-            let Some(above) = above else { break };
-            let name = tidy_name(&above.joined_text());
-            if self.is_name(&name) && !has_postal_code(&name) {
-                let legal = if self.has_legal_form(&name) { 2.0 } else { 0.0 };
-                candidates.push(SupplierCandidate {
-                    score: 4.0 + legal,
-                    name,
-                    address: None,
-                    cell: above,
-                });
-            }
-            top = above;
-        }
-        let name = strip_label(&top.joined_text(), self.labels);
-        if self.is_name(&name) {
-            candidates.push(SupplierCandidate { score: 6.0, name, address: None, cell: top });
-        }
-    }
+/// Letters and digits alone: a name that an engine read without its spaces is the same name.
+fn compact_name(name: &str) -> String {
+    fold_text(name).replace(' ', "")
+}
 
-    /// Anything that looks like a company at the head or foot of a page; else the first line.
-    fn add_letterhead(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
-        let mut first = true;
-        for cell in &self.layout.cells {
-            let name = tidy_name(&cell.joined_text());
-            let depth = self.layout.depth_on_page(cell);
-            if (0.45..0.7).contains(&depth) || !self.is_name(&name) || has_postal_code(&name) {
-                continue;
+/// One candidate for each name: its signs are those of all its mentions. What speaks against it
+/// counts only where every mention has it, and a heading that names it outweighs where else it
+/// stands.
+fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
+    let mut merged: Vec<(String, usize, NameCandidate<'_>)> = Vec::new();
+    for one in found {
+        let compact = compact_name(&one.name);
+        match merged.iter_mut().find(|(known, ..)| *known == compact) {
+            Some((_, count, known)) => {
+                *count += usize::from(!std::ptr::eq(known.cell, one.cell));
+                let both = |sign: &NameSign| known.signs.contains(sign) && one.signs.contains(sign);
+                let mut signs: Vec<NameSign> = known.signs.clone();
+                signs.extend(one.signs.iter().copied());
+                let against: Vec<NameSign> =
+                    signs.iter().copied().filter(|sign| sign.is_excused() && !both(sign)).collect();
+                signs.retain(|sign| !against.contains(sign));
+                signs.sort_unstable();
+                signs.dedup();
+                known.signs = signs;
+                known.address = known.address.take().or(one.address);
             }
-            if self.has_legal_form(&name) {
-                let head = if depth < 0.2 { 1.0 } else { 0.0 };
-                candidates.push(SupplierCandidate { score: 3.0 + head, name, address: None, cell });
-            } else if first && cell.page == 0 && depth < 0.25 {
-                candidates.push(SupplierCandidate { score: 2.5, name, address: None, cell });
-            }
-            first = false;
+            None => merged.push((compact, 1, one)),
         }
     }
-
-    /// Whose bank account it is, and what stands over "registered office".
-    fn add_payees(&self, candidates: &mut Vec<SupplierCandidate<'a>>) {
-        for spot in self.spots.of_field("payee") {
-            for beside in self.spots.value_candidates(spot).iter().filter(|beside| !beside.below) {
-                let name = tidy_name(&beside.value_words().join(" "));
-                if self.is_name(&name) {
-                    candidates.push(SupplierCandidate {
-                        score: 5.0,
-                        name,
-                        address: None,
-                        cell: beside.cell,
-                    });
-                    break;
-                }
-            }
+    let mut names = Vec::new();
+    for (_, count, mut one) in merged {
+        if count > 1 {
+            one.signs.push(NameSign::Repeated);
         }
-        for spot in self.spots.of_field("registered_office").filter(|spot| spot.words.start == 0) {
-            let Some(label) = self.spots.cell_of(spot) else { continue };
-            let above = self.layout.cells.iter().rev().find(|cell| {
-                let gap = label.area.y - cell.area.bottom();
-                cell.page == label.page
-                    && gap > -2.0
-                    && gap < label.area.h
-                    && cell.overlap_x(label) > 0.0
-            });
-            let Some(above) = above else { continue };
-            let name = tidy_name(&above.joined_text());
-            if self.is_name(&name) {
-                let text = label.words_in(spot.words.end..label.words.len()).join(" ");
-                let parts: Vec<&str> = text
-                    .split([':', '–'])
-                    .flat_map(|part| part.split(" - "))
-                    .map(str::trim)
-                    .collect();
-                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-                let town = parts.iter().take(3).rposition(|part| has_postal_code(part));
-                let address = town.and_then(|town| Some(parts.get(..=town)?.join(", ")));
-                candidates.push(SupplierCandidate { score: 6.0, name, address, cell: above });
-            }
-        }
+        names.push(one);
     }
-
-    fn score_bonus(&self, candidate: &SupplierCandidate<'_>) -> f32 {
-        let folded = fold_text(&candidate.name);
-        let again = self.folded.iter().filter(|text| text.starts_with(&folded));
-        let mut bonus = again.count().saturating_sub(1).min(3) as f32;
-        if self.has_legal_form(&candidate.name) {
-            bonus += 2.0;
-        }
-        if self.is_customer(candidate.cell) {
-            bonus -= 9.0;
-        }
-        bonus
-    }
+    names
 }
 
 /// Whether `below` is the next line of the same block.

@@ -1,12 +1,12 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::{SupplierCandidate, SupplierSearch, is_next_line, tidy_name};
+use super::{NameCandidate, SupplierSearch, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 
 impl SupplierSearch<'_> {
     /// The name with its second line, if the legal form stands there.
-    pub(super) fn full_name(&self, candidate: &SupplierCandidate<'_>) -> (String, usize) {
+    pub(super) fn full_name(&self, candidate: &NameCandidate<'_>) -> (String, usize) {
         let name = candidate.name.clone();
         if candidate.address.is_some() || self.has_legal_form(&name) {
             return (name, 0);

@@ -1,0 +1,325 @@
+//! Days by their role: every date of the document is a candidate for every role, and what stands
+//! beside it and where it stands is weighed ([`sign`]), the candidates against each other.
+//!
+//! A document that says nowhere in which order it writes day and month leaves its dates uncertain.
+
+mod calendar;
+mod sign;
+
+use time::Date;
+
+pub(super) use self::calendar::DateReader;
+pub(super) use self::sign::DateSign;
+use super::FoundValue;
+use super::layout::TextCell;
+use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::weighing::share_certainty;
+use docmill_formats::notation::{date, fold_text, number};
+
+/// Dates that are weighed against each other.
+const MOST_CANDIDATES: usize = 200;
+
+/// Bytes between a label and its date in one cell, and in the next one.
+const REACH_INLINE: usize = 14;
+const REACH_BESIDE: usize = 24;
+
+/// Certainty that remains where day and month may be the other way round.
+const OPEN_ORDER: f32 = 0.45;
+
+/// Below this share of legible letters a date is faint.
+const FAINT: f32 = 0.6;
+
+/// Which day is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DateRole<'a> {
+    /// The field.
+    pub(super) field: &'a str,
+    /// It is the day the document was written.
+    pub(super) issued: bool,
+    /// Every field of the kind that holds a date.
+    pub(super) dates: &'a [&'a str],
+    /// The field of the document's own number.
+    pub(super) number: &'a str,
+}
+
+/// A day that is printed, and what speaks for it being the one.
+#[derive(Debug, Clone)]
+pub(super) struct DateCandidate {
+    pub(super) date: Date,
+    /// Its order of day and month is beyond doubt.
+    certain: bool,
+    /// Index of the cell that it stands in, and the byte at which it begins there.
+    place: (usize, usize),
+    pub(super) signs: Vec<DateSign>,
+}
+
+/// The dates of a document.
+pub(super) struct DateSearch<'a> {
+    spots: &'a LabelMatches<'a>,
+    calendar: &'a DateReader,
+    printed: Vec<DateCandidate>,
+}
+
+impl<'a> DateSearch<'a> {
+    pub(super) fn new(spots: &'a LabelMatches<'a>, calendar: &'a DateReader) -> Self {
+        let mut search = Self { spots, calendar, printed: Vec::new() };
+        for index in 0..spots.layout.cells.len() {
+            search.add_dates_of(index);
+            if search.printed.len() >= MOST_CANDIDATES {
+                break;
+            }
+        }
+        if let Some(first) = search.printed.first_mut() {
+            first.signs.push(DateSign::First);
+        }
+        search
+    }
+
+    fn add_dates_of(&mut self, index: usize) {
+        let Some(cell) = self.spots.layout.cells.get(index) else { return };
+        let text = cell.joined_text();
+        let found = date::find_dates(&text);
+        let alone = found.len() == 1;
+        for one in &found {
+            let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
+            let before = text.get(..one.range.start).unwrap_or_default();
+            let after = text.get(one.range.end..).unwrap_or_default();
+            let mut signs = place_signs(self.spots, cell);
+            let time = is_time(after);
+            let rest = before.trim().len() + if time { 0 } else { after.trim().len() };
+            let mut add = |sign: DateSign, holds: bool| {
+                if holds {
+                    signs.push(sign);
+                }
+            };
+            add(DateSign::Alone, alone && rest <= 2);
+            add(DateSign::Dated, alone && rest > 2 && before.len() < 30 && after.len() <= 2);
+            add(DateSign::WithTime, time || self.has_time_beside(index));
+            add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
+            add(DateSign::SeveralInCell, !alone);
+            self.printed.push(DateCandidate { date, certain, place: (index, one.range.start), signs });
+        }
+    }
+
+    /// Whether the next cell of the row is a time of day.
+    fn has_time_beside(&self, index: usize) -> bool {
+        let next = self.spots.layout.right_of(index).first();
+        next.is_some_and(|cell| is_clock(&cell.joined_text()))
+    }
+
+    /// Every day that is printed, once, with all that speaks for it in this role.
+    pub(super) fn candidates_for(
+        &self,
+        role: DateRole<'_>,
+        issued: Option<Date>,
+    ) -> Vec<DateCandidate> {
+        let mut found = self.printed.clone();
+        for field in role.dates {
+            let own = *field == role.field;
+            for spot in self.spots.of_field(field) {
+                self.mark_labelled(spot, own, &role, &mut found);
+            }
+        }
+        for spot in self.spots.of_field("other") {
+            self.mark_labelled(spot, false, &role, &mut found);
+        }
+        if role.issued {
+            for spot in self.spots.of_field(role.number).filter(|spot| spot.words.start == 0) {
+                self.mark_titled(spot, &mut found);
+            }
+        }
+        let mut merged = merge_days(found);
+        for one in &mut merged {
+            one.signs.extend(relation_to(issued.filter(|_| !role.issued), one.date));
+        }
+        merged
+    }
+
+    /// The date that stands beside a label gets what the label says.
+    fn mark_labelled(
+        &self,
+        spot: &LabelMatch,
+        own: bool,
+        role: &DateRole<'_>,
+        found: &mut [DateCandidate],
+    ) {
+        if !spot.strong && self.spots.heads_column(spot) {
+            return;
+        }
+        let beside = self.spots.value_candidates(spot).into_iter();
+        // What a label of something else is about stands next to it.
+        let reach = if own { usize::MAX } else { 1 };
+        let at = beside.take(reach).find_map(|one| {
+            Some((self.date_beside(&one)?, one.below, one.inline))
+        });
+        let Some((place, below, _)) = at else { return };
+        let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
+        one.signs.push(match (own, spot.strong) {
+            (true, true) => DateSign::OwnLabel,
+            (true, false) => DateSign::WeakLabel,
+            (false, true) => DateSign::OtherLabel,
+            (false, false) => return,
+        });
+        if !own {
+            return;
+        }
+        if below {
+            one.signs.push(DateSign::LabelAbove);
+        }
+        if !spot.strong {
+            one.signs.extend(weak_context(self.spots, spot, role.number));
+        }
+    }
+
+    /// The date beside a title such as "Invoice", where letters are dated.
+    fn mark_titled(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
+        let beside = self.spots.value_candidates(spot).into_iter();
+        let at = beside.filter(|one| !one.below).find_map(|one| self.date_beside(&one));
+        let one = at.and_then(|place| found.iter_mut().find(|one| one.place == place));
+        if let Some(one) = one {
+            one.signs.push(DateSign::Titled);
+        }
+    }
+
+    /// Where the first date of some words begins, if that is near their front.
+    fn date_beside(&self, beside: &ValueCandidate<'_>) -> Option<(usize, usize)> {
+        let text = beside.value_words().join(" ");
+        let first = date::find_dates(&text).into_iter().next()?;
+        let reach = if beside.inline { REACH_INLINE } else { REACH_BESIDE };
+        let skipped = beside.cell.words_in(0..beside.words.start).join(" ").len();
+        let offset = skipped + usize::from(beside.words.start > 0);
+        let index = self.spots.layout.index_of(beside.cell)?;
+        (first.range.start <= reach).then_some((index, offset + first.range.start))
+    }
+
+    /// The best day for a role and its share of certainty.
+    pub(super) fn find(&self, role: DateRole<'_>, issued: Option<Date>) -> Option<FoundValue<Date>> {
+        let candidates = self.candidates_for(role, issued);
+        let weights = sign::weights_of(role.issued);
+        let scores: Vec<f32> =
+            candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
+        let none = sign::none_of_them(role.issued);
+        let shares = share_certainty(&scores, none);
+        let ranked = candidates.iter().zip(&scores).zip(shares);
+        let best = ranked.max_by(|((a, x), _), ((b, y), _)| {
+            x.total_cmp(y).then_with(|| b.place.cmp(&a.place))
+        });
+        let ((one, score), share) = best?;
+        // Nothing at all speaks for it: rather none.
+        if *score < none - 1.5 {
+            return None;
+        }
+        let cell = self.spots.layout.cells.get(one.place.0)?;
+        let open = if one.certain { 1.0 } else { OPEN_ORDER };
+        Some(FoundValue::weighed(one.date, share * open, cell))
+    }
+}
+
+/// How a day lies to the day of issue.
+fn relation_to(issued: Option<Date>, date: Date) -> Option<DateSign> {
+    let days = (date - issued?).whole_days();
+    Some(match days {
+        ..0 => DateSign::BeforeIssue,
+        0 => DateSign::SameAsIssue,
+        1..=120 => DateSign::AfterIssue,
+        _ => DateSign::LongAfterIssue,
+    })
+}
+
+/// What the place of a date says.
+fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
+    let depth = spots.layout.depth_on_page(cell);
+    let mut signs = vec![match (cell.page, depth) {
+        (0, ..0.04) => DateSign::Margin,
+        (0, ..0.5) => DateSign::Upper,
+        (0, _) => DateSign::Lower,
+        _ => DateSign::Later,
+    }];
+    let row = spots.layout.row_cells(cell.row).iter();
+    let amounts = row.into_iter().any(|other| {
+        let words = other.words_in(0..other.words.len());
+        number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
+    });
+    if amounts {
+        signs.push(DateSign::AmountRow);
+    }
+    if cell.confidence < FAINT {
+        signs.push(DateSign::Faint);
+    }
+    signs
+}
+
+/// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
+/// per order 7 of 1 May` is not.
+fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Option<DateSign> {
+    let near = |field: &str| {
+        let mut same = spots.in_cell(spot.cell);
+        same.any(|other| other.field == field && other.words.start < spot.words.start)
+    };
+    match (near(number), near("other")) {
+        (_, true) => Some(DateSign::OtherBefore),
+        (true, _) => Some(DateSign::NumberBefore),
+        _ if spot.words.start > 2 => Some(DateSign::MidSentence),
+        _ => None,
+    }
+}
+
+/// Each day once. What a label of something else says counts only where no label of the day's own
+/// says better, and what the place says against it only if every mention has it.
+fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
+    let mut merged: Vec<DateCandidate> = Vec::new();
+    for one in found {
+        let Some(known) = merged.iter_mut().find(|known| known.date == one.date) else {
+            merged.push(one);
+            continue;
+        };
+        let both = |sign: &DateSign| known.signs.contains(sign) && one.signs.contains(sign);
+        let mut signs: Vec<DateSign> = known.signs.iter().chain(&one.signs).copied().collect();
+        let dropped: Vec<DateSign> =
+            signs.iter().copied().filter(|sign| sign.is_excused() && !both(sign)).collect();
+        signs.retain(|sign| !dropped.contains(sign));
+        signs.push(DateSign::Repeated);
+        signs.sort_unstable();
+        signs.dedup();
+        known.signs = signs;
+        known.certain |= one.certain;
+    }
+    for one in &mut merged {
+        if one.signs.contains(&DateSign::OwnLabel) || one.signs.contains(&DateSign::Titled) {
+            one.signs.retain(|sign| *sign != DateSign::OtherLabel);
+        }
+        one.signs.sort_unstable();
+        one.signs.dedup();
+    }
+    if let [only] = merged.as_mut_slice() {
+        only.signs.push(DateSign::Only);
+    }
+    let first = merged.iter().map(|one| one.date).min();
+    let last = merged.iter().map(|one| one.date).max();
+    if merged.len() > 1 {
+        for one in &mut merged {
+            if Some(one.date) == first {
+                one.signs.push(DateSign::Earliest);
+            }
+            if Some(one.date) == last {
+                one.signs.push(DateSign::Latest);
+            }
+        }
+    }
+    merged
+}
+
+/// Whether a text is the time of a day, as tills print it behind the date.
+fn is_time(text: &str) -> bool {
+    let text = fold_text(text);
+    let words: Vec<&str> = text.split(' ').collect();
+    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
+    let digits = words.iter().take_while(|word| clock(word)).count();
+    let rest = words.get(digits..).unwrap_or_default();
+    (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs" | "r"])
+}
+
+/// Whether a text is nothing but a time, with its colon.
+fn is_clock(text: &str) -> bool {
+    text.contains(':') && is_time(text)
+}

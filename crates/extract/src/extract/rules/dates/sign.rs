@@ -1,0 +1,144 @@
+//! The signs by which a day's role is told, and what each is worth: log-odds, fitted by
+//! `scripts/fit_reading.py` on the tune part of labelled documents.
+
+/// Something that speaks for or against a date being the one asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum DateSign {
+    /// Beside a label that means this day and no other.
+    OwnLabel,
+    /// Beside a label such as "Date".
+    WeakLabel,
+    /// That label stands above it.
+    LabelAbove,
+    /// Beside the label of another day.
+    OtherLabel,
+    /// Beside a title such as "Invoice".
+    Titled,
+    /// After the document's number, before a weak label.
+    NumberBefore,
+    /// After the number of an order or the like.
+    OtherBefore,
+    /// The weak label stands in the middle of a text.
+    MidSentence,
+    /// Alone in its cell, but for a time.
+    Alone,
+    /// At the end of a short text.
+    Dated,
+    /// Before a time of day.
+    WithTime,
+    /// Within a long text.
+    Prose,
+    /// Beside other dates.
+    SeveralInCell,
+    /// On the upper margin, where programs print the day of printing.
+    Margin,
+    /// In the upper half of the first page.
+    Upper,
+    /// In its lower half.
+    Lower,
+    /// On a later page alone.
+    Later,
+    /// On a row with amounts.
+    AmountRow,
+    /// Was hardly legible.
+    Faint,
+    /// The first of the document.
+    First,
+    /// The only one.
+    Only,
+    /// Comes back.
+    Repeated,
+    /// No other is before it.
+    Earliest,
+    /// No other is after it.
+    Latest,
+    /// Before the day of issue.
+    BeforeIssue,
+    /// The day of issue itself.
+    SameAsIssue,
+    /// In the four months after it.
+    AfterIssue,
+    /// Later than that.
+    LongAfterIssue,
+}
+
+use DateSign as S;
+
+/// Log-odds of the signs of the day of issue.
+const ISSUED: [(DateSign, f32); 24] = [
+    (S::OwnLabel, 5.0),
+    (S::WeakLabel, 2.5),
+    (S::LabelAbove, -0.5),
+    (S::OtherLabel, -4.0),
+    (S::Titled, 3.0),
+    (S::NumberBefore, 2.0),
+    (S::OtherBefore, -4.0),
+    (S::MidSentence, -2.0),
+    (S::Alone, 1.5),
+    (S::Dated, 1.0),
+    (S::WithTime, 1.0),
+    (S::Prose, -1.5),
+    (S::SeveralInCell, -1.0),
+    (S::Margin, -1.0),
+    (S::Upper, 1.0),
+    (S::Lower, -0.5),
+    (S::Later, -2.0),
+    (S::AmountRow, -1.0),
+    (S::Faint, -0.5),
+    (S::First, 1.0),
+    (S::Only, 1.0),
+    (S::Repeated, 0.5),
+    (S::Earliest, 0.0),
+    (S::Latest, -0.5),
+];
+
+/// Log-odds of the signs of another day, such as the one by which to pay.
+const OTHER: [(DateSign, f32); 22] = [
+    (S::OwnLabel, 6.0),
+    (S::WeakLabel, 2.0),
+    (S::LabelAbove, -0.5),
+    (S::OtherLabel, -3.0),
+    (S::OtherBefore, -3.0),
+    (S::MidSentence, -1.0),
+    (S::Alone, 0.0),
+    (S::Dated, 0.0),
+    (S::WithTime, -1.0),
+    (S::Prose, 0.0),
+    (S::SeveralInCell, -0.5),
+    (S::Margin, -1.0),
+    (S::Upper, 0.0),
+    (S::Lower, 0.0),
+    (S::Later, -0.5),
+    (S::AmountRow, -0.5),
+    (S::Faint, -0.5),
+    (S::Latest, 0.5),
+    (S::BeforeIssue, -3.0),
+    (S::SameAsIssue, -1.0),
+    (S::AfterIssue, 1.0),
+    (S::LongAfterIssue, -0.5),
+];
+
+/// The weights of the day of issue, or of another one.
+pub(super) fn weights_of(issued: bool) -> &'static [(DateSign, f32)] {
+    if issued { &ISSUED } else { &OTHER }
+}
+
+/// What speaks for none of the dates being it.
+pub(super) fn none_of_them(issued: bool) -> f32 {
+    if issued { 1.5 } else { 4.0 }
+}
+
+/// The log-odds of a set of signs.
+pub(super) fn weigh_signs(weights: &[(DateSign, f32)], signs: &[DateSign]) -> f32 {
+    weights.iter().filter(|(sign, _)| signs.contains(sign)).map(|(_, weight)| weight).sum()
+}
+
+impl DateSign {
+    /// Whether a mention elsewhere without it takes it back.
+    pub(super) fn is_excused(self) -> bool {
+        matches!(
+            self,
+            S::Margin | S::Prose | S::SeveralInCell | S::Lower | S::Later | S::AmountRow | S::Faint
+        )
+    }
+}

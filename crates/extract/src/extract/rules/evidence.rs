@@ -1,0 +1,60 @@
+//! What speaks for and against each candidate of the fields that are weighed: for fitting the
+//! weights to labelled documents. Not on the way of a document through the service.
+
+use super::dates::{DateReader, DateSearch};
+use super::layout::CellLayout;
+use super::spots::LabelMatches;
+use super::{FieldRoles, money, supplier};
+use docmill_core::model::Transcript;
+use docmill_formats::notation::date;
+use docmill_gate::kinds::Kind;
+
+/// A candidate for a field. The value is document content, the signs are not.
+#[derive(Debug, Clone)]
+pub struct CandidateEvidence {
+    /// Name of the field.
+    pub field: String,
+    /// The value, as it would be put into the data.
+    pub value: String,
+    /// Names of the signs that were seen.
+    pub signs: Vec<String>,
+}
+
+/// Every candidate of the issuer's name and of each day.
+pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvidence> {
+    let layout = CellLayout::new(transcript);
+    let spots = LabelMatches::new(&layout, &kind.labels);
+    let roles = FieldRoles::of_kind(kind);
+    let mut evidence = Vec::new();
+    let code = money::find_currency(&spots).map(|found| found.value);
+    let calendar = DateReader::from_layout(&layout, code);
+    let search = DateSearch::new(&spots, &calendar);
+    let dates: Vec<&str> = roles.dates().collect();
+    let mut issued = None;
+    for field in &dates {
+        let role = roles.date_role(field, &dates);
+        for one in search.candidates_for(role, issued) {
+            evidence.push(CandidateEvidence {
+                field: (*field).to_owned(),
+                value: date::to_iso(one.date),
+                signs: one.signs.iter().map(|sign| format!("{sign:?}")).collect(),
+            });
+        }
+        if role.issued {
+            issued = search.find(role, None).map(|found| found.value);
+        }
+    }
+    if kind.has_field("supplier_name") {
+        let layout = supplier::layout_of_parties(transcript);
+        let spots = LabelMatches::new(&layout, &kind.labels);
+        for (name, signs) in supplier::name_evidence(&spots, &kind.labels) {
+            let signs = signs.iter().map(|sign| format!("{sign:?}")).collect();
+            evidence.push(CandidateEvidence {
+                field: "supplier_name".to_owned(),
+                value: name,
+                signs,
+            });
+        }
+    }
+    evidence
+}

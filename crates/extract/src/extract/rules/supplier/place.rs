@@ -1,0 +1,259 @@
+//! Signs of where a text stands and of how it is written.
+
+use super::address::has_postal_code;
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use crate::extract::rules::FoundValue;
+use crate::extract::rules::layout::TextCell;
+use docmill_formats::notation::{fold_text, number};
+
+/// Lines below a name that belong to its block.
+const BLOCK: usize = 9;
+
+/// Below this share of legible letters a text is faint.
+const FAINT: f32 = 0.6;
+
+/// Endings of hosts that everybody's mail has, which say nothing about who somebody is.
+const SHARED_HOSTS: [&str; 16] = [
+    "gmail", "googlemail", "hotmail", "outlook", "yahoo", "gmx", "web", "icloud", "live", "msn",
+    "aol", "tonline", "proton", "wanadoo", "orange", "example",
+];
+
+impl SupplierSearch<'_> {
+    /// The names in mail and web addresses: `info@shop.example.com` gives `example`.
+    pub(super) fn find_domains(&self) -> Vec<String> {
+        let words = self.layout.cells.iter().flat_map(|cell| &cell.words);
+        let mut found: Vec<String> = words.filter_map(|word| domain_name(word)).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// What the place of a cell says.
+    pub(super) fn place_signs(
+        &self,
+        index: usize,
+        cell: &TextCell,
+        vat: Option<&FoundValue<String>>,
+    ) -> Vec<NameSign> {
+        let mut signs = Vec::new();
+        let depth = self.layout.depth_on_page(cell);
+        match (cell.page, depth) {
+            (0, ..0.17) => signs.push(NameSign::Head),
+            (0, ..0.5) => signs.push(NameSign::Upper),
+            (_, 0.85..) => signs.push(NameSign::Foot),
+            (0, _) => {}
+            _ => signs.push(NameSign::Later),
+        }
+        if cell.page == 0 && depth < 0.35 && cell.area.h > 1.3 * self.height {
+            signs.push(NameSign::Large);
+        }
+        if self.is_customer(cell) {
+            signs.push(NameSign::Customer);
+        }
+        if self.has_attention_below(cell) {
+            signs.push(NameSign::Attention);
+        }
+        if self.is_value_of_other(index, cell) {
+            signs.push(NameSign::OtherValue);
+        }
+        if self.is_on_amount_row(cell) {
+            signs.push(NameSign::AmountRow);
+        }
+        if cell.confidence < FAINT {
+            signs.push(NameSign::Faint);
+        }
+        self.add_block_signs(cell, vat, &mut signs);
+        signs
+    }
+
+    /// What the lines under a name say.
+    fn add_block_signs(
+        &self,
+        cell: &TextCell,
+        vat: Option<&FoundValue<String>>,
+        signs: &mut Vec<NameSign>,
+    ) {
+        let block = self.block_below(cell);
+        let town = block.iter().take(5).any(|line| has_postal_code(&line.joined_text()));
+        let contact = block.iter().any(|line| self.is_contact(line));
+        if town {
+            signs.push(NameSign::AddressBelow);
+        }
+        if contact {
+            signs.push(NameSign::Contact);
+        }
+        let sender_above = self.line_above(cell).is_some_and(|above| {
+            above.area.h < 1.1 * cell.area.h && self.sender_parts(above).is_some()
+        });
+        if sender_above {
+            signs.push(NameSign::Window);
+        } else if town && !contact && signs.contains(&NameSign::Upper) {
+            signs.push(NameSign::PlainAddress);
+        }
+        let identifier = vat.and_then(|vat| self.layout.cells.get(vat.cell));
+        let near = identifier.is_some_and(|own| {
+            std::ptr::eq(own, cell)
+                || block.iter().any(|line| std::ptr::eq(*line, own))
+                || (own.page == cell.page && own.row == cell.row)
+        });
+        if near {
+            signs.push(NameSign::VatNear);
+        }
+        let office = block.first().is_some_and(|line| {
+            self.spots.of_field("registered_office").any(|spot| {
+                spot.words.start == 0
+                    && self.spots.cell_of(spot).is_some_and(|own| std::ptr::eq(own, *line))
+            })
+        });
+        if office {
+            signs.push(NameSign::Registered);
+        }
+    }
+
+    /// The lines under a cell without a gap, in its column.
+    fn block_below<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
+        let mut lines = Vec::new();
+        let mut at = cell;
+        for _ in 0..BLOCK {
+            let below = self.layout.rows_from(at).filter(|other| is_next_line(at, other));
+            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
+            lines.push(next);
+            at = next;
+        }
+        lines
+    }
+
+    /// The line above, up to two lines' height away.
+    fn line_above<'s>(&'s self, cell: &TextCell) -> Option<&'s TextCell> {
+        let from = self.layout.rows.get(cell.row.saturating_sub(3))?.start;
+        let to = self.layout.rows.get(cell.row)?.start;
+        let above = self.layout.cells.get(from..to)?.iter().rev();
+        above.into_iter().find(|other| {
+            other.page == cell.page
+                && cell.area.y - other.area.bottom() < 2.5 * cell.area.h
+                && (other.area.x - cell.area.x).abs() < 4.0 * cell.area.h
+        })
+    }
+
+    fn is_contact(&self, line: &TextCell) -> bool {
+        const MARKS: [&str; 14] = [
+            "tel", "phone", "fax", "telefon", "email", "mail", "www", "iban", "vat", "ust", "siret",
+            "gst", "mobile", "hrb",
+        ];
+        let text = line.joined_text();
+        text.contains('@')
+            || line.folded.iter().any(|(word, _)| MARKS.contains(&word.as_str()))
+            || line.words.iter().any(|word| domain_name(word).is_some())
+    }
+
+    /// Whether the cell is what a label of something else is about.
+    fn is_value_of_other(&self, index: usize, cell: &TextCell) -> bool {
+        let row = self.layout.rows.get(cell.row).map_or(index, |row| row.start);
+        let before = index.checked_sub(1).filter(|left| *left >= row);
+        let left = before.and_then(|at| Some((at, self.layout.cells.get(at)?)));
+        let beside = left.is_some_and(|(at, left)| {
+            let close = cell.overlap_x(left) > -14.0 * cell.area.h;
+            let colon = left.words.last().is_some_and(|word| word.ends_with(':'));
+            close && (colon || self.ends_with_other_label(at))
+        });
+        beside || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+    }
+
+    fn ends_with_other_label(&self, index: usize) -> bool {
+        let count = self.layout.cells.get(index).map_or(0, |cell| cell.words.len());
+        self.spots.in_cell(index).any(|spot| {
+            spot.words.start == 0 && spot.words.end + 1 >= count && is_other(&spot.field)
+        })
+    }
+
+    fn is_on_amount_row(&self, cell: &TextCell) -> bool {
+        self.layout.row_cells(cell.row).iter().any(|other| {
+            let words = other.words_in(0..other.words.len());
+            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
+        })
+    }
+
+    /// What the words of a text say.
+    pub(super) fn text_signs(&self, name: &str) -> Vec<NameSign> {
+        let folded = fold_text(name);
+        let words: Vec<&str> = folded.split(' ').collect();
+        let mut signs = Vec::new();
+        let mut add = |sign: NameSign, holds: bool| {
+            if holds {
+                signs.push(sign);
+            }
+        };
+        let legal = self.has_legal_form(name);
+        add(NameSign::LegalForm, legal);
+        add(NameSign::Digits, name.contains(|c: char| c.is_ascii_digit()));
+        add(NameSign::Small, name.starts_with(char::is_lowercase));
+        add(NameSign::OneWord, words.len() == 1);
+        add(NameSign::ManyWords, words.len() > 5);
+        add(NameSign::Place, !legal && (has_postal_code(name) || self.is_street(name)));
+        let prose = (0..words.len())
+            .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
+        add(NameSign::Prose, prose || (name.ends_with('.') && words.len() > 4));
+        let compact = compact_name(name);
+        let named = self.domains.iter().any(|domain| {
+            compact.contains(domain.as_str())
+                || (domain.len() >= 6 && words.first().is_some_and(|first| {
+                    first.len() >= 4 && domain.starts_with(first)
+                }))
+        });
+        add(NameSign::Domain, named);
+        signs
+    }
+
+    /// A word and a number, as streets are written.
+    fn is_street(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+        let ends = [words.first(), words.last()];
+        words.len() >= 2 && ends.into_iter().flatten().any(|word| number(word))
+    }
+
+    /// Of texts that are larger than usual the largest.
+    pub(super) fn mark_largest(&self, found: &mut [NameCandidate<'_>]) {
+        let large = found.iter().filter(|one| one.signs.contains(&NameSign::Large));
+        let most = large.map(|one| one.cell.area.h).fold(0.0, f32::max);
+        for one in found.iter_mut().filter(|one| one.signs.contains(&NameSign::Large)) {
+            if one.cell.area.h >= most {
+                one.signs.push(NameSign::Largest);
+            }
+        }
+    }
+}
+
+/// Whether a label names neither a party nor a part of one.
+fn is_other(field: &str) -> bool {
+    !matches!(
+        field,
+        "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
+    )
+}
+
+/// The name in a mail or web address.
+fn domain_name(word: &str) -> Option<String> {
+    let text = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let mail = text.contains('@');
+    let host = text.rsplit('@').next()?;
+    let host = host.rsplit("://").next()?;
+    let web = text.contains("://") || host.starts_with("www.");
+    let host = host.trim_start_matches("www.").split(['/', '?', ':']).next()?;
+    let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
+    let ending = labels.last().filter(|ending| (2..=6).contains(&ending.len()))?;
+    let known = mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
+    let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
+    if labels.len() < 2 || !known || !letters || ending.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let second = labels.get(labels.len() - 2)?;
+    // `shop.example.co.uk`
+    let name = match labels.len() {
+        3.. if second.len() <= 3 => labels.get(labels.len() - 3)?,
+        _ => second,
+    };
+    let name = compact_name(name);
+    (name.len() >= 3 && !SHARED_HOSTS.contains(&name.as_str())).then_some(name)
+}
