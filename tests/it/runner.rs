@@ -77,6 +77,8 @@ pub(crate) struct Script {
     holds_back: AtomicBool,
     /// What is down that every job needs.
     outage: Option<&'static str>,
+    /// How often the runner is told so; from then on it is there again.
+    outage_answers: AtomicUsize,
     /// What the upkeep beside the jobs does.
     upkeep: UpkeepScript,
     /// One permit for each disposal that may pass.
@@ -103,6 +105,7 @@ impl Script {
             renewal: Mutex::new((RenewalResult::Kept, Duration::ZERO)),
             holds_back: AtomicBool::new(false),
             outage: None,
+            outage_answers: AtomicUsize::new(usize::MAX),
             upkeep: UpkeepScript::Well,
             disposal: Semaphore::new(1000),
             renewals: Mutex::default(),
@@ -313,6 +316,8 @@ impl Backlog for Script {
     }
 
     async fn find_outage(&self) -> Option<String> {
+        let left = self.outage_answers.load(Ordering::SeqCst).checked_sub(1)?;
+        self.outage_answers.store(left, Ordering::SeqCst);
         self.outage.map(str::to_owned)
     }
 }
@@ -486,6 +491,19 @@ async fn in_an_outage_intake_waits_longer_each_time_whatever_is_done_without_wha
     // Three slots at a time may be taken before the first of them has failed.
     let waited = began.elapsed();
     assert!((S(7)..S(600)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_done_once_what_was_down_is_there_again_lets_intake_go_on_at_once() {
+    let (fails, soon) = (Does::Fails(Fault::Unavailable), Does::Takes(S(1) / 10));
+    let jobs = [fails, soon, soon, Does::Well, Does::Well];
+    let answers = AtomicUsize::new(1);
+    let script = Script { outage: Some("p"), outage_answers: answers, ..Script::of(jobs) };
+    let began = Instant::now();
+    let (_, stats) = script.run().await;
+    assert_eq!((stats.given_back, stats.done), (1, 4));
+    // The first pause would have lasted a second.
+    assert!(began.elapsed() < S(1) / 2, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
