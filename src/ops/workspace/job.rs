@@ -262,10 +262,7 @@ fn told_wait(fault: Fault) -> Duration {
 
 /// When a group that was given back is taken again: at once after a stop, else after the pause, or
 /// when it was told.
-pub(super) fn put_off_wait(
-    conclusion: &JobConclusion<GroupProgress>,
-    pause: Duration,
-) -> Duration {
+pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Duration) -> Duration {
     match conclusion {
         JobConclusion::Completed(GroupProgress::PutOff(told)) => pause.max(*told),
         JobConclusion::Again { after, .. } if after.is_zero() => Duration::ZERO,

@@ -111,7 +111,8 @@ async fn what_is_refused_to_one_document_keeps_neither_its_group_nor_others_wait
     let terms = WorkspaceOptions { jobs: 1, ..terms() };
     let worker = desk.worker(&reader, terms).run(Shutdown::default());
     let mend = async {
-        let others = || groups.iter().flat_map(|group| &group.paths).filter(|other| **other != path);
+        let others =
+            || groups.iter().flat_map(|group| &group.paths).filter(|other| **other != path);
         while reader.calls(&path) < 6 || others().any(|other| reader.calls(other) == 0) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

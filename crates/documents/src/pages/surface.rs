@@ -172,7 +172,8 @@ impl GlyphCollector {
         self.pieces += begun.count() as u64;
         let (pieces, limit) = (self.pieces, self.page_words);
         if pieces > u64::from(limit) * PIECES_PER_WORD {
-            let detail = format!("a page of more than {pieces} words, limits.page_words is {limit}");
+            let detail =
+                format!("a page of more than {pieces} words, limits.page_words is {limit}");
             stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
     }
