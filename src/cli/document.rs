@@ -96,11 +96,16 @@ async fn read_input(path: &Path, app: &App) -> anyhow::Result<Bytes> {
     use tokio::io::AsyncReadExt;
     let limit = app.config().limits.document_bytes.0;
     let file = tokio::fs::File::open(path).await;
-    let file = file.with_context(|| format!("cannot read {}", path.display()))?;
+    let file = file.map_err(|error| unreadable_file(path, &error))?;
     let mut bytes = Vec::new();
     let done = file.take(limit.saturating_add(1)).read_to_end(&mut bytes).await;
-    done.with_context(|| format!("cannot read {}", path.display()))?;
+    done.map_err(|error| unreadable_file(path, &error))?;
     Ok(bytes.into())
+}
+
+/// Says which file it is and what the system has against reading it.
+fn unreadable_file(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot read {}: {error}", path.display())
 }
 
 fn format_processed(processed: &ProcessReport) -> String {
@@ -223,7 +228,7 @@ struct EvalRun {
 /// What `eval --json` printed earlier.
 fn load_earlier(path: &Path) -> anyhow::Result<EarlierReport> {
     let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read the earlier run {}", path.display()))?;
+    let text = text.map_err(|error| unreadable_file(path, &error))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} is not what `docmill eval --json` prints", path.display()))
 }

@@ -78,6 +78,26 @@ impl Desk {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_named_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("invoice.pdf");
+    #[rustfmt::skip]
+    let table = [
+        (missing.as_path(), "No such file or directory"),
+        (folder.path(),     "Is a directory"),
+    ];
+    for (path, reason) in table {
+        let path = path.to_str().unwrap();
+        for command in ["process", "transcribe"] {
+            let output = run(&mut docmill(&[command, path]));
+            let text = said(&output);
+            assert!(text.contains(&format!("cannot read {path}: {reason}")), "{command}: {text}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+}
+
+#[test]
 fn everything_wrong_with_the_configuration_is_said_at_once_and_nothing_connects() {
     let output = run(docmill(&["worker"]).env("DOCMILL__OCR__DPI", "7"));
     assert_eq!(output.status.code(), Some(2));

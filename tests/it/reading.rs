@@ -23,7 +23,9 @@ use image::ImageFormat;
 
 use crate::support::page_processes::{docmill, lives, reader_here as reader, recipe};
 use crate::support::whole::ReadWhole as _;
-use papers::{content, encoded, encrypted, pdf, pdf_of, picture, scan, stream};
+use papers::{
+    content, encoded, encrypted, encrypted_by_aes, pdf, pdf_of, picture, scan, stream, with_handler,
+};
 
 const INVOICE: [&str; 3] = ["Invoice number 4711", "Supplier Honest Parts Ltd", "Total 480.00 EUR"];
 
@@ -291,12 +293,25 @@ async fn every_boundary_has_its_code() {
     };
     let default = LimitsConfig::default;
     let grey = |width, height| encoded(&image::GrayImage::new(width, height), ImageFormat::Png);
-    let junk = [vec![b'\n'; 1000], good.clone()].concat();
+    let junk = |length: usize, file: &[u8]| [&vec![b'\n'; length][..], file].concat();
+    let header = b"POST /scan HTTP/1.1\r\nContent-Type: application/pdf\r\n\r\n".repeat(60);
+    let by_certificate = with_handler(
+        &good,
+        "/Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s5/V 4/StmF/DefaultCryptFilter\
+         /StrF/DefaultCryptFilter/CF<</DefaultCryptFilter<</CFM/AESV2/Recipients[<30>]>>>>",
+    );
+    let damaged_table = |file: &[u8]| {
+        String::from_utf8_lossy(file).replace("startxref\n", "startxref\n9").into_bytes()
+    };
     #[rustfmt::skip]
     let table = [
         ("a good page",               good.clone(),                      default(), None),
-        ("junk before the header",    junk,                              default(), None),
+        ("junk before the header",    junk(1000, &good),                 default(), None),
+        ("much junk before the header", junk(5000, &good),               default(), None),
+        ("a request before the header", [&header[..], &good].concat(),   default(), None),
         ("an empty user password",    encrypted(&good, ""),              default(), None),
+        ("an empty password for AES-256", encrypted_by_aes(&good, ""),   default(), None),
+        ("the same after much junk",  junk(5000, &encrypted_by_aes(&good, "")), default(), None),
         ("no bytes",                  vec![],                            default(), Some(OutcomeReason::Empty)),
         ("no pages",                  kids(""),                          default(), Some(OutcomeReason::Empty)),
         ("pages that lead nowhere",   kids("2 0 R"),                     default(), Some(OutcomeReason::Corrupt)),
@@ -306,6 +321,12 @@ async fn every_boundary_has_its_code() {
         ("plain text",                b"Invoice 4711".to_vec(),          default(), Some(OutcomeReason::UnsupportedType)),
         ("XML that says nothing",     b"<?xml version='1.0'?><a/>".to_vec(), default(), Some(OutcomeReason::NoText)),
         ("a password",                encrypted(&good, "secret"),        default(), Some(OutcomeReason::Encrypted)),
+        ("a password for AES-256",    encrypted_by_aes(&good, "secret"), default(), Some(OutcomeReason::Encrypted)),
+        ("the same password after much junk", junk(5000, &encrypted_by_aes(&good, "secret")), default(), Some(OutcomeReason::Encrypted)),
+        ("a certificate",             by_certificate.clone(),            default(), Some(OutcomeReason::Encrypted)),
+        ("a certificate, its table damaged", damaged_table(&by_certificate), default(), Some(OutcomeReason::Encrypted)),
+        ("a handler that nobody knows", with_handler(&good, "/Filter/Ours/V 1"), default(), Some(OutcomeReason::Encrypted)),
+        ("encryption that says nothing of itself", with_handler(&good, "/Filter/Standard"), default(), Some(OutcomeReason::Encrypted)),
         ("as many pages as allowed",  pdf(&[page.as_str(); 3], ""),              with(|l| l.pages = 3), None),
         ("a page too many",           pdf(&[page.as_str(); 4], ""),              with(|l| l.pages = 3), Some(OutcomeReason::TooLarge)),
         ("as many pixels as allowed", grey(1000, 1000),                  with(|l| l.page_pixels = 1_000_000), Some(OutcomeReason::NoText)),

@@ -17,6 +17,7 @@ mod document;
 mod doubt;
 mod encode;
 mod expansion;
+mod fax;
 mod format;
 mod image_pdf;
 mod language;

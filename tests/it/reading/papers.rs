@@ -1,12 +1,15 @@
 //! Small documents made on the spot: PDFs written by hand, and pictures of their pages.
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::sync::Arc;
 
 use hayro::hayro_interpret::InterpreterSettings;
 use hayro::hayro_syntax::Pdf;
 use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::{PixmapSettings, RenderCache, RenderSettings, render};
 use image::{GrayImage, ImageFormat};
+use lopdf::encryption::crypt_filters::{Aes256CryptFilter, CryptFilter};
 
 /// A PDF of the given objects, numbered from 1; the first is the catalog.
 pub(crate) fn pdf_of(objects: &[Vec<u8>]) -> Vec<u8> {
@@ -122,4 +125,31 @@ pub(crate) fn encrypted(pdf: &[u8], password: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     document.save_to(&mut bytes).unwrap();
     bytes
+}
+
+/// The same document, encrypted with AES of 256 bits and this password.
+pub(crate) fn encrypted_by_aes(pdf: &[u8], password: &str) -> Vec<u8> {
+    let mut document = lopdf::Document::load_mem(pdf).unwrap();
+    let filter: Arc<dyn CryptFilter> = Arc::new(Aes256CryptFilter);
+    let version = lopdf::EncryptionVersion::V5 {
+        encrypt_metadata: true,
+        crypt_filters: BTreeMap::from([(b"StdCF".to_vec(), filter)]),
+        file_encryption_key: &[7; 32],
+        stream_filter: b"StdCF".to_vec(),
+        string_filter: b"StdCF".to_vec(),
+        owner_password: "owner",
+        user_password: password,
+        permissions: lopdf::Permissions::all(),
+    };
+    document.encrypt(&lopdf::EncryptionState::try_from(version).unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    document.save_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// The same document, with this dictionary saying how it is encrypted.
+pub(crate) fn with_handler(pdf: &[u8], dictionary: &str) -> Vec<u8> {
+    let text =
+        String::from_utf8_lossy(pdf).replace("/Root", &format!("/Encrypt<<{dictionary}>>/Root"));
+    text.into_bytes()
 }

@@ -54,6 +54,10 @@ pub fn open_document(
         let what = format::describe_unsupported(&bytes);
         return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
     };
+    let bytes = match format {
+        DocumentFormat::Pdf => format::strip_leading_junk(bytes),
+        _ => bytes,
+    };
     let all = bytes.clone();
     let content = catch_decoder(|| match format {
         DocumentFormat::Pdf => pdf::PdfFile::open(bytes, limits).map(DocumentContent::Pdf),

@@ -1,12 +1,25 @@
 //! What the bytes are, by their content alone; names and media types are never asked.
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
-//! the first 1024 bytes), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
+//! the first 1024 bytes; further in, behind what a gateway or a printer's job put in front of it, if
+//! the file also ends as a PDF does and is no archive), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
 //! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of
 //! an e-invoice near the start.
 
+use bytes::Bytes;
+
 /// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
+
+/// How far into a file that ends as a PDF does its header is searched for, ...
+const FAR_WINDOW: usize = 1 << 20;
+/// ... and within how many bytes from its end it says so.
+const END_WINDOW: usize = 2048;
+
+/// How files begin that hold other files, PDFs among them, as they are: ZIP, OLE (Outlook's messages),
+/// gzip, 7-Zip, RAR.
+const CONTAINERS: [&[u8]; 5] =
+    [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
 
 /// How far into a file without an XML declaration the namespace of an e-invoice is searched for.
 const NAMESPACE_WINDOW: usize = 8192;
@@ -73,10 +86,46 @@ impl DocumentFormat {
     }
 }
 
-/// Where the PDF header stands. Offsets in such a file often count from there, not from its start.
-pub(super) fn find_pdf_header(bytes: &[u8]) -> Option<usize> {
-    let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
-    memchr::memmem::find(window, b"%PDF-")
+/// Where the PDF header stands.
+fn find_pdf_header(bytes: &[u8]) -> Option<usize> {
+    let window = |length: usize| bytes.get(..length).unwrap_or(bytes);
+    memchr::memmem::find(window(HEADER_WINDOW), b"%PDF-").or_else(|| {
+        let ends = bytes.get(bytes.len().saturating_sub(END_WINDOW)..).unwrap_or_default();
+        let is_whole = memchr::memmem::find(ends, b"%%EOF").is_some();
+        let is_container = CONTAINERS.iter().any(|start| bytes.starts_with(start));
+        let far = window(FAR_WINDOW);
+        let mut headers = memchr::memmem::find_iter(far, b"%PDF-").filter(|at| {
+            matches!(far.get(at + 5..at + 8), Some([major, b'.', minor])
+                if major.is_ascii_digit() && minor.is_ascii_digit())
+        });
+        if is_whole && !is_container { headers.next() } else { None }
+    })
+}
+
+/// A PDF without what stands in front of its header, unless its table of objects counts that too.
+pub(super) fn strip_leading_junk(bytes: Bytes) -> Bytes {
+    match find_pdf_header(&bytes) {
+        Some(header) if header > 0 && !is_table_at(&bytes, 0) && is_table_at(&bytes, header) => {
+            bytes.slice(header..)
+        }
+        _ => bytes,
+    }
+}
+
+/// Whether the last `startxref`, counted from `base`, leads to a table or stream of objects.
+fn is_table_at(bytes: &[u8], base: usize) -> bool {
+    let table = || {
+        let word = memchr::memmem::rfind(bytes, b"startxref")?;
+        let after = bytes.get(word + b"startxref".len()..)?.trim_ascii_start();
+        let digits = after.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(after.len());
+        let offset: usize = std::str::from_utf8(after.get(..digits)?).ok()?.parse().ok()?;
+        Some(bytes.get(base.checked_add(offset)?..)?.trim_ascii_start())
+    };
+    table().is_some_and(|table| {
+        let numbers = table.split(|byte| !byte.is_ascii_digit()).take(2);
+        let is_object = numbers.filter(|number| !number.is_empty()).count() == 2;
+        table.starts_with(b"xref") || is_object
+    })
 }
 
 /// A PDF that lost its first line still has an object near its start: `12 0 obj` and a dictionary.
@@ -133,10 +182,13 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 22] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 25] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
+            ("a whole PDF after much junk",        junk(5000, b"%PDF-1.4\n%%EOF"),  Some(DocumentFormat::Pdf)),
+            ("a text about PDFs",                  junk(5000, b"starts with %PDF-, ends with %%EOF"), None),
+            ("a PDF in an archive",                [b"PK\x03\x04", &junk(5000, b"%PDF-1.4\n%%EOF")[..]].concat(), None),
             ("a PDF without its first line",       b" 1 0 obj\r<</Type/Catalog".to_vec(), Some(DocumentFormat::Pdf)),
             ("a text about an obj",                b"part 1 obj <<".to_vec(),       None),
             ("a PNG that mentions PDF",            b"\x89PNG\r\n\x1a\n%PDF-1".to_vec(), Some(DocumentFormat::Png)),

@@ -70,12 +70,14 @@ impl PdfFile {
             None => bytes,
         };
         // Pages may be missing now, and nothing says how many.
-        let rebuilt = salvage::rebuild_page_tree(&bytes, limits.pages);
-        rebuilt.map_or(Err(refused), |bytes| Self::parse(bytes, true, bounds))
+        if let Some(bytes) = salvage::rebuild_page_tree(&bytes, limits.pages) {
+            return Self::parse(bytes, true, bounds);
+        }
+        // Of a file whose table of objects is damaged the parser does not say that it is encrypted.
+        Err(if salvage::names_encryption(&bytes) { encryption_refusal(DAMAGED) } else { refused })
     }
 
     fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
-        // Offsets usually count from the header, whatever a mail system put in front of it.
         let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal_from_error)?;
         let hidden = Mutex::new(TextMeter::new(bounds.limits.text()));
         let file = Self { pdf, is_cut, hidden };
@@ -247,22 +249,26 @@ fn is_lost(page: &PdfPage<'_>) -> bool {
     found.len() < array.raw_iter().count() || found.iter().any(lost)
 }
 
+/// Why an encrypted file is not opened if that is not a password's fault.
+const DAMAGED: &str = "it is encrypted, and what says how is damaged";
+
 fn refusal_from_error(error: LoadPdfError) -> PageRefusal {
     match error {
         LoadPdfError::Decryption(DecryptionError::PasswordProtected) => {
-            PageRefusal::new(OutcomeReason::Encrypted, "a password is needed to open it")
+            encryption_refusal("a password is needed to open it")
         }
-        LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => PageRefusal::new(
-            OutcomeReason::Encrypted,
-            "it is encrypted in a way that cannot be opened",
-        ),
-        LoadPdfError::Decryption(_) => {
-            PageRefusal::new(OutcomeReason::Corrupt, "its encryption dictionary is damaged")
+        LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => {
+            encryption_refusal("it is encrypted in a way that cannot be opened")
         }
+        LoadPdfError::Decryption(_) => encryption_refusal(DAMAGED),
         LoadPdfError::Invalid => {
             PageRefusal::new(OutcomeReason::Corrupt, "it cannot be opened or rebuilt")
         }
     }
+}
+
+fn encryption_refusal(detail: &str) -> PageRefusal {
+    PageRefusal::new(OutcomeReason::Encrypted, detail)
 }
 
 /// Draws the page on a [`GlyphCollector`].

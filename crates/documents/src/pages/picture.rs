@@ -11,6 +11,7 @@ use image::{
     DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
 };
 
+use super::fax::{FaxCoding, FaxPage};
 use super::format::DocumentFormat;
 use super::page::{PageContent, PageRaster};
 use super::refusal::PageRefusal;
@@ -20,6 +21,9 @@ use docmill_core::model::OutcomeReason;
 
 /// Tesseract refuses longer sides.
 pub(super) const LONGEST_SIDE: u32 = 30_000;
+
+/// The TIFF field of the page's orientation, with the codes of EXIF.
+const ORIENTATION: u16 = 274;
 
 /// The longer side of A4 in inches: what a photo of unknown scale is taken to show.
 const PAPER_INCHES: u32 = 12;
@@ -34,6 +38,21 @@ pub(super) struct DecodedPicture {
 }
 
 impl DecodedPicture {
+    /// Upright and grey. Without `dpi` it is taken to show a sheet of paper.
+    fn from_image(
+        mut picture: DynamicImage,
+        orientation: Orientation,
+        dpi: Option<u32>,
+        is_cut: bool,
+    ) -> Self {
+        picture.apply_orientation(orientation);
+        let grey = to_grey(picture);
+        let (width, height) = grey.dimensions();
+        let dpi = dpi.unwrap_or_else(|| width.max(height).div_ceil(PAPER_INCHES).clamp(70, 600));
+        let raster = PageRaster { width, height, dpi, pixels: grey.into_raw() };
+        Self { raster: shrink_raster(raster, dpi), is_cut }
+    }
+
     /// The page that it is.
     pub(super) fn into_page(self) -> PageContent {
         if self.is_cut { PageContent::Cut(self.raster) } else { PageContent::Image(self.raster) }
@@ -70,6 +89,21 @@ pub(super) fn decode_tiff(
     directory: &TiffDirectory,
     limits: &LimitsConfig,
 ) -> Result<DecodedPicture, PageRefusal> {
+    if let Some(fax) = FaxCoding::from_directory(bytes, directory)? {
+        let (width, height) = fax.size();
+        check_size(width, height, limits)?;
+        let FaxPage { width, height, pixels, is_cut } = fax.decode(bytes, directory)?;
+        let picture = image::GrayImage::from_raw(width, height, pixels).unwrap_or_default();
+        let dpi = directory.dots_per_inch().map(|(across, down)| across.max(down));
+        let turned = directory.numbers(bytes, ORIENTATION).first().copied();
+        let turned = turned.and_then(|code| Orientation::from_exif(u8::try_from(code).ok()?));
+        return Ok(DecodedPicture::from_image(
+            DynamicImage::ImageLuma8(picture),
+            turned.unwrap_or(Orientation::NoTransforms),
+            dpi.or(directory.dpi),
+            is_cut,
+        ));
+    }
     let window = || BufReader::new(TiffWindow::new(bytes, directory));
     let decoded = decode_image(&window, ImageFormat::Tiff, limits, directory.dpi);
     decoded.map_err(|refused| tiff_refusal(directory, refused))
@@ -83,22 +117,16 @@ fn decode_image<R: BufRead + Seek>(
 ) -> Result<DecodedPicture, PageRefusal> {
     let mut decoder = make_decoder(bytes(), format, limits)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let (mut picture, is_cut) =
-        match DynamicImage::from_decoder(decoder).map_err(refusal_from_error) {
-            Ok(picture) => (picture, false),
-            Err(refused) if refused.reason == OutcomeReason::Corrupt => {
-                // Once more, into pixels of our own that stay when the decoder gives up.
-                let again = make_decoder(bytes(), format, limits)?;
-                (decode_partial(again).ok_or(refused)?, true)
-            }
-            Err(refused) => return Err(refused),
-        };
-    picture.apply_orientation(orientation);
-    let grey = to_grey(picture);
-    let (width, height) = grey.dimensions();
-    let dpi = dpi.unwrap_or_else(|| width.max(height).div_ceil(PAPER_INCHES).clamp(70, 600));
-    let raster = shrink_raster(PageRaster { width, height, dpi, pixels: grey.into_raw() }, dpi);
-    Ok(DecodedPicture { raster, is_cut })
+    let (picture, is_cut) = match DynamicImage::from_decoder(decoder).map_err(refusal_from_error) {
+        Ok(picture) => (picture, false),
+        Err(refused) if refused.reason == OutcomeReason::Corrupt => {
+            // Once more, into pixels of our own that stay when the decoder gives up.
+            let again = make_decoder(bytes(), format, limits)?;
+            (decode_partial(again).ok_or(refused)?, true)
+        }
+        Err(refused) => return Err(refused),
+    };
+    Ok(DecodedPicture::from_image(picture, orientation, dpi, is_cut))
 }
 
 fn make_decoder<'a, R: BufRead + Seek + 'a>(

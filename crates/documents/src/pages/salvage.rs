@@ -15,6 +15,8 @@ const END_MARKS: [&[u8]; 3] = [b"trailer", b"startxref", b"%%EOF"];
 const DEEPEST: usize = 256;
 /// How much of an object is taken for a page's dictionary.
 const PAGE_DICTIONARY: usize = 16 << 10;
+/// Trailers of a file that are looked at for its encryption.
+const MOST_TRAILERS: usize = 16;
 /// Object numbers of the new tree: the largest that are allowed (PDF 32000-1 annex C).
 const NEW_TREE: u32 = 8_388_606;
 const NEW_ROOT: u32 = 8_388_607;
@@ -98,6 +100,33 @@ pub(super) fn rebuild_page_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
     Some([bytes, tree.as_bytes()].concat().into())
 }
 
+/// Whether the file says that it is encrypted: by a dictionary that names a handler, or by naming an
+/// object that does.
+pub(super) fn names_encryption(bytes: &[u8]) -> bool {
+    const KEY: &[u8] = b"/Encrypt";
+    let names_handler = |from: &[u8]| {
+        let from = from.get(..PAGE_DICTIONARY).unwrap_or(from).trim_ascii_start();
+        let end = memmem::find(from, b"endobj").unwrap_or(from.len());
+        let filter = memmem::find(from.get(..end).unwrap_or_default(), b"/Filter");
+        from.starts_with(b"<<") && filter.is_some()
+    };
+    // One in each revision of the file; more are no trailers.
+    memmem::find_iter(bytes, KEY).take(MOST_TRAILERS).any(|at| {
+        let value = bytes.get(at + KEY.len()..).unwrap_or_default().trim_ascii_start();
+        let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let Some(number) = value.get(..digits).filter(|number| !number.is_empty()) else {
+            return names_handler(value);
+        };
+        let is_named = |at: usize| {
+            let before = bytes.get(..at).unwrap_or_default();
+            let own = before.len().checked_sub(1 + number.len()).and_then(|at| before.get(at));
+            before.ends_with(number) && !own.is_some_and(u8::is_ascii_digit)
+        };
+        let mut objects = memmem::find_iter(bytes, b" 0 obj").filter(|at| is_named(*at));
+        objects.any(|at| names_handler(bytes.get(at + b" 0 obj".len()..).unwrap_or_default()))
+    })
+}
+
 /// The number and the generation at the end of `before`.
 fn object_name(before: &[u8]) -> Option<(u32, u32)> {
     let line = before.get(before.len().saturating_sub(20)..)?;
@@ -177,6 +206,7 @@ mod tests {
             |depth| [TREE, FONT, &deep_page(depth), &contents(4, "Invoice 4711"), end()].concat();
         let never_closed = deep_file(9000).replace(']', " ");
         let locked = format!("{FONT}{first}trailer\n<</Encrypt 8 0 R>>\n");
+        let handler = "8 0 obj\n<</Filter/Adobe.PubSec/V 4>>\nendobj\n";
         let one = vec!["Invoice 4711".to_owned()];
         let two = vec!["Invoice 4711".to_owned(), "Total 120.00".to_owned()];
         #[rustfmt::skip]
@@ -189,7 +219,9 @@ mod tests {
             ("arrays nested too deep",     deep_file(9000),                    Ok((one.clone(), false))),
             ("arrays nested deep",         deep_file(100),                     Ok((one, false))),
             ("brackets never closed",      never_closed,                       Err(OutcomeReason::Corrupt)),
-            ("encrypted, the tree lost",   locked,                             Err(OutcomeReason::Corrupt)),
+            ("encrypted, it says, but not how", locked.clone(),                Err(OutcomeReason::Corrupt)),
+            ("encrypted, the tree lost",   [handler, &locked].concat(),        Err(OutcomeReason::Encrypted)),
+            ("encrypted in the trailer",   locked.replace("8 0 R", "<</Filter/Standard>>"), Err(OutcomeReason::Encrypted)),
             ("objects but no page",        FONT.to_owned(),                    Err(OutcomeReason::Corrupt)),
         ];
         for (name, file, expected) in table {

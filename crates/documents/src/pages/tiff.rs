@@ -12,6 +12,7 @@ use docmill_core::model::OutcomeReason;
 const COMPRESSION: u16 = 259;
 const NEW_SUBFILE_TYPE: u16 = 254;
 const X_RESOLUTION: u16 = 282;
+const Y_RESOLUTION: u16 = 283;
 const RESOLUTION_UNIT: u16 = 296;
 const CENTIMETRE: u64 = 3;
 
@@ -22,17 +23,35 @@ pub(super) struct TiffDirectory {
     pub offset: u64,
     /// Dots per inch, if the file says.
     pub dpi: Option<u32>,
+    rows_per_inch: Option<u32>,
     compression: u64,
     big: bool,
     little_endian: bool,
 }
 
 impl TiffDirectory {
-    /// Whether the page is in one of the registered compressions that are not decoded: fax Group 3,
-    /// the old form of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group
-    /// 4, LZW, JPEG, Deflate (both numbers) and `PackBits`.
+    /// Whether the page is in one of the registered compressions that are not decoded: the old form
+    /// of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group 3 in its forms,
+    /// Group 4, LZW, JPEG, Deflate (both numbers) and `PackBits`; of Group 3 no tiles.
     pub(super) fn is_unread_compression(&self) -> bool {
         !matches!(self.compression, 0 | 1 | 4 | 5 | 7 | 8 | 32_773 | 32_946)
+    }
+
+    /// The value of its field `Compression`.
+    pub(super) fn compression(&self) -> u64 {
+        self.compression
+    }
+
+    /// Dots per inch across and down, if the file says both.
+    pub(super) fn dots_per_inch(&self) -> Option<(u32, u32)> {
+        self.dpi.zip(self.rows_per_inch)
+    }
+
+    /// The whole numbers of its field `tag` in the file `bytes`; none if the page has no such field,
+    /// or if it leads out of the file.
+    pub(super) fn numbers(&self, bytes: &[u8], tag: u16) -> Vec<u64> {
+        let file = ByteCursor { bytes, little_endian: self.little_endian };
+        file.field_numbers(self, tag).unwrap_or_default()
     }
 }
 
@@ -105,19 +124,19 @@ impl ByteCursor<'_> {
             value_at(NEW_SUBFILE_TYPE).and_then(|at| self.read_number(at, 4)).unwrap_or(0);
         let compression = value_at(COMPRESSION).and_then(|at| self.read_number(at, 2)).unwrap_or(1);
         let unit = value_at(RESOLUTION_UNIT).and_then(|at| self.read_number(at, 2));
-        let resolution = value_at(X_RESOLUTION).and_then(|at| {
+        let per_inch = |tag: u16| {
+            let at = value_at(tag)?;
             let fraction = if big { at } else { self.read_number(at, 4)? };
-            self.read_number(fraction, 4)?.checked_div(self.read_number(fraction + 4, 4)?)
-        });
-        let per_inch =
-            resolution.map(|dots| if unit == Some(CENTIMETRE) { dots * 254 / 100 } else { dots });
-        let dpi = per_inch
-            .and_then(|dpi| u32::try_from(dpi).ok())
-            .filter(|dpi| (60..=2400).contains(dpi));
+            let dots =
+                self.read_number(fraction, 4)?.checked_div(self.read_number(fraction + 4, 4)?)?;
+            let dots = if unit == Some(CENTIMETRE) { dots * 254 / 100 } else { dots };
+            u32::try_from(dots).ok().filter(|dots| (60..=2400).contains(dots))
+        };
         Some(DirectoryEntry {
             place: TiffDirectory {
                 offset,
-                dpi,
+                dpi: per_inch(X_RESOLUTION),
+                rows_per_inch: per_inch(Y_RESOLUTION),
                 compression,
                 big,
                 little_endian: self.little_endian,
@@ -125,6 +144,31 @@ impl ByteCursor<'_> {
             is_thumbnail: subfile & 1 == 1,
             next: self.read_number(end, pointer),
         })
+    }
+
+    /// The whole numbers of a field, which are within the file, so never more than it has bytes.
+    fn field_numbers(&self, page: &TiffDirectory, tag: u16) -> Option<Vec<u64>> {
+        let (count_size, entry_size, pointer) = if page.big { (8, 20, 8) } else { (2, 12, 4) };
+        let entries = self.read_number(page.offset, count_size)?;
+        let first = page.offset.checked_add(count_size)?;
+        let mut places = (0..entries.min(200)).map(|index| first + index * entry_size);
+        let at = places.find(|at| self.read_number(*at, 2) == Some(u64::from(tag)))?;
+        let size = match self.read_number(at + 2, 2)? {
+            1 => 1,
+            3 => 2,
+            4 => 4,
+            16 => 8,
+            _ => return None,
+        };
+        let count = self.read_number(at + 4, pointer)?;
+        let value = at + entry_size - pointer;
+        let length = count.checked_mul(size)?;
+        let start = if length <= pointer { value } else { self.read_number(value, pointer)? };
+        let end = start.checked_add(length)?;
+        if end > self.bytes.len() as u64 {
+            return None;
+        }
+        (0..count).map(|index| self.read_number(start + index * size, size)).collect()
     }
 }
 
