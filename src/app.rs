@@ -12,6 +12,7 @@ mod page_process;
 mod providers;
 mod workspace;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +28,16 @@ use crate::shutdown::Shutdown;
 use crate::web::ServiceDependencies;
 use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
-use docmill_core::config::{Config, DatabaseConfig, QueueBackend, StoreBackend};
+use docmill_core::config::{
+    Config, DatabaseConfig, OcrConfig, OcrEngineChoice, QueueBackend, StoreBackend,
+};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::cpu::{
     CpuPool, ProcessMemory, ProcessPool, ProcessProgram, ProcessSetup, process_memory,
 };
-use docmill_documents::ocr::tesseract::TesseractEngine;
+use docmill_documents::ocr::OcrEngine as _;
+use docmill_documents::ocr::page_engines::PageEngines;
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
@@ -311,25 +315,29 @@ impl App {
         threads: usize,
         kinds: &KindSet,
     ) -> anyhow::Result<Arc<DocumentReader>> {
-        let tesseract = self.find_tesseract()?;
+        let engines = self.find_engines()?;
+        report_engines(&self.config.ocr, &engines);
         let recipe = self.page_recipe();
-        let processes = self.build_processes(&tesseract, threads)?;
+        let processes = self.build_processes(&engines, threads)?;
         let remote_ocr = providers::build_remote_ocr(&self.config, kinds).await?;
-        Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(tesseract), recipe, remote_ocr }))
+        Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(engines), recipe, remote_ocr }))
     }
 
-    fn find_tesseract(&self) -> fault::Result<TesseractEngine> {
-        TesseractEngine::find_installed(&self.config.ocr, self.config.limits.page_time)
+    fn find_engines(&self) -> fault::Result<PageEngines> {
+        PageEngines::find_installed(&self.config.ocr, self.config.limits.page_time)
     }
 
     fn build_processes(
         &self,
-        tesseract: &TesseractEngine,
+        engines: &PageEngines,
         threads: usize,
     ) -> fault::Result<Arc<ProcessPool>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
-        let setup = ProcessSetup::new(cpu, limits, ocr, self.page_recipe(), threads);
-        let setup = setup.permitting(tesseract.process_permissions());
+        // A page process runs from elsewhere and must not look for the weights again.
+        let models = engines.weights().map(Path::to_owned).unwrap_or_default();
+        let ocr = OcrConfig { models, ..ocr.clone() };
+        let setup = ProcessSetup::new(cpu, limits, &ocr, self.page_recipe(), threads);
+        let setup = setup.permitting(engines.process_permissions());
         let program = match cpu.program.as_os_str().is_empty() {
             true => ProcessProgram::current_binary()?,
             false => ProcessProgram::Binary(cpu.program.clone()),
@@ -364,6 +372,20 @@ impl App {
             repairs: ocr.repair,
             threshold: ocr.quality_threshold,
         }
+    }
+}
+
+/// Says once at the start what reads pictures of pages.
+fn report_engines(config: &OcrConfig, engines: &PageEngines) {
+    let engine = engines.name();
+    if engines.weights().is_none() && config.engine == OcrEngineChoice::Auto {
+        tracing::warn!(
+            engine,
+            "bad scans, photographs and receipts are read by Tesseract alone: the weights of the \
+             neural reader are not there (docs/ocr.md)"
+        );
+    } else {
+        tracing::info!(engine, "page images are read on this machine");
     }
 }
 

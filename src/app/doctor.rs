@@ -9,6 +9,7 @@ use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, queue, st
 use docmill_core::config::{QueueBackend, StoreBackend};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::with_deadline;
+use docmill_documents::ocr::OcrEngine as _;
 use docmill_llm::llm::Llm;
 use docmill_queue::queue::sqs::SqsQueue;
 use docmill_storage::store::folder::FolderStore;
@@ -30,6 +31,7 @@ impl App {
         );
         let mut findings = process::check(&self.config, around);
         findings.push(confinement);
+        findings.push(self.check_engines());
         findings.extend([database, queue, store, model, readers].into_iter().flatten());
         DoctorReport::from_findings(findings)
     }
@@ -37,10 +39,17 @@ impl App {
     /// Starts a page process and asks it.
     async fn check_confinement(&self) -> DoctorFinding {
         let found = async {
-            let processes = self.build_processes(&self.find_tesseract()?, 1)?;
+            let processes = self.build_processes(&self.find_engines()?, 1)?;
             processes.start_shared().await
         };
         process::check_confinement(self.config.cpu.confine, found.await)
+    }
+
+    /// Asks what reads page images here, and whether its data is there.
+    fn check_engines(&self) -> DoctorFinding {
+        let found = self.find_engines();
+        let found = found.map(|engines| (engines.name(), engines.weights().is_some()));
+        process::check_engines(self.config.ocr.engine, found)
     }
 
     async fn check_database(&self) -> Vec<DoctorFinding> {

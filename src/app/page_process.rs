@@ -11,7 +11,7 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use docmill_documents::cpu::ProcessSetup;
 use docmill_documents::cpu::confine::{self, ConfinementStatus};
 use docmill_documents::ocr::OcrEngine;
-use docmill_documents::ocr::tesseract::TesseractEngine;
+use docmill_documents::ocr::page_engines::PageEngines;
 use docmill_documents::pages::serve::{self, PageReaderFactory};
 
 /// Serves until standard input ends.
@@ -34,7 +34,8 @@ fn prepare_process(setup: &ProcessSetup) -> io::Result<(ConfinementStatus, PageR
     confine::limit_resources(setup.address_space)?;
     let permissions = setup.permissions.as_ref();
     let confinement = permissions.map(confine::restrict_process).transpose()?.unwrap_or_default();
-    let tesseract = TesseractEngine::find_installed(&setup.ocr, setup.limits.page_time);
-    let tesseract = tesseract.map_err(io::Error::other)?;
-    Ok((confinement, Box::new(move || Ok(Box::new(tesseract.make_recogniser()?)))))
+    let engines = PageEngines::find_installed(&setup.ocr, setup.limits.page_time);
+    let engines = engines.map_err(io::Error::other)?;
+    engines.load(setup.threads).map_err(io::Error::other)?;
+    Ok((confinement, Box::new(move || Ok(Box::new(engines.make_recogniser()?)))))
 }

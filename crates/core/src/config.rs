@@ -47,7 +47,7 @@ pub use limits::LimitsConfig;
 pub use llm::{
     EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
 };
-pub use ocr::OcrConfig;
+pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use places::{AllowedPlace, AllowedPrefix};
 pub use queue::{AcknowledgeMode, QueueBackend, QueueConfig};

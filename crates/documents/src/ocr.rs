@@ -13,6 +13,8 @@
 
 pub mod document_ai;
 pub mod governed_client;
+pub mod neural;
+pub mod page_engines;
 pub mod tesseract;
 pub mod textract;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::DoctorFinding;
-use docmill_core::config::{Config, ConfinementMode, OcrConfig};
+use docmill_core::config::{Config, ConfinementMode, OcrConfig, OcrEngineChoice};
 use docmill_core::fault;
 use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::cpu::confine::ConfinementStatus;
@@ -168,6 +168,27 @@ pub fn check_confinement(
     }
 }
 
+/// Who reads pictures of pages on this machine; `found`: the readers' names and whether the neural
+/// one is among them.
+pub fn check_engines(
+    choice: OcrEngineChoice,
+    found: fault::Result<(String, bool)>,
+) -> DoctorFinding {
+    const CHECK: &str = "process.readers";
+    let (name, is_neural) = match found {
+        Ok(found) => found,
+        Err(error) => return DoctorFinding::unusable(CHECK, &error),
+    };
+    if choice == OcrEngineChoice::Auto && !is_neural {
+        let advice = "scripts/models.sh FOLDER fetches them, ocr.models names the folder: without, \
+                      bad scans, photographs and receipts are read worse; ocr.engine = \
+                      \"tesseract\" if that is meant";
+        let found = format!("{name}; the weights of the neural reader are not there");
+        return DoctorFinding::warn(CHECK, found, advice);
+    }
+    DoctorFinding::ok(CHECK, name)
+}
+
 /// A message that stays hidden for longer than the lease delays the takeover of a crashed
 /// worker's documents.
 fn check_leases(config: &Config) -> DoctorFinding {
@@ -220,6 +241,23 @@ mod tests {
             let memory = gib.map(|gib: u64| gib << 30);
             let around = PlatformLimits { memory, threads, ..PlatformLimits::default() };
             assert_eq!(check_memory(&config, &around).verdict, verdict, "{gib:?} {threads}");
+        }
+    }
+
+    #[test]
+    fn weights_that_are_missing_are_a_warning_unless_nobody_wants_them() {
+        use OcrEngineChoice::{Auto, Neural, Tesseract};
+        use docmill_core::fault::{Error, Fault};
+        let refused = || Err(Error::new(Fault::Internal, "no weights"));
+        for (choice, found, verdict) in [
+            (Auto, Ok(("tesseract 5, neural".to_owned(), true)), Severity::Ok),
+            (Auto, Ok(("tesseract 5".to_owned(), false)), Severity::Warn),
+            (Tesseract, Ok(("tesseract 5".to_owned(), false)), Severity::Ok),
+            (Neural, Ok(("neural".to_owned(), true)), Severity::Ok),
+            (Neural, refused(), Severity::Wrong),
+        ] {
+            let shown = format!("{choice:?} {found:?}");
+            assert_eq!(check_engines(choice, found).verdict, verdict, "{shown}");
         }
     }
 

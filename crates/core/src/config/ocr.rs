@@ -8,6 +8,18 @@ use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 use super::units::ByteSize;
 use crate::model::RepairSwitches;
 
+/// Which of the readers on this machine reads a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OcrEngineChoice {
+    /// Clean print Tesseract, everything else the neural reader, if its weights are there.
+    Auto,
+    /// Tesseract alone.
+    Tesseract,
+    /// The neural reader alone.
+    Neural,
+}
+
 /// `[ocr]`: how page images are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +35,10 @@ pub struct OcrConfig {
     pub textract: TextractConfig,
     /// A `tesseract` program to run for each page; empty: the linked library.
     pub tesseract: PathBuf,
+    /// Which of the readers on this machine reads a page.
+    pub engine: OcrEngineChoice,
+    /// Folder with the weights of the neural reader; empty: looked for where they are installed.
+    pub models: PathBuf,
     /// Languages as Tesseract names them; empty: chosen per page among those installed.
     pub languages: Vec<String>,
     /// A page whose quality is below this is flagged for a person.
@@ -41,6 +57,8 @@ impl Default for OcrConfig {
             document_ai: DocumentAiConfig::default(),
             textract: TextractConfig::default(),
             tesseract: PathBuf::new(),
+            engine: OcrEngineChoice::Auto,
+            models: PathBuf::new(),
             languages: Vec::new(),
             quality_threshold: 0.7,
             dpi: 300,

@@ -3,6 +3,8 @@
 //! first reading falls short. The better reading stays, with the words that only the other has.
 //! Small print that falls short even then is read a third time, enlarged and sharpened.
 
+mod keen;
+
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
@@ -137,21 +139,10 @@ impl PictureReader<'_> {
     /// Those of the recogniser; no memory for the repair.
     pub(super) fn read(&mut self, page: &PageRaster) -> Result<PictureRead, PageError> {
         let found = quality::assess_page(page)?;
-        let repaired = self.repair_page(page, &found)?;
-        let is_repaired = repaired.is_some();
-        let first = repaired.unwrap_or_else(|| PictureCandidate::from_original(page));
-        let mut best = self.read_candidate(first, &found)?;
-        if self.falls_short(&best) {
-            // A repair may have done harm; without one, a smaller defect may have.
-            let other = match is_repaired {
-                true => Some(PictureCandidate::from_original(page)),
-                false => self.repair_page(page, &found.with_suspicions())?,
-            };
-            if let Some(candidate) = other {
-                let second = self.read_candidate(candidate, &found)?;
-                best = self.join_passes(best, second)?;
-            }
-        }
+        let (best, is_repaired) = match self.begins_keenly(&found) {
+            true => self.read_keenly(page, &found)?,
+            false => self.read_plainly(page, &found)?,
+        };
         let is_altered = best.is_altered();
         let mut defects = found.defects;
         if best.turned == 0 && is_repaired {
@@ -170,6 +161,35 @@ impl PictureReader<'_> {
             languages: best.languages,
             heard: best.heard,
         })
+    }
+
+    /// Repaired where its defects call for it, and once more the other way if that falls short; the
+    /// best of it, and whether there was a repair. The keen reader, where there is one, takes over
+    /// instead.
+    fn read_plainly<'a>(
+        &mut self,
+        page: &'a PageRaster,
+        found: &PageAssessment,
+    ) -> Result<(OcrPass<'a>, bool), PageError> {
+        let repaired = self.repair_page(page, found)?;
+        let is_repaired = repaired.is_some();
+        let first = repaired.unwrap_or_else(|| PictureCandidate::from_original(page));
+        let best = self.read_candidate(first, found)?;
+        if !self.falls_short(&best) {
+            return Ok((best, is_repaired));
+        }
+        if self.recogniser.keen_reader().is_some() {
+            let (keen, was_repaired) = self.read_keenly(page, found)?;
+            return Ok((join_readers(keen, best), is_repaired || was_repaired));
+        }
+        // A repair may have done harm; without one, a smaller defect may have.
+        let other = match is_repaired {
+            true => Some(PictureCandidate::from_original(page)),
+            false => self.repair_page(page, &found.with_suspicions())?,
+        };
+        let Some(candidate) = other else { return Ok((best, is_repaired)) };
+        let second = self.read_candidate(candidate, found)?;
+        Ok((self.join_passes(best, second)?, is_repaired))
     }
 
     /// The better of two readings of the page with what the other has beyond it; if that falls
@@ -326,7 +346,7 @@ impl PictureReader<'_> {
         reading.legibility.quality() < good && self.has_time()
     }
 
-    fn may_turn(&self) -> bool {
+    pub(super) fn may_turn(&self) -> bool {
         self.recipe.repairs.enabled && self.recipe.repairs.orientation
     }
 
@@ -336,6 +356,14 @@ impl PictureReader<'_> {
 
     fn has_time(&self) -> bool {
         self.started.elapsed() < self.page_time / TIME_FOR_MORE
+    }
+}
+
+/// The better of two readings with what the other has beyond it.
+fn join_readers<'a>(one: OcrPass<'a>, other: OcrPass<'a>) -> OcrPass<'a> {
+    match other.is_better_than(&one) {
+        true => other.merge_with(&one),
+        false => one.merge_with(&other),
     }
 }
 

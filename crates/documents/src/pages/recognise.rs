@@ -4,6 +4,15 @@ use super::page::PageRaster;
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 
+/// What was read of a page after turning it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnedReading {
+    /// Quarter turns clockwise, 0 to 3, that put the page upright.
+    pub quarter_turns: u8,
+    /// Lines as they were found, boxes in pixels of the page turned so.
+    pub lines: Vec<TextLine>,
+}
+
 /// Reads page images, one at a time, on the thread that calls it.
 ///
 /// It does not judge the page and does not decide what to do about a bad one. The same image and
@@ -20,4 +29,27 @@ pub trait PageRecogniser: Send {
     /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): the page takes longer than it
     /// may. Anything else is not the page's fault.
     fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>>;
+
+    /// Reads `page` whichever way up it lies, if it can tell; as it lies otherwise.
+    ///
+    /// # Errors
+    /// Those of [`PageRecogniser::recognise`].
+    fn recognise_turned(
+        &mut self,
+        page: &PageRaster,
+        languages: &[String],
+    ) -> Result<TurnedReading> {
+        Ok(TurnedReading { quarter_turns: 0, lines: self.recognise(page, languages)? })
+    }
+
+    /// Whether it reads bad pictures well, whichever way up they lie and in any of its languages at
+    /// once, and takes several times as long for it.
+    fn is_keen(&self) -> bool {
+        false
+    }
+
+    /// The reader of bad pictures that goes with this one, which may be itself; `None`: there is none.
+    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+        None
+    }
 }

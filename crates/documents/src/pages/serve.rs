@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 
 use super::document::{ParsedDocument, open_document};
 use super::read_page::read_page;
@@ -67,12 +68,7 @@ pub fn serve_pages<W: Write + Send + 'static>(
 ) -> io::Result<()> {
     let Some((setup, _)) = wire::read_frame::<ProcessSetup>(&mut input, 0)? else { return Ok(()) };
     let (confinement, make) = prepare(&setup)?;
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(setup.threads)
-        .stack_size(STACK_BYTES)
-        .thread_name(|index| format!("page-{index}"))
-        .build()
-        .map_err(io::Error::other)?;
+    let threads = PageThreads::start(setup.threads)?;
     // All threads are there.
     let confinement = confine::forbid_threads(setup.permissions.as_ref(), confinement);
     wire::write_frame(&mut output, &ReadyFrame { confinement }, &[])?;
@@ -90,9 +86,42 @@ pub fn serve_pages<W: Write + Send + 'static>(
             continue;
         }
         let desk = Arc::clone(&desk);
-        threads.spawn_fifo(move || desk.answer_request(ask, body));
+        threads.run(Box::new(move || desk.answer_request(ask, body)));
     }
     Ok(())
+}
+
+/// Work for a page thread.
+type PageWork = Box<dyn FnOnce() + Send>;
+
+/// Threads that take work in the order in which it comes, and end with the last of it. None of a
+/// rayon pool: those take up other work while they wait for another pool, and a page would wait for
+/// the page that its thread has begun meanwhile.
+struct PageThreads(Sender<PageWork>);
+
+impl PageThreads {
+    fn start(count: usize) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel::<PageWork>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        for index in 0..count.max(1) {
+            let receiver = Arc::clone(&receiver);
+            let take = move || {
+                // The lock is held while waiting, so that the one that waits longest is next.
+                let next = || lock_mutex(&receiver).recv();
+                while let Ok(work) = next() {
+                    work();
+                }
+            };
+            let named = std::thread::Builder::new().name(format!("page-{index}"));
+            named.stack_size(STACK_BYTES).spawn(take)?;
+        }
+        Ok(Self(sender))
+    }
+
+    fn run(&self, work: PageWork) {
+        // Threads end only when this end of the channel is gone: work never panics.
+        drop(self.0.send(work));
+    }
 }
 
 struct PageServer<W> {

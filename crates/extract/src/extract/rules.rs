@@ -3,9 +3,9 @@
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 
+mod dates;
 #[cfg(test)]
 mod eleven;
-mod dates;
 mod evidence;
 mod fields;
 mod items;

@@ -97,7 +97,12 @@ impl<'a> DateSearch<'a> {
             add(DateSign::WithTime, time || self.has_time_beside(index));
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
-            self.printed.push(DateCandidate { date, certain, place: (index, one.range.start), signs });
+            self.printed.push(DateCandidate {
+                date,
+                certain,
+                place: (index, one.range.start),
+                signs,
+            });
         }
     }
 
@@ -149,9 +154,9 @@ impl<'a> DateSearch<'a> {
         let beside = self.spots.value_candidates(spot).into_iter();
         // What a label of something else is about stands next to it.
         let reach = if own { usize::MAX } else { 1 };
-        let at = beside.take(reach).find_map(|one| {
-            Some((self.date_beside(&one)?, one.below, one.inline))
-        });
+        let at = beside
+            .take(reach)
+            .find_map(|one| Some((self.date_beside(&one)?, one.below, one.inline)));
         let Some((place, below, _)) = at else { return };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
         one.signs.push(match (own, spot.strong) {
@@ -193,7 +198,11 @@ impl<'a> DateSearch<'a> {
     }
 
     /// The best day for a role and its share of certainty.
-    pub(super) fn find(&self, role: DateRole<'_>, issued: Option<Date>) -> Option<FoundValue<Date>> {
+    pub(super) fn find(
+        &self,
+        role: DateRole<'_>,
+        issued: Option<Date>,
+    ) -> Option<FoundValue<Date>> {
         let candidates = self.candidates_for(role, issued);
         let weights = sign::weights_of(role.issued);
         let scores: Vec<f32> =
@@ -201,9 +210,8 @@ impl<'a> DateSearch<'a> {
         let none = sign::none_of_them(role.issued);
         let shares = share_certainty(&scores, none);
         let ranked = candidates.iter().zip(&scores).zip(shares);
-        let best = ranked.max_by(|((a, x), _), ((b, y), _)| {
-            x.total_cmp(y).then_with(|| b.place.cmp(&a.place))
-        });
+        let best = ranked
+            .max_by(|((a, x), _), ((b, y), _)| x.total_cmp(y).then_with(|| b.place.cmp(&a.place)));
         let ((one, score), share) = best?;
         // Nothing at all speaks for it: rather none.
         if *score < none - 1.5 {

@@ -125,9 +125,8 @@ impl<'a> SupplierSearch<'a> {
         for (index, cell) in self.layout.cells.iter().enumerate() {
             let senders = self.sender_parts(cell);
             let whole = tidy_name(&strip_label(&cell.joined_text(), self.labels));
-            let texts = senders.map_or_else(|| vec![(whole, None)], |(name, address)| {
-                vec![(name, Some(address))]
-            });
+            let texts = senders
+                .map_or_else(|| vec![(whole, None)], |(name, address)| vec![(name, Some(address))]);
             for (name, address) in texts {
                 if !self.is_name(&name) {
                     continue;

@@ -1,0 +1,98 @@
+//! Reading pages with two small neural networks: one finds the lines, one reads them.
+//!
+//! The networks are PP-OCRv6's (PaddleOCR, Apache-2.0), the smallest detector and the middle
+//! recogniser, that one cut down to Latin script by `scripts/models.sh`. They run in Rust (rten) on the cores
+//! that there are, on one thread for each page that is read at the same time. They read bad pictures
+//! far better than Tesseract does, whichever way up these lie, and clean ones as well at several
+//! times the cost.
+//!
+//! Not promised: other scripts than Latin; text in the reading order; more than some thousand lines
+//! of a page (`line_box`).
+
+mod ctc;
+mod detector;
+mod line_box;
+mod line_reader;
+mod line_strip;
+mod network;
+mod page_reader;
+mod pixels;
+mod weights;
+mod word_box;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use self::page_reader::{LoadedNetworks, NeuralReader};
+use self::weights::WeightFolder;
+use super::OcrEngine;
+use crate::pages::PageRecogniser;
+use docmill_core::config::OcrConfig;
+use docmill_core::fault::Result;
+use parking_lot::Mutex;
+
+/// The neural reader as it is installed.
+#[derive(Clone)]
+pub struct NeuralEngine {
+    folder: WeightFolder,
+    weights: String,
+    networks: Arc<Mutex<Option<Arc<LoadedNetworks>>>>,
+}
+
+impl NeuralEngine {
+    /// Finds the weights, in `ocr.models` or where they are usually installed; `None`: nowhere.
+    /// Nothing is loaded yet.
+    ///
+    /// # Errors
+    /// `ocr.models` names a folder that lacks some; they cannot be read.
+    pub fn find_installed(config: &OcrConfig) -> Result<Option<Self>> {
+        let Some(folder) = WeightFolder::find(&config.models)? else { return Ok(None) };
+        let weights = folder.identity()?;
+        Ok(Some(Self { folder, weights, networks: Arc::default() }))
+    }
+
+    /// The folder with the weights; it is all that a process that reads must be able to read.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Loads the networks and starts `threads` threads for them, which as many readers at the same
+    /// time need: in a process that starts none later.
+    ///
+    /// # Errors
+    /// The files are not what they should be.
+    pub fn load_networks(&self, threads: usize) -> Result<()> {
+        self.networks(threads).map(drop)
+    }
+
+    fn networks(&self, threads: usize) -> Result<Arc<LoadedNetworks>> {
+        let mut loaded = self.networks.lock();
+        if let Some(networks) = loaded.as_ref() {
+            return Ok(Arc::clone(networks));
+        }
+        let networks = Arc::new(LoadedNetworks::load(self.folder.load()?, threads)?);
+        *loaded = Some(Arc::clone(&networks));
+        Ok(networks)
+    }
+}
+
+impl std::fmt::Debug for NeuralEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NeuralEngine").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl OcrEngine for NeuralEngine {
+    fn name(&self) -> String {
+        let package: Vec<&str> = self.weights.split(' ').take(2).collect();
+        format!("neural {}", package.join(" "))
+    }
+
+    fn identity(&self) -> String {
+        format!("neural {}", self.weights)
+    }
+
+    fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>> {
+        Ok(Box::new(NeuralReader::new(self.networks(1)?)))
+    }
+}

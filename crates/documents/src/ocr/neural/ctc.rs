@@ -1,0 +1,173 @@
+//! From what the recogniser says of each column of a strip to characters and words.
+//!
+//! For each column the network gives every character a probability, and one to "none here". The
+//! surest of each column, repeats taken together, are the text (connectionist temporal
+//! classification; Graves and others, ICML 2006). Where the columns of a character are is where it
+//! stands, to about half its width. A space is easily lost between letters that nearly touch, so a
+//! gap counts as one already where the space is not unlikely.
+
+use std::ops::Range;
+
+/// A space is taken from this probability on between two characters, though "none here" is surer.
+const LIKELY_SPACE: f32 = 0.2;
+
+/// What a character is, where it stands, how surely.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StripCharacter {
+    /// The character; several letters where the network has a class for them.
+    pub text: String,
+    /// Its columns.
+    pub columns: Range<usize>,
+    /// How surely, 0 to 1.
+    pub probability: f32,
+}
+
+/// Characters between two spaces, at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StripWord {
+    /// Its characters.
+    pub text: String,
+    /// From its first character's columns to its last one's.
+    pub columns: Range<usize>,
+    /// How surely all of it is right, 0 to 1.
+    pub confidence: f32,
+}
+
+/// Names of the network's classes.
+#[derive(Debug, Clone)]
+pub(super) struct CharacterClasses {
+    names: Vec<String>,
+}
+
+impl CharacterClasses {
+    /// From a file with a line for each class between the first, which is "none here", and the
+    /// last, which is the space.
+    pub(super) fn from_lines(lines: &str) -> Self {
+        Self { names: lines.lines().map(str::to_owned).collect() }
+    }
+
+    /// How many classes a network that goes with them has.
+    pub(super) fn count(&self) -> usize {
+        self.names.len() + 2
+    }
+
+    fn space(&self) -> usize {
+        self.names.len() + 1
+    }
+
+    fn name(&self, class: usize) -> Option<&str> {
+        class.checked_sub(1).and_then(|at| self.names.get(at)).map(String::as_str)
+    }
+
+    /// The words of a strip; `values`: for each column the probability of each class.
+    pub(super) fn decode(&self, values: &[f32]) -> Vec<StripWord> {
+        let mut words = Vec::new();
+        let mut word: Vec<StripCharacter> = Vec::new();
+        let mut last = 0;
+        let mut space = 0.0_f32;
+        for (column, probabilities) in values.chunks_exact(self.count()).enumerate() {
+            let (class, probability) = surest(probabilities);
+            space = space.max(probabilities.get(self.space()).copied().unwrap_or(0.0));
+            let repeats = class == last;
+            last = class;
+            if class == 0 {
+                continue;
+            }
+            if repeats && let Some(character) = word.last_mut() {
+                character.columns.end = column + 1;
+                character.probability = character.probability.max(probability);
+                space = 0.0;
+                continue;
+            }
+            let Some(name) = self.name(class) else {
+                words.extend(join_characters(std::mem::take(&mut word)));
+                continue;
+            };
+            if space >= LIKELY_SPACE {
+                words.extend(join_characters(std::mem::take(&mut word)));
+            }
+            space = 0.0;
+            let columns = column..column + 1;
+            word.push(StripCharacter { text: name.to_owned(), columns, probability });
+        }
+        words.extend(join_characters(word));
+        words
+    }
+}
+
+/// The class with the highest probability.
+fn surest(probabilities: &[f32]) -> (usize, f32) {
+    let mut best = (0, f32::MIN);
+    for (class, probability) in probabilities.iter().enumerate() {
+        if *probability > best.1 {
+            best = (class, *probability);
+        }
+    }
+    best
+}
+
+fn join_characters(characters: Vec<StripCharacter>) -> Option<StripWord> {
+    let (first, last) = (characters.first()?, characters.last()?);
+    let columns = first.columns.start..last.columns.end;
+    let sum: f32 = characters.iter().map(|it| it.probability).sum();
+    let lowest = characters.iter().map(|it| it.probability).fold(1.0_f32, f32::min);
+    #[expect(clippy::cast_precision_loss, reason = "letters of a word")]
+    let mean = sum / characters.len() as f32;
+    let text = characters.iter().map(|it| it.text.as_str()).collect();
+    Some(StripWord { text, columns, confidence: f32::midpoint(mean, lowest) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns as `a`, `b`, space, `.` for "none here"; after a `?` a space is likely beside it.
+    fn read(columns: &str) -> Vec<(String, Range<usize>)> {
+        let classes = CharacterClasses::from_lines("a\nb\n");
+        let mut values = Vec::new();
+        for (column, class) in columns.chars().enumerate() {
+            let mut row = [0.01_f32; 4];
+            match class {
+                '.' => row[0] = 0.9,
+                'a' => row[1] = 0.9,
+                'b' => row[2] = 0.9,
+                ' ' => row[3] = 0.9,
+                '?' => (row[0], row[3]) = (0.6, 0.3),
+                other => panic!("column {column} is {other}"),
+            }
+            values.extend(row);
+        }
+        classes.decode(&values).into_iter().map(|word| (word.text, word.columns)).collect()
+    }
+
+    #[test]
+    fn columns_become_words_where_their_characters_stand() {
+        #[rustfmt::skip]
+        let table: [(&str, &str, &[(&str, Range<usize>)]); 8] = [
+            ("nothing",                       "....",      &[]),
+            ("only a space",                  ".. .",      &[]),
+            ("a character over two columns",  ".aa.",      &[("a", 1..3)]),
+            ("the same character twice",      ".a.a.",     &[("aa", 1..4)]),
+            ("two words",                     "ab..  ba",  &[("ab", 0..2), ("ba", 6..8)]),
+            ("a space that is merely likely", "ab.?.ba",   &[("ab", 0..2), ("ba", 5..7)]),
+            ("spaces at both ends",           " ab ",      &[("ab", 1..3)]),
+            ("a space between two alike",     "a a",       &[("a", 0..1), ("a", 2..3)]),
+        ];
+        for (name, columns, expected) in table {
+            let expected: Vec<(String, Range<usize>)> =
+                expected.iter().map(|(text, place)| ((*text).to_owned(), place.clone())).collect();
+            assert_eq!(read(columns), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_as_sure_as_its_letters_and_its_least_sure_letter_counts_most() {
+        let classes = CharacterClasses::from_lines("a\nb\n");
+        let sure = [0.0, 1.0, 0.0, 0.0];
+        let unsure = [0.3, 0.1, 0.6, 0.0];
+        let confidence =
+            |rows: &[[f32; 4]]| classes.decode(&rows.concat()).first().map(|word| word.confidence);
+        assert_eq!(confidence(&[sure]), Some(1.0));
+        assert_eq!(confidence(&[sure, unsure]), Some(0.7));
+    }
+}

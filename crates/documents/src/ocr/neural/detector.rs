@@ -1,0 +1,203 @@
+//! Where lines of text are.
+//!
+//! The page is brought to the size at which the network sees text best and goes through it in tiles
+//! that overlap, so that memory does not grow with the page: what the network says of a pixel
+//! depends on some dozen pixels around it, and of each tile only what lies well inside it is taken.
+//! What it says, one probability for each pixel, becomes boxes in [`super::line_box`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use opencv::core::{Mat, Size};
+use opencv::prelude::*;
+use rten::ThreadPool;
+use rten_tensor::NdTensor;
+
+use super::line_box::{LineBox, find_boxes};
+use super::network::NeuralNetwork;
+use super::pixels::{self, LevelScale, PixelSource};
+use docmill_core::fault::Result;
+
+/// The shorter side of a page is at least this long when it is looked at, ...
+const SHORTER_SIDE: f32 = 736.0;
+/// ... and its longer side at most this long, ...
+const LONGER_SIDE: f32 = 2016.0;
+/// ... unless the page is a strip: then the shorter side counts, up to so many pixels in all.
+const MOST_PIXELS: f32 = 8_000_000.0;
+const STRIP: f32 = 3.0;
+/// Sides of a tile, and how far two of them overlap; both multiples of what the network divides by.
+const TILE: usize = 1024;
+const OVERLAP: usize = 128;
+const STRIDE: usize = 32;
+/// What the network was trained to be given, of blue, green and red.
+const SCALES: [LevelScale; 3] = [
+    LevelScale { mean: 0.485, deviation: 0.229 },
+    LevelScale { mean: 0.456, deviation: 0.224 },
+    LevelScale { mean: 0.406, deviation: 0.225 },
+];
+
+/// Finds lines on pages.
+pub(super) struct LineDetector {
+    network: NeuralNetwork,
+}
+
+impl LineDetector {
+    /// From the bytes of the network's file.
+    ///
+    /// # Errors
+    /// They are none that can be used.
+    pub(super) fn load(bytes: Vec<u8>) -> Result<Self> {
+        Ok(Self { network: NeuralNetwork::load("detector", bytes)? })
+    }
+
+    /// The lines on `page`, in no order; boxes in its pixels.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn find_lines(
+        &self,
+        page: &impl PixelSource,
+        thread: &Arc<ThreadPool>,
+    ) -> Result<Vec<LineBox>> {
+        let size = viewing_size(page);
+        let view = pixels::resize_mat(page, size).map_err(pixels::opencv_error)?;
+        let map = self.probability_map(&view, thread)?;
+        let scale = (
+            pixels::side_to_f32(page.cols()) / pixels::side_to_f32(size.width),
+            pixels::side_to_f32(page.rows()) / pixels::side_to_f32(size.height),
+        );
+        find_boxes(&map, scale).map_err(pixels::opencv_error)
+    }
+
+    /// For each pixel of `view` how surely it is text, 0 to 255.
+    fn probability_map(&self, view: &Mat, thread: &Arc<ThreadPool>) -> Result<Mat> {
+        let (width, height) = (pixels::side(view.cols()), pixels::side(view.rows()));
+        let grey = view.data_bytes().map_err(pixels::opencv_error)?;
+        let mut map = vec![0_u8; width * height];
+        for rows in tile_ranges(height) {
+            for columns in tile_ranges(width) {
+                let tile = ViewTile { rows: rows.clone(), columns };
+                let input = tile_input(grey, width, &tile.rows, &tile.columns);
+                let output = self.network.run(&input, thread)?;
+                tile.write_inside(&output.values, (width, height), &mut map);
+            }
+        }
+        let map = Mat::new_rows_cols_with_data(view.rows(), view.cols(), &map);
+        map.and_then(|map| map.try_clone()).map_err(pixels::opencv_error)
+    }
+}
+
+/// A part of the view that the network sees at once.
+struct ViewTile {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl ViewTile {
+    /// Writes of `values`, one for each pixel of the tile, what lies inside it: all but half of each
+    /// overlap.
+    fn write_inside(&self, values: &[f32], (width, height): (usize, usize), map: &mut [u8]) {
+        let across = self.columns.len();
+        let rows = inside(&self.rows, height);
+        let columns = inside(&self.columns, width);
+        for y in rows {
+            let from = (y - self.rows.start) * across + columns.start - self.columns.start;
+            let to = y * width + columns.start;
+            let values = values.get(from..from + columns.len()).unwrap_or_default();
+            let places = map.get_mut(to..to + columns.len()).unwrap_or_default();
+            for (place, value) in places.iter_mut().zip(values) {
+                *place = pixels::to_byte(value * 255.0);
+            }
+        }
+    }
+}
+
+/// Of a tile's range what no other tile sees better.
+fn inside(range: &Range<usize>, length: usize) -> Range<usize> {
+    let start = if range.start == 0 { 0 } else { range.start + OVERLAP / 2 };
+    let end = if range.end == length { length } else { range.end - OVERLAP / 2 };
+    start..end
+}
+
+/// Ranges of at most [`TILE`] that cover `length`, a multiple of [`STRIDE`], and overlap by
+/// [`OVERLAP`]; of about equal lengths.
+fn tile_ranges(length: usize) -> Vec<Range<usize>> {
+    if length <= TILE {
+        return vec![0..length];
+    }
+    let count = (length - OVERLAP).div_ceil(TILE - OVERLAP);
+    let step = ((length - OVERLAP).div_ceil(count)).next_multiple_of(STRIDE);
+    (0..count).map(|n| n * step..((n + 1) * step + OVERLAP).min(length)).collect()
+}
+
+fn tile_input(
+    grey: &[u8],
+    width: usize,
+    rows: &Range<usize>,
+    columns: &Range<usize>,
+) -> NdTensor<f32, 4> {
+    let mut values = Vec::with_capacity(3 * rows.len() * columns.len());
+    for scale in SCALES {
+        for y in rows.clone() {
+            let row = grey.get(y * width + columns.start..y * width + columns.end);
+            values.extend(row.unwrap_or_default().iter().map(|level| scale.value(*level)));
+        }
+    }
+    NdTensor::from_data([1, 3, rows.len(), columns.len()], values)
+}
+
+/// The size at which a page is looked at; both sides multiples of [`STRIDE`].
+fn viewing_size(page: &impl PixelSource) -> Size {
+    let (width, height) = (pixels::side_to_f32(page.cols()), pixels::side_to_f32(page.rows()));
+    let (shorter, longer) = (width.min(height), width.max(height));
+    let mut scale = (SHORTER_SIDE / shorter).max(1.0);
+    if longer > STRIP * shorter {
+        scale = scale.min((MOST_PIXELS / (width * height)).sqrt());
+    } else if longer * scale > LONGER_SIDE {
+        scale = LONGER_SIDE / longer;
+    }
+    let fit = |side: f32| {
+        let strides = (side * scale / 32.0).round().max(1.0);
+        pixels::to_i32(strides) * 32
+    };
+    Size::new(fit(width), fit(height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_every_pixel_once_and_none_is_larger_than_memory_allows() {
+        for length in (1..400).map(|strides| strides * STRIDE) {
+            let tiles = tile_ranges(length);
+            assert!(tiles.iter().all(|tile| tile.len() <= TILE && tile.len() % STRIDE == 0));
+            let mut next = 0;
+            for tile in &tiles {
+                let own = inside(tile, length);
+                assert_eq!(own.start, next, "{length}: {tiles:?}");
+                next = own.end;
+            }
+            assert_eq!(next, length, "{tiles:?}");
+        }
+    }
+
+    #[test]
+    fn every_page_is_looked_at_in_a_size_that_is_bounded() {
+        #[rustfmt::skip]
+        let table = [
+            ("A4 at 300 dpi",    (2480, 3508), (1440, 2016)),
+            ("a small page",     (368, 500),   (736, 992)),
+            ("one pixel high",   (2000, 1),    (40_000, 32)),
+            ("one pixel",        (1, 1),       (736, 736)),
+        ];
+        for (name, (width, height), most) in table {
+            let page = Mat::zeros(height, width, opencv::core::CV_8U).unwrap().to_mat().unwrap();
+            let Size { width, height } = viewing_size(&page);
+            assert!(width <= most.0 && height <= most.1, "{name}: {width} x {height}");
+            assert!(width >= 32 && height >= 32 && width % 32 == 0 && height % 32 == 0, "{name}");
+            let pixels = pixels::side_to_f32(width) * pixels::side_to_f32(height);
+            assert!(pixels <= 1.1 * MOST_PIXELS, "{name}: {pixels}");
+        }
+    }
+}

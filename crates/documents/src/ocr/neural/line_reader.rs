@@ -1,0 +1,119 @@
+//! What a line says.
+
+use std::sync::Arc;
+
+use opencv::core::Mat;
+use opencv::prelude::*;
+use rten::ThreadPool;
+use rten_tensor::NdTensor;
+
+use super::ctc::{CharacterClasses, StripWord};
+use super::line_box::LineBox;
+use super::line_strip::cut_strip;
+use super::network::NeuralNetwork;
+use super::pixels::{self, LevelScale, PixelSource};
+use super::word_box::StripInk;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
+
+/// Height at which the network sees lines.
+const HEIGHT: i32 = 48;
+/// Widest strip: longer lines are squeezed, so that memory has an end.
+const WIDEST: i32 = 3200;
+/// What the network was trained to be given.
+const SCALE: LevelScale = LevelScale { mean: 0.5, deviation: 0.5 };
+/// Widths are multiples of what the network divides by.
+const STRIDE: usize = 8;
+
+/// Reads lines.
+pub(super) struct LineReader {
+    network: NeuralNetwork,
+    classes: CharacterClasses,
+}
+
+/// A line as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct LineReading {
+    /// The words, boxes in pixels of the page.
+    pub line: TextLine,
+    /// Mean confidence of the words, longer ones counting more; 0 without any.
+    pub confidence: f32,
+}
+
+impl LineReader {
+    /// From the bytes of the network's file and the names of its classes.
+    ///
+    /// # Errors
+    /// They are none that can be used.
+    pub(super) fn load(bytes: Vec<u8>, classes: &str) -> Result<Self> {
+        let network = NeuralNetwork::load("recogniser", bytes)?;
+        Ok(Self { network, classes: CharacterClasses::from_lines(classes) })
+    }
+
+    /// Reads what stands in `line` on `page`.
+    ///
+    /// # Errors
+    /// No memory; the network and the names of its classes do not fit.
+    pub(super) fn read_line(
+        &self,
+        page: &impl PixelSource,
+        line: &LineBox,
+        thread: &Arc<ThreadPool>,
+    ) -> Result<LineReading> {
+        let strip = cut_strip(page, line, HEIGHT, WIDEST).map_err(pixels::opencv_error)?;
+        let input = strip_input(&strip)?;
+        let output = self.network.run(&input, thread)?;
+        if output.shape.last() != Some(&self.classes.count()) {
+            return Err(Error::internal("the recogniser's weights and characters do not fit"));
+        }
+        let columns = output.values.len() / self.classes.count();
+        let words = self.classes.decode(&output.values);
+        let ink = StripInk::measure(&strip).map_err(pixels::opencv_error)?;
+        // The last columns are those of the filling.
+        let of_strip = padded_width(&strip);
+        let per_column = f32::from(u16::try_from(of_strip).unwrap_or(u16::MAX))
+            / f32::from(u16::try_from(columns.max(1)).unwrap_or(u16::MAX));
+        let boxes = ink.word_boxes(&words, per_column);
+        let placed = words.into_iter().zip(boxes);
+        let words = placed.map(|(word, area)| page_word(word, area.on_page(line)));
+        Ok(LineReading::from_words(words.collect()))
+    }
+}
+
+impl LineReading {
+    fn from_words(words: Vec<TextWord>) -> Self {
+        let (mut sum, mut letters) = (0.0, 0.0);
+        for word in &words {
+            let count = f32::from(u16::try_from(word.text.chars().count()).unwrap_or(u16::MAX));
+            sum += word.confidence * count;
+            letters += count;
+        }
+        Self { line: TextLine { words }, confidence: sum / f32::max(letters, 1.0) }
+    }
+}
+
+fn page_word(word: StripWord, bounding_box: BoundingBox) -> TextWord {
+    TextWord { text: word.text, bounding_box, confidence: word.confidence }
+}
+
+fn padded_width(strip: &Mat) -> usize {
+    pixels::side(strip.cols()).next_multiple_of(STRIDE)
+}
+
+/// The strip as the network takes it, filled up with grey on the right.
+fn strip_input(strip: &Mat) -> Result<NdTensor<f32, 4>> {
+    let (width, height) = (pixels::side(strip.cols()), pixels::side(strip.rows()));
+    let padded = padded_width(strip);
+    let grey = strip.data_bytes().map_err(pixels::opencv_error)?;
+    let mut plane = vec![0.0; padded * height];
+    for (row, levels) in plane.chunks_exact_mut(padded).zip(grey.chunks_exact(width)) {
+        for (value, level) in row.iter_mut().zip(levels) {
+            *value = SCALE.value(*level);
+        }
+    }
+    let mut values = Vec::with_capacity(3 * plane.len());
+    for _colour in 0..3 {
+        values.extend_from_slice(&plane);
+    }
+    Ok(NdTensor::from_data([1, 3, height, padded], values))
+}

@@ -1,0 +1,191 @@
+//! A page from its pixels to its lines: which way up it lies, where its lines are, what they say.
+
+use std::sync::Arc;
+
+use opencv::core::{self, Mat};
+use parking_lot::Mutex;
+use rten::ThreadPool;
+
+use super::detector::LineDetector;
+use super::line_box::LineBox;
+use super::line_reader::{LineReader, LineReading};
+use super::pixels::{self, PixelSource};
+use super::weights::NetworkFiles;
+use crate::pages::{PageRaster, PageRecogniser, TurnedReading};
+use docmill_core::fault::Result;
+use docmill_core::model::TextLine;
+
+/// Lines that are read to learn which way up a page lies.
+const SAMPLE: usize = 6;
+/// A sample that is read this surely lies right, and is not read upside down.
+const SURELY_UPRIGHT: f32 = 0.9;
+/// A line that is less sure than this is no text.
+const BELIEVED_LINE: f32 = 0.4;
+
+/// Both networks, shared by all threads.
+pub(super) struct LoadedNetworks {
+    detector: LineDetector,
+    reader: LineReader,
+    idle: IdleThreads,
+}
+
+/// Threads that networks run on, while no reader has them. They are started when the networks are
+/// loaded: later a confined process starts none.
+struct IdleThreads(Mutex<Vec<Arc<ThreadPool>>>);
+
+impl LoadedNetworks {
+    /// From the files, with so many threads.
+    ///
+    /// # Errors
+    /// They are none that can be used.
+    pub(super) fn load(files: NetworkFiles, threads: usize) -> Result<Self> {
+        Ok(Self {
+            detector: LineDetector::load(files.detector)?,
+            reader: LineReader::load(files.recogniser, &files.characters)?,
+            idle: IdleThreads(Mutex::new((0..threads).map(|_| start_thread()).collect())),
+        })
+    }
+}
+
+fn start_thread() -> Arc<ThreadPool> {
+    Arc::new(ThreadPool::with_num_threads(1))
+}
+
+impl IdleThreads {
+    /// One of them, or a new one where none is left.
+    fn take(&self) -> Arc<ThreadPool> {
+        let idle = self.0.lock().pop();
+        idle.unwrap_or_else(start_thread)
+    }
+
+    fn give_back(&self, thread: Arc<ThreadPool>) {
+        self.0.lock().push(thread);
+    }
+}
+
+/// Reads pages, one at a time, on a thread of the networks' own.
+pub(super) struct NeuralReader {
+    networks: Arc<LoadedNetworks>,
+    thread: Arc<ThreadPool>,
+    languages: Vec<String>,
+}
+
+impl NeuralReader {
+    /// One more reader; it takes one of the threads until it is dropped.
+    pub(super) fn new(networks: Arc<LoadedNetworks>) -> Self {
+        let thread = networks.idle.take();
+        Self { networks, thread, languages: Vec::new() }
+    }
+
+    fn read_lines(&self, page: &impl PixelSource, boxes: &[LineBox]) -> Result<Vec<TextLine>> {
+        let mut lines = Vec::with_capacity(boxes.len());
+        for line in boxes {
+            let read = self.read_box(page, line)?;
+            if read.confidence >= BELIEVED_LINE {
+                lines.push(read.line);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Reads a line; one that stands, from whichever side it is read more surely.
+    fn read_box(&self, page: &impl PixelSource, line: &LineBox) -> Result<LineReading> {
+        let read = |line: &LineBox| self.networks.reader.read_line(page, line, &self.thread);
+        if !line.is_upright() {
+            return read(line);
+        }
+        let (down, up) = (read(&line.turned(1))?, read(&line.turned(3))?);
+        Ok(if up.confidence > down.confidence { up } else { down })
+    }
+
+    /// Quarter turns clockwise that put upright a page with these lines on it.
+    fn find_turns(&self, page: &impl PixelSource, boxes: &[LineBox]) -> Result<u8> {
+        let length = |is_upright: bool| -> f32 {
+            let such = boxes.iter().filter(|it| it.is_upright() == is_upright);
+            such.map(|it| it.width().max(it.height())).sum()
+        };
+        let stands = length(true) > length(false);
+        let mut longest: Vec<LineBox> =
+            boxes.iter().filter(|it| it.is_upright() == stands).copied().collect();
+        longest.sort_by(|one, other| {
+            other.width().max(other.height()).total_cmp(&one.width().max(one.height()))
+        });
+        longest.truncate(SAMPLE);
+        let (as_it_lies, other_way) = if stands { (1, 3) } else { (0, 2) };
+        let sure = |turns: usize| self.mean_confidence(page, &longest, turns);
+        let first = sure(as_it_lies)?;
+        let is_turned = first < SURELY_UPRIGHT && sure(other_way)? > first;
+        Ok(match (stands, is_turned) {
+            (false, false) => 0,
+            // Read downwards: the page has to be turned back against the clock.
+            (true, false) => 3,
+            (false, true) => 2,
+            (true, true) => 1,
+        })
+    }
+
+    fn mean_confidence(
+        &self,
+        page: &impl PixelSource,
+        lines: &[LineBox],
+        turns: usize,
+    ) -> Result<f32> {
+        let mut sum = 0.0;
+        for line in lines {
+            sum +=
+                self.networks.reader.read_line(page, &line.turned(turns), &self.thread)?.confidence;
+        }
+        Ok(sum / f32::from(u16::try_from(lines.len().max(1)).unwrap_or(u16::MAX)))
+    }
+}
+
+impl Drop for NeuralReader {
+    fn drop(&mut self) {
+        self.networks.idle.give_back(Arc::clone(&self.thread));
+    }
+}
+
+impl PageRecogniser for NeuralReader {
+    fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    fn recognise(&mut self, page: &PageRaster, _languages: &[String]) -> Result<Vec<TextLine>> {
+        let page = view_page(page)?;
+        let boxes = self.networks.detector.find_lines(&page, &self.thread)?;
+        self.read_lines(&page, &boxes)
+    }
+
+    fn recognise_turned(&mut self, page: &PageRaster, _: &[String]) -> Result<TurnedReading> {
+        let page = view_page(page)?;
+        let boxes = self.networks.detector.find_lines(&page, &self.thread)?;
+        let quarter_turns = self.find_turns(&page, &boxes)?;
+        if quarter_turns == 0 {
+            return Ok(TurnedReading { quarter_turns, lines: self.read_lines(&page, &boxes)? });
+        }
+        let code = match quarter_turns {
+            1 => core::ROTATE_90_CLOCKWISE,
+            2 => core::ROTATE_180,
+            _ => core::ROTATE_90_COUNTERCLOCKWISE,
+        };
+        let mut upright = Mat::default();
+        core::rotate(&page, &mut upright, code).map_err(pixels::opencv_error)?;
+        let boxes = self.networks.detector.find_lines(&upright, &self.thread)?;
+        Ok(TurnedReading { quarter_turns, lines: self.read_lines(&upright, &boxes)? })
+    }
+
+    fn is_keen(&self) -> bool {
+        true
+    }
+
+    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+        Some(self)
+    }
+}
+
+/// The raster's own bytes as a matrix, without a copy.
+fn view_page(page: &PageRaster) -> Result<opencv::boxed_ref::BoxedRef<'_, Mat>> {
+    let side = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
+    Mat::new_rows_cols_with_data(side(page.height), side(page.width), &page.pixels)
+        .map_err(pixels::opencv_error)
+}

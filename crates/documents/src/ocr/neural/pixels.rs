@@ -1,0 +1,62 @@
+//! Grey pixels for the networks: sizes and levels.
+
+use opencv::core::{self, Mat, Size};
+use opencv::prelude::*;
+use opencv::{Result, imgproc};
+
+use docmill_core::fault::Error;
+
+/// A failure of `OpenCV` as one of ours: the number says what, and nothing of the page.
+pub(super) fn opencv_error(error: opencv::Error) -> Error {
+    Error::internal(format!("OpenCV error {}", error.code))
+}
+
+/// The pixels in another size: averaged where they become fewer, bent where they become more.
+pub(super) fn resize_mat(page: &impl PixelSource, size: Size) -> Result<Mat> {
+    let fewer = size.width < page.cols() || size.height < page.rows();
+    let how = if fewer { imgproc::INTER_AREA } else { imgproc::INTER_CUBIC };
+    let mut resized = Mat::default();
+    imgproc::resize(page, &mut resized, size, 0.0, 0.0, how)?;
+    Ok(resized)
+}
+
+/// Pixels in `OpenCV`'s hands, its own or borrowed ones.
+pub(super) trait PixelSource: MatTraitConst + core::ToInputArray {}
+
+impl<T: MatTraitConst + core::ToInputArray> PixelSource for T {}
+
+/// What a network was trained to be given for grey levels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LevelScale {
+    /// What is taken away of a level's share of 255, ...
+    pub mean: f32,
+    /// ... and what the rest is divided by.
+    pub deviation: f32,
+}
+
+impl LevelScale {
+    /// The value of a level.
+    pub(super) fn value(self, level: u8) -> f32 {
+        (f32::from(level) / 255.0 - self.mean) / self.deviation
+    }
+}
+
+/// A side of a picture as a length.
+pub(super) fn side(length: i32) -> usize {
+    usize::try_from(length).unwrap_or(0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a side of a page")]
+pub(super) fn side_to_f32(length: i32) -> f32 {
+    length as f32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
+pub(super) fn to_i32(place: f32) -> i32 {
+    place as i32
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+pub(super) fn to_byte(value: f32) -> u8 {
+    value.clamp(0.0, 255.0) as u8
+}

@@ -1,0 +1,183 @@
+//! Where on the page the words of a strip stand.
+//!
+//! The columns of a word's characters say about where it is. Its edges are found in the strip
+//! itself: from the middle of the gap before it to the middle of the gap behind it, less the rows
+//! and columns without ink.
+
+use opencv::core::{self, Mat};
+use opencv::prelude::*;
+use opencv::{Result, imgproc};
+
+use super::ctc::StripWord;
+use super::line_box::LineBox;
+use super::pixels;
+use docmill_core::model::BoundingBox;
+
+/// Which pixels of a strip are ink.
+pub(super) struct StripInk {
+    /// Byte for byte, 0 where there is none.
+    ink: Vec<u8>,
+    width: usize,
+    height: usize,
+}
+
+/// A part of a strip, in pixels of it; not empty.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct StripArea {
+    left: f32,
+    top: f32,
+    right: f32,
+    bottom: f32,
+    width: f32,
+    height: f32,
+}
+
+impl StripInk {
+    /// Tells ink from paper by the one level that parts the strip's pixels best (Otsu), whichever
+    /// of the two is darker: there is less ink than paper.
+    pub(super) fn measure(strip: &Mat) -> Result<Self> {
+        let mut ink = Mat::default();
+        imgproc::threshold(
+            strip,
+            &mut ink,
+            0.0,
+            255.0,
+            imgproc::THRESH_BINARY_INV | imgproc::THRESH_OTSU,
+        )?;
+        if core::count_non_zero(&ink)? > ink.rows() * ink.cols() / 2 {
+            let paper = ink;
+            ink = Mat::default();
+            core::bitwise_not(&paper, &mut ink, &core::no_array())?;
+        }
+        let (width, height) = (pixels::side(ink.cols()), pixels::side(ink.rows()));
+        Ok(Self { ink: ink.data_bytes()?.to_vec(), width, height })
+    }
+
+    /// The area of each word; `per_column`: pixels of a column of the reading.
+    pub(super) fn word_boxes(&self, words: &[StripWord], per_column: f32) -> Vec<StripArea> {
+        let pixel = |column: usize| {
+            let place = f32::from(u16::try_from(column).unwrap_or(u16::MAX)) * per_column;
+            pixels::side(pixels::to_i32(place.round())).min(self.width)
+        };
+        let mut areas = Vec::with_capacity(words.len());
+        for (at, word) in words.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|before| words.get(before));
+            let after = words.get(at + 1);
+            let (start, end) = (pixel(word.columns.start), pixel(word.columns.end));
+            let left = before.map_or(0, |it| self.gap_middle(pixel(it.columns.end), start));
+            let right =
+                after.map_or(self.width, |it| self.gap_middle(end, pixel(it.columns.start)));
+            areas.push(self.ink_area(left, right.max(left + 1), (start, end)));
+        }
+        areas
+    }
+
+    /// The middle of the widest gap without ink from one column to another.
+    fn gap_middle(&self, from: usize, to: usize) -> usize {
+        let (from, to) = (from.min(to), to.max(from));
+        let (mut best, mut start) = ((from + to) / 2..(from + to) / 2, None);
+        for column in from..=to {
+            let is_empty = column < to && !self.has_ink(column);
+            match (is_empty, start) {
+                (true, None) => start = Some(column),
+                (false, Some(since)) => {
+                    if column - since > best.len() {
+                        best = since..column;
+                    }
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        best.start + best.len() / 2
+    }
+
+    fn has_ink(&self, column: usize) -> bool {
+        self.ink.iter().skip(column).step_by(self.width.max(1)).any(|pixel| *pixel != 0)
+    }
+
+    /// What of the columns from `left` to `right` has ink; where none has, where the reading says
+    /// that the word stands, over all rows.
+    fn ink_area(&self, left: usize, right: usize, read: (usize, usize)) -> StripArea {
+        let right = right.min(self.width);
+        let mut columns: Option<(usize, usize)> = None;
+        for column in left..right {
+            if self.has_ink(column) {
+                columns = Some((columns.map_or(column, |(first, _)| first), column + 1));
+            }
+        }
+        let mut rows: Option<(usize, usize)> = None;
+        for (row, pixels) in self.ink.chunks_exact(self.width.max(1)).enumerate() {
+            if pixels.get(left..right).is_some_and(|part| part.iter().any(|pixel| *pixel != 0)) {
+                rows = Some((rows.map_or(row, |(first, _)| first), row + 1));
+            }
+        }
+        let (left, right) = columns.unwrap_or((read.0, read.1.max(read.0 + 1)));
+        let (top, bottom) = rows.unwrap_or((0, self.height));
+        let place = |pixel: usize| f32::from(u16::try_from(pixel).unwrap_or(u16::MAX));
+        StripArea {
+            left: place(left),
+            top: place(top),
+            right: place(right),
+            bottom: place(bottom),
+            width: place(self.width.max(1)),
+            height: place(self.height.max(1)),
+        }
+    }
+}
+
+impl StripArea {
+    /// The box on the page, level, around the area of the strip that was cut out of `line`.
+    pub(super) fn on_page(&self, line: &LineBox) -> BoundingBox {
+        let corners = [
+            (self.left, self.top),
+            (self.right, self.top),
+            (self.right, self.bottom),
+            (self.left, self.bottom),
+        ];
+        let (mut x, mut y) = ((f32::MAX, f32::MIN), (f32::MAX, f32::MIN));
+        for (along, across) in corners {
+            let place = line.place(along / self.width, across / self.height);
+            x = (x.0.min(place.0), x.1.max(place.0));
+            y = (y.0.min(place.1), y.1.max(place.1));
+        }
+        BoundingBox { x: x.0, y: y.0, w: x.1 - x.0, h: y.1 - y.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_where_their_ink_is() {
+        let mut strip =
+            Mat::new_rows_cols_with_default(48, 200, core::CV_8U, 230.0.into()).unwrap();
+        for (x, width) in [(12, 60), (90, 70)] {
+            let part = core::Rect::new(x, 10, width, 28);
+            imgproc::rectangle(&mut strip, part, 20.0.into(), -1, imgproc::LINE_8, 0).unwrap();
+        }
+        let word = |columns| StripWord { text: "x".to_owned(), columns, confidence: 1.0 };
+        // Characters say about where a word is: their columns begin late and end early.
+        let words = [word(2..7), word(13..19)];
+        let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
+        let line =
+            LineBox { corners: [(100.0, 50.0), (300.0, 50.0), (300.0, 98.0), (100.0, 98.0)] };
+        let boxes: Vec<BoundingBox> = found.iter().map(|area| area.on_page(&line)).collect();
+        let expected = [(112.0, 60.0, 60.0, 28.0), (190.0, 60.0, 70.0, 28.0)];
+        for (found, (x, y, w, h)) in boxes.iter().zip(expected) {
+            let off = [found.x - x, found.y - y, found.w - w, found.h - h];
+            assert!(off.iter().all(|by| by.abs() < 1.5), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_without_ink_keeps_the_place_that_was_read() {
+        let strip = Mat::new_rows_cols_with_default(48, 80, core::CV_8U, 255.0.into()).unwrap();
+        let words = [StripWord { text: "x".to_owned(), columns: 2..4, confidence: 0.5 }];
+        let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
+        let line = LineBox { corners: [(0.0, 0.0), (80.0, 0.0), (80.0, 48.0), (0.0, 48.0)] };
+        let area = found[0].on_page(&line);
+        assert!(area.w > 0.0 && area.h > 0.0 && area.right() <= 80.5, "{area:?}");
+    }
+}

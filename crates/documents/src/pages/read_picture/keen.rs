@@ -1,0 +1,81 @@
+//! Reading with the keen reader: which pages it reads first, and what it reads again.
+//!
+//! It is given the picture as the file has it: what repairs do for Tesseract it needs less, and
+//! some take from it what it lives on, the grey of an edge. Only where that falls short the repaired
+//! picture is read as well, and both are joined. It tells by itself which way up a page lies.
+
+use std::borrow::Cow;
+
+use super::{OcrPass, PictureCandidate, PictureReader, join_readers, text_cells};
+use crate::pages::language::LanguageEvidence;
+use crate::pages::page::PageRaster;
+use crate::pages::page_error::PageError;
+use crate::pages::probe;
+use crate::pages::quality::PageAssessment;
+use crate::pages::recognise::TurnedReading;
+use crate::pages::score::score_legibility;
+
+/// Pages whose picture scores less than this are no clean print: reading them plainly first would
+/// mostly be for nothing.
+const CLEAN: f32 = 0.8;
+
+impl PictureReader<'_> {
+    /// Whether the page is one that the keen reader reads first.
+    pub(super) fn begins_keenly(&mut self, found: &PageAssessment) -> bool {
+        let is_keen = self.recogniser.is_keen();
+        is_keen || found.score < CLEAN && self.recogniser.keen_reader().is_some()
+    }
+
+    /// Reads the page as it is, and repaired as well if that falls short and there is something to
+    /// repair; the best of it, and whether there was a repair.
+    pub(super) fn read_keenly<'a>(
+        &mut self,
+        page: &'a PageRaster,
+        found: &PageAssessment,
+    ) -> Result<(OcrPass<'a>, bool), PageError> {
+        let best = self.read_keen(PictureCandidate::from_original(page), found)?;
+        if !self.falls_short(&best) {
+            return Ok((best, false));
+        }
+        let Some(repaired) = self.repair_page(page, found)? else { return Ok((best, false)) };
+        let second = self.read_keen(repaired, found)?;
+        Ok((join_readers(best, second), true))
+    }
+
+    fn read_keen<'a>(
+        &mut self,
+        candidate: PictureCandidate<'a>,
+        found: &PageAssessment,
+    ) -> Result<OcrPass<'a>, PageError> {
+        let PictureCandidate { mut picture, turned, repaired, in_place, enlarged } = candidate;
+        let may_turn = self.may_turn();
+        let languages = self.recipe.languages.clone();
+        let reading = match self.recogniser.keen_reader() {
+            Some(reader) if may_turn => reader.recognise_turned(&picture, &languages)?,
+            Some(reader) => {
+                TurnedReading { quarter_turns: 0, lines: reader.recognise(&picture, &languages)? }
+            }
+            None => TurnedReading { quarter_turns: 0, lines: Vec::new() },
+        };
+        let TurnedReading { quarter_turns, lines } = reading;
+        if quarter_turns != 0 {
+            picture = Cow::Owned(probe::rotate_raster(picture.into_owned(), quarter_turns));
+        }
+        let text = text_cells(&picture, found)?;
+        let legibility = score_legibility(&text, &lines);
+        let known = self.recogniser.languages();
+        let heard = LanguageEvidence::from_lines(&lines).leading_language(known);
+        Ok(OcrPass {
+            picture,
+            turned: (turned + quarter_turns) % 4,
+            repaired,
+            in_place,
+            enlarged,
+            text,
+            legibility,
+            heard: heard.map(str::to_owned),
+            languages: heard.map(str::to_owned).into_iter().collect(),
+            lines,
+        })
+    }
+}
