@@ -140,10 +140,13 @@ mod tests {
         classes.decode(&values).into_iter().map(|word| (word.text, word.columns)).collect()
     }
 
+    /// A word and its columns.
+    type PlacedWord = (&'static str, Range<usize>);
+
     #[test]
     fn columns_become_words_where_their_characters_stand() {
         #[rustfmt::skip]
-        let table: [(&str, &str, &[(&str, Range<usize>)]); 8] = [
+        let table: [(&str, &str, &[PlacedWord]); 8] = [
             ("nothing",                       "....",      &[]),
             ("only a space",                  ".. .",      &[]),
             ("a character over two columns",  ".aa.",      &[("a", 1..3)]),

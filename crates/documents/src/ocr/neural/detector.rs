@@ -123,7 +123,7 @@ fn inside(range: &Range<usize>, length: usize) -> Range<usize> {
 /// [`OVERLAP`]; of about equal lengths.
 fn tile_ranges(length: usize) -> Vec<Range<usize>> {
     if length <= TILE {
-        return vec![0..length];
+        return std::iter::once(0..length).collect();
     }
     let count = (length - OVERLAP).div_ceil(TILE - OVERLAP);
     let step = ((length - OVERLAP).div_ceil(count)).next_multiple_of(STRIDE);
