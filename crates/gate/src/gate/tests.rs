@@ -79,6 +79,7 @@ fn sound() -> Extraction {
         confidence: StatedConfidence::High,
         missing_fields: Vec::new(),
         evidence: Vec::new(),
+        certainties: Vec::new(),
         usage: ModelUsage::default(),
     }
 }

@@ -1,6 +1,7 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::{NameCandidate, SupplierSearch, is_next_line, tidy_name};
+use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
+use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 
@@ -21,6 +22,34 @@ impl SupplierSearch<'_> {
             && self.has_legal_form(&more)
             && !more.contains(char::is_numeric);
         if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
+    }
+
+    /// The address that belongs to a name, and how it was found.
+    pub(super) fn address_of(
+        &self,
+        best: &NameCandidate<'_>,
+        joined: usize,
+    ) -> (Option<String>, Vec<ReadingSign>) {
+        if let Some(address) = best.address.clone() {
+            return (Some(address), vec![ReadingSign::AddressOnLine]);
+        }
+        if let Some(address) = self.address_below(best.cell, joined) {
+            return (Some(address), vec![ReadingSign::AddressUnder]);
+        }
+        let compact = compact_name(&best.name);
+        let mut same = self.layout.cells.iter().zip(&self.folded);
+        let elsewhere = same.find_map(|(cell, text)| {
+            // The same name over an address further down, or at the front of a sender line.
+            let sender = || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
+            match text.replace(' ', "") == compact {
+                true => self.address_below(cell, joined),
+                false => sender().map(|(_, address)| address),
+            }
+        });
+        match elsewhere.or_else(|| self.labelled_address(best.cell)) {
+            Some(address) => (Some(address), vec![ReadingSign::AddressElsewhere]),
+            None => (None, vec![ReadingSign::NoAddress]),
+        }
     }
 
     /// Up to five lines under the name, as long as they look like parts of an address.
