@@ -14,8 +14,8 @@ use docmill_core::model::{
     Transcript,
 };
 use docmill_core::work_clock::wait_off_clock;
-use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
 use docmill_extract::extract::rules;
+use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
 use docmill_gate::kinds::{ClassifiedKind, KindSet};
 use docmill_ledger::ledger::{IngestionResult, VerdictDetails};
 

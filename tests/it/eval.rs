@@ -53,6 +53,8 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         text: Some(transcript.full_text()),
         needs_review: verdict.needs_review(),
         score: Some(verdict.score),
+        certainty: verdict.certainty,
+        flagged_otherwise: verdict.findings.iter().any(|it| it.rule != "uncertain"),
     }
 }
 
@@ -114,6 +116,8 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
             text: Some("total 10".to_owned()),
             needs_review: false,
             score: None,
+            certainty: None,
+            flagged_otherwise: false,
         }
     };
     let report = eval::run(folder.path(), None, 2, process).await.unwrap();

@@ -63,8 +63,12 @@ mod tests {
     #[test]
     fn a_higher_level_lets_fewer_errors_through_and_flags_more_that_is_right() {
         let case = |right, certainty, otherwise| FlagCase { right, certainty, otherwise };
-        let cases =
-            [case(true, 0.99, false), case(true, 0.6, false), case(false, 0.75, false), case(false, 0.99, true)];
+        let cases = [
+            case(true, 0.99, false),
+            case(true, 0.6, false),
+            case(false, 0.75, false),
+            case(false, 0.99, true),
+        ];
         let curve = FlagTradeOff::measure_levels(&cases);
         let at = |level: f32| *curve.iter().find(|one| one.level == level).unwrap();
         assert_eq!((at(0.0).unflagged, at(0.0).errors, at(0.0).right_flagged), (3, 1, 0));

@@ -3,18 +3,18 @@
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 
-#[cfg(test)]
-mod drawn;
-#[cfg(test)]
-mod mistakes;
 mod certainty;
 mod dates;
+#[cfg(test)]
+mod drawn;
 mod evidence;
 mod fields;
 mod items;
 #[cfg(test)]
 mod languages;
 mod layout;
+#[cfg(test)]
+mod mistakes;
 mod money;
 mod numbers;
 mod spots;
@@ -32,11 +32,12 @@ use serde_json::{Map, Number, Value};
 
 use self::certainty::ReadingSign;
 use self::dates::{DateReader, DateRole, DateSearch};
-use self::numbers::NumberSearch;
 use self::layout::{CellLayout, TextCell};
+use self::numbers::NumberSearch;
 use self::spots::LabelMatches;
 use docmill_core::model::{
-    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PageSource, StatedConfidence, Transcript,
+    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PageSource,
+    StatedConfidence, Transcript,
 };
 use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator};
@@ -318,7 +319,8 @@ impl RulesExtractor<'_> {
         };
         let lines = made(&totals.net) || made(&totals.gross);
         let largest = totals.gross.as_ref().is_some_and(|gross| {
-            totals::largest_amount(spots.layout, self.mark).is_none_or(|most| gross.value.abs() >= most)
+            totals::largest_amount(spots.layout, self.mark)
+                .is_none_or(|most| gross.value.abs() >= most)
         });
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];

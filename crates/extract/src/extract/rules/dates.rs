@@ -22,6 +22,8 @@ const MOST_CANDIDATES: usize = 200;
 /// Bytes between a label and its date in one cell, and in the next one.
 const REACH_INLINE: usize = 14;
 const REACH_BESIDE: usize = 24;
+/// Between a title and its date the document's number may stand.
+const REACH_TITLED: usize = 40;
 
 /// Certainty that remains where day and month may be the other way round.
 const OPEN_ORDER: f32 = 0.45;
@@ -97,7 +99,12 @@ impl<'a> DateSearch<'a> {
             add(DateSign::WithTime, time || self.has_time_beside(index));
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
-            self.printed.push(DateCandidate { date, certain, place: (index, one.range.start), signs });
+            self.printed.push(DateCandidate {
+                date,
+                certain,
+                place: (index, one.range.start),
+                signs,
+            });
         }
     }
 
@@ -149,9 +156,9 @@ impl<'a> DateSearch<'a> {
         let beside = self.spots.value_candidates(spot).into_iter();
         // What a label of something else is about stands next to it.
         let reach = if own { usize::MAX } else { 1 };
-        let at = beside.take(reach).find_map(|one| {
-            Some((self.date_beside(&one)?, one.below, one.inline))
-        });
+        let at = beside
+            .take(reach)
+            .find_map(|one| Some((self.date_beside(&one)?, one.below, one.inline)));
         let Some((place, below, _)) = at else { return };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
         one.signs.push(match (own, spot.strong) {
@@ -174,7 +181,8 @@ impl<'a> DateSearch<'a> {
     /// The date beside a title such as "Invoice", where letters are dated.
     fn mark_titled(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
         let beside = self.spots.value_candidates(spot).into_iter();
-        let at = beside.filter(|one| !one.below).find_map(|one| self.date_beside(&one));
+        let at =
+            beside.filter(|one| !one.below).find_map(|one| self.date_within(&one, REACH_TITLED));
         let one = at.and_then(|place| found.iter_mut().find(|one| one.place == place));
         if let Some(one) = one {
             one.signs.push(DateSign::Titled);
@@ -183,9 +191,12 @@ impl<'a> DateSearch<'a> {
 
     /// Where the first date of some words begins, if that is near their front.
     fn date_beside(&self, beside: &ValueCandidate<'_>) -> Option<(usize, usize)> {
+        self.date_within(beside, if beside.inline { REACH_INLINE } else { REACH_BESIDE })
+    }
+
+    fn date_within(&self, beside: &ValueCandidate<'_>, reach: usize) -> Option<(usize, usize)> {
         let text = beside.value_words().join(" ");
         let first = date::find_dates(&text).into_iter().next()?;
-        let reach = if beside.inline { REACH_INLINE } else { REACH_BESIDE };
         let skipped = beside.cell.words_in(0..beside.words.start).join(" ").len();
         let offset = skipped + usize::from(beside.words.start > 0);
         let index = self.spots.layout.index_of(beside.cell)?;
@@ -202,7 +213,11 @@ impl<'a> DateSearch<'a> {
     }
 
     /// The best day for a role and its share of certainty.
-    pub(super) fn find(&self, role: DateRole<'_>, issued: Option<Date>) -> Option<FoundValue<Date>> {
+    pub(super) fn find(
+        &self,
+        role: DateRole<'_>,
+        issued: Option<Date>,
+    ) -> Option<FoundValue<Date>> {
         let candidates = self.candidates_for(role, issued);
         let weights = sign::weights_of(role.issued);
         let scores: Vec<f32> =
@@ -210,9 +225,8 @@ impl<'a> DateSearch<'a> {
         let none = sign::none_of_them(role.issued);
         let shares = share_certainty(&scores, none);
         let ranked = candidates.iter().zip(&scores).zip(shares);
-        let best = ranked.max_by(|((a, x), _), ((b, y), _)| {
-            x.total_cmp(y).then_with(|| b.place.cmp(&a.place))
-        });
+        let best = ranked
+            .max_by(|((a, x), _), ((b, y), _)| x.total_cmp(y).then_with(|| b.place.cmp(&a.place)));
         let ((one, score), share) = best?;
         // Nothing at all speaks for it: rather none.
         if *score < none - 1.5 {

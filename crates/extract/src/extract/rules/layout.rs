@@ -230,7 +230,7 @@ fn split_into_cells(
     cells: &mut Vec<TextCell>,
 ) {
     let parted: Vec<TextWord> = from.words.iter().flat_map(part_at_colon).collect();
-    let mut words: Vec<_> = parted.iter().filter(|word| is_upright(word)).collect();
+    let mut words: Vec<&TextWord> = parted.iter().filter(|word| is_upright(word)).collect();
     words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
     let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
     heights.sort_by(f32::total_cmp);
@@ -291,8 +291,8 @@ fn part_at_colon(word: &TextWord) -> Vec<TextWord> {
 }
 
 /// The middle width of a character over the words that are long enough to tell.
-fn character_width(words: &[&docmill_core::model::TextWord]) -> f32 {
-    let width = |word: &&docmill_core::model::TextWord| {
+fn character_width(words: &[&TextWord]) -> f32 {
+    let width = |word: &&TextWord| {
         let letters = word.text.chars().count();
         (letters >= 3).then_some(word.bounding_box.w / letters as f32)
     };
@@ -302,7 +302,7 @@ fn character_width(words: &[&docmill_core::model::TextWord]) -> f32 {
 }
 
 /// Text set upwards along the margin would join all rows beside it.
-fn is_upright(word: &docmill_core::model::TextWord) -> bool {
+fn is_upright(word: &TextWord) -> bool {
     let letters = word.text.trim().chars().count();
     let area = word.bounding_box;
     letters > 0 && (letters < 3 || area.h < 2.0 * area.w)

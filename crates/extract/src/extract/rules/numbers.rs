@@ -173,9 +173,11 @@ impl<'a> NumberSearch<'a> {
             add(NumberSign::Long, digits > 3);
             add(NumberSign::Decimal, digits < 4 && one.value.contains('.'));
             let lone = |cell: &&TextCell| {
-                !std::ptr::eq(*cell, one.cell) && cell.words.iter().any(|word| {
-                    word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value
-                })
+                !std::ptr::eq(*cell, one.cell)
+                    && cell
+                        .words
+                        .iter()
+                        .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
             };
             let again = digits > 2 && self.spots.layout.cells.iter().any(|cell| lone(&cell));
             if again {

@@ -13,8 +13,8 @@ pub(super) use self::sign::NameSign;
 
 use self::address::has_postal_code;
 use super::FoundValue;
-use super::layout::{CellLayout, TextCell};
 use super::certainty::ReadingSign;
+use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
 use super::weighing::share_certainty;
 use docmill_core::model::Transcript;
@@ -137,9 +137,8 @@ impl<'a> SupplierSearch<'a> {
         for (index, cell) in self.layout.cells.iter().enumerate() {
             let senders = self.sender_parts(cell);
             let whole = tidy_name(&strip_label(&cell.joined_text(), self.labels));
-            let texts = senders.map_or_else(|| vec![(whole, None)], |(name, address)| {
-                vec![(name, Some(address))]
-            });
+            let texts = senders
+                .map_or_else(|| vec![(whole, None)], |(name, address)| vec![(name, Some(address))]);
             for (name, address) in texts {
                 if !self.is_name(&name) {
                     continue;

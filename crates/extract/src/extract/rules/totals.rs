@@ -88,21 +88,49 @@ pub(super) fn find_totals<'a>(
             candidate.role != role || kept <= MOST_CANDIDATES
         });
     }
+    add_rounded(spots, mark, &paid, &mut candidates);
     let chosen = choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
     let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
     TotalAmounts { paid: is_paid, ..chosen }
 }
 
+/// A total with its printed rounding, where that is printed as well or was paid, is the total.
+fn add_rounded<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    paid: &[Decimal],
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let rests = possible_roundings(spots, mark).into_iter().filter(|rest| !rest.is_zero());
+    let rests: Vec<Decimal> = rests.collect();
+    let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
+    let rounded = labelled.take(MOST_LABELLED).flat_map(|c| {
+        let sums = rests.iter().map(move |rest| c.value + rest);
+        sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
+    });
+    let known = |one: &AmountCandidate<'_>| {
+        paid.contains(&one.value) || tendered_amounts(spots, "tendered", mark).contains(&one.value)
+    };
+    let rounded: Vec<AmountCandidate<'a>> = rounded.filter(known).collect();
+    candidates.extend(rounded);
+}
+
+/// The amounts beside the labels of a section of tills.
+fn tendered_amounts(
+    spots: &LabelMatches<'_>,
+    section: &str,
+    mark: Option<DecimalSeparator>,
+) -> Vec<Decimal> {
+    let all = spots.of_field(section).filter(|spot| spot.words.start == 0);
+    let amounts = all.filter_map(|spot| amounts_beside(spots, spot, mark).0.pop());
+    let money = amounts.filter(|(amount, _)| amount.is_money());
+    money.map(|(amount, _)| amount.value.abs()).take(MOST_LABELLED).collect()
+}
+
 /// What was paid on the spot: what was handed over, less the change.
 fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
-    let beside = |field: &'static str| {
-        let all = spots.of_field(field).filter(|spot| spot.words.start == 0);
-        let amounts = all.filter_map(|spot| amounts_beside(spots, spot, mark).0.pop());
-        let money = amounts.filter(|(amount, _)| amount.is_money());
-        money.map(|(amount, _)| amount.value.abs()).take(MOST_LABELLED).collect::<Vec<_>>()
-    };
-    let change = beside("change");
-    let pairs = beside("tendered").into_iter().flat_map(|given| {
+    let change = tendered_amounts(spots, "change", mark);
+    let pairs = tendered_amounts(spots, "tendered", mark).into_iter().flat_map(|given| {
         let back: Vec<Decimal> = change.iter().map(|back| given - *back).collect();
         back.into_iter()
     });
@@ -253,7 +281,10 @@ fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
 }
 
 /// The largest amount of money on the document.
-pub(super) fn largest_amount(layout: &CellLayout, mark: Option<DecimalSeparator>) -> Option<Decimal> {
+pub(super) fn largest_amount(
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
     printed_amounts(layout, mark).map(|(amount, _)| amount.value.abs()).max()
 }
 
@@ -322,11 +353,13 @@ fn choose_totals<'a>(
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
     for gross in of(AmountRole::Gross) {
         for net in of(AmountRole::Net) {
-            let tax = of(AmountRole::Vat).filter(|vat| {
-                let made = net.value + vat.value;
-                roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
-                    || same_but_sign(net.value, vat.value, gross.value)
-            });
+            let tax = of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)).filter(
+                |vat| {
+                    let made = net.value + vat.value;
+                    roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
+                        || same_but_sign(net.value, vat.value, gross.value)
+                },
+            );
             for vat in tax {
                 let taxed = if vat.value.is_zero() { 0.0 } else { 4.0 };
                 let score = gross.weight + net.weight + vat.weight + taxed;
@@ -352,6 +385,11 @@ fn choose_totals<'a>(
     }
 }
 
+/// No tax is more than half of what it is on.
+fn half(net: Decimal) -> Decimal {
+    net.abs() / Decimal::TWO
+}
+
 /// Some programs print the tax of a credit note with another sign than its net amount.
 fn same_but_sign(net: Decimal, vat: Decimal, gross: Decimal) -> bool {
     net.is_sign_negative() && abs_close(net.abs() + vat.abs(), gross.abs(), TOLERANCE)
@@ -369,7 +407,7 @@ fn choose_by_label<'a>(
         own.max_by(|a, b| a.weight.total_cmp(&b.weight))
     };
     let Some(gross) = best(AmountRole::Gross) else {
-        return TotalAmounts::default();
+        return made_total(best(AmountRole::Net), best(AmountRole::Vat));
     };
     let rivals = candidates.iter().filter(|c| {
         c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
@@ -402,6 +440,28 @@ fn choose_by_label<'a>(
         paid: false,
         taxed: vat_is_known,
         currency: gross.currency,
+    }
+}
+
+/// The total was not read: it is what a labelled net amount and tax make. It is not printed, which
+/// the gate will say.
+fn made_total<'a>(
+    net: Option<&AmountCandidate<'a>>,
+    vat: Option<&AmountCandidate<'a>>,
+) -> TotalAmounts<'a> {
+    let strong = |c: &&AmountCandidate<'_>| c.weight >= 5.0;
+    let (Some(net), Some(vat)) = (net.filter(strong), vat.filter(strong)) else {
+        return TotalAmounts::default();
+    };
+    if vat.value.abs() > half(net.value) {
+        return TotalAmounts::default();
+    }
+    TotalAmounts {
+        net: Some(FoundValue::new(net.value, false, net.cell)),
+        vat: Some(FoundValue::new(vat.value, false, vat.cell)),
+        gross: Some(FoundValue::new(net.value + vat.value, false, net.cell)),
+        currency: net.currency.or(vat.currency),
+        ..TotalAmounts::default()
     }
 }
 

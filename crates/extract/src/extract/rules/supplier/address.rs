@@ -40,7 +40,8 @@ impl SupplierSearch<'_> {
         let mut same = self.layout.cells.iter().zip(&self.folded);
         let elsewhere = same.find_map(|(cell, text)| {
             // The same name over an address further down, or at the front of a sender line.
-            let sender = || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
+            let sender =
+                || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
             match text.replace(' ', "") == compact {
                 true => self.address_below(cell, joined),
                 false => sender().map(|(_, address)| address),
@@ -57,8 +58,9 @@ impl SupplierSearch<'_> {
         let mut lines: Vec<String> = Vec::new();
         let mut at = cell;
         for line in 0..6 + skip {
-            let below = self.layout.cells.iter().filter(|c| is_next_line(at, c));
-            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
+            let below = self.layout.rows_from(at).filter(|c| is_next_line(at, c));
+            let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
+            let Some(next) = next.or_else(|| self.town_after_gap(at)) else { break };
             at = next;
             if line < skip {
                 continue;
@@ -88,6 +90,18 @@ impl SupplierSearch<'_> {
             lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
         let kept = town + 1 + usize::from(country.is_some());
         Some(lines.get(..kept)?.join(", "))
+    }
+
+    /// The line with the town, where an empty line parts it from the street.
+    fn town_after_gap<'s>(&'s self, street: &TextCell) -> Option<&'s TextCell> {
+        let mut near = self.layout.rows_from(street);
+        near.find(|cell| {
+            let gap = cell.area.y - street.area.bottom();
+            cell.page == street.page
+                && (0.0..1.8 * street.area.h).contains(&gap)
+                && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
+                && has_postal_code(&cell.joined_text())
+        })
     }
 
     /// `Address: Street 1` with the town below, in the section of the name.
@@ -121,6 +135,12 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
 /// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
 pub(super) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
+    let groups =
+        words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
+    // An account, printed in groups of four.
+    if groups.count() >= 3 {
+        return false;
+    }
     let code = words.iter().any(|word| {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let short = word.trim_matches(',').len() <= 9;

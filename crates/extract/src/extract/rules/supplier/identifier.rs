@@ -1,8 +1,8 @@
 //! The supplier's VAT identifier, kept apart from the customer's.
 
 use super::{NameSign, SupplierSearch};
-use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::FoundValue;
+use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::vat_id;

@@ -7,15 +7,29 @@ use crate::extract::rules::layout::TextCell;
 use docmill_formats::notation::{fold_text, number};
 
 /// Lines below a name that belong to its block.
-const BLOCK: usize = 9;
+const BLOCK: usize = 11;
 
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
 
 /// Endings of hosts that everybody's mail has, which say nothing about who somebody is.
 const SHARED_HOSTS: [&str; 16] = [
-    "gmail", "googlemail", "hotmail", "outlook", "yahoo", "gmx", "web", "icloud", "live", "msn",
-    "aol", "tonline", "proton", "wanadoo", "orange", "example",
+    "gmail",
+    "googlemail",
+    "hotmail",
+    "outlook",
+    "yahoo",
+    "gmx",
+    "web",
+    "icloud",
+    "live",
+    "msn",
+    "aol",
+    "tonline",
+    "proton",
+    "wanadoo",
+    "orange",
+    "example",
 ];
 
 impl SupplierSearch<'_> {
@@ -111,7 +125,7 @@ impl SupplierSearch<'_> {
     }
 
     /// The lines under a cell without a gap, in its column.
-    fn block_below<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
+    pub(super) fn block_below<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
         let mut lines = Vec::new();
         let mut at = cell;
         for _ in 0..BLOCK {
@@ -137,8 +151,8 @@ impl SupplierSearch<'_> {
 
     fn is_contact(&self, line: &TextCell) -> bool {
         const MARKS: [&str; 14] = [
-            "tel", "phone", "fax", "telefon", "email", "mail", "www", "iban", "vat", "ust", "siret",
-            "gst", "mobile", "hrb",
+            "tel", "phone", "fax", "telefon", "email", "mail", "www", "iban", "vat", "ust",
+            "siret", "gst", "mobile", "hrb",
         ];
         let text = line.joined_text();
         text.contains('@')
@@ -156,7 +170,8 @@ impl SupplierSearch<'_> {
             let colon = left.words.last().is_some_and(|word| word.ends_with(':'));
             close && (colon || self.ends_with_other_label(at))
         });
-        beside || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+        beside
+            || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
     }
 
     fn ends_with_other_label(&self, index: usize) -> bool {
@@ -196,9 +211,10 @@ impl SupplierSearch<'_> {
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {
             compact.contains(domain.as_str())
-                || (domain.len() >= 6 && words.first().is_some_and(|first| {
-                    first.len() >= 4 && domain.starts_with(first)
-                }))
+                || (domain.len() >= 6
+                    && words
+                        .first()
+                        .is_some_and(|first| first.len() >= 4 && domain.starts_with(first)))
         });
         add(NameSign::Domain, named);
         signs
@@ -243,7 +259,8 @@ fn domain_name(word: &str) -> Option<String> {
     let host = host.trim_start_matches("www.").split(['/', '?', ':']).next()?;
     let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
     let ending = labels.last().filter(|ending| (2..=6).contains(&ending.len()))?;
-    let known = mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
+    let known =
+        mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
     let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
     if labels.len() < 2 || !known || !letters || ending.contains(|c: char| c.is_ascii_digit()) {
         return None;
