@@ -1,5 +1,7 @@
 //! Commands on documents alone: no database, no queue, no store.
 
+mod kept;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -16,7 +18,7 @@ use docmill_core::model::{IngestionStatus, Transcript};
 use docmill_eval::eval::baseline::{EarlierReport, RunComparison};
 use docmill_eval::eval::inject::{ErrorInjector, InjectReport};
 use docmill_eval::eval::limits::{self, MeasureLimit};
-use docmill_eval::eval::{self, EvalReport, EvalSample};
+use docmill_eval::eval::{self, EvalReport, EvalSample, FamilyPart};
 use docmill_gate::gate::{EinvoiceState, GateLookups};
 
 /// Arguments of `process`.
@@ -76,6 +78,34 @@ pub(super) struct EvalArgs {
     /// Read everything once more without repair, and print that beside it
     #[arg(long)]
     no_repair: bool,
+    /// Score one part of the families alone: fit on `tune`, quote `check`
+    #[arg(long, value_enum, value_name = "PART")]
+    split: Option<SplitPart>,
+    /// Keep transcripts in this folder, and read from those that are kept: the rules reader alone,
+    /// without XML and model
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["inject", "no_repair"])]
+    transcripts: Option<PathBuf>,
+    /// Write the signs of every candidate of the tune part, for scripts/fit_reading.py
+    #[arg(long, value_name = "FILE", requires = "transcripts", conflicts_with = "split")]
+    evidence: Option<PathBuf>,
+}
+
+/// A part of the families of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SplitPart {
+    /// What weights and words are fitted on
+    Tune,
+    /// What figures are quoted for
+    Check,
+}
+
+impl From<SplitPart> for FamilyPart {
+    fn from(part: SplitPart) -> Self {
+        match part {
+            SplitPart::Tune => Self::Tune,
+            SplitPart::Check => Self::Check,
+        }
+    }
 }
 
 pub(super) async fn process(
@@ -195,6 +225,10 @@ pub(super) async fn eval(
         context.result_output().show(&report, || report.to_string())?;
         return Ok(CommandExit::Done);
     }
+    if let Some(path) = &arguments.evidence {
+        kept::write_evidence(&app, &arguments, path).await?;
+        return Ok(CommandExit::Done);
+    }
     let mut report = score_documents(&app, &arguments).await?;
     if arguments.no_repair {
         report.add_unrepaired(&score_documents(&app.without_repair(), &arguments).await?);
@@ -238,8 +272,14 @@ async fn score_documents(app: &App, arguments: &EvalArgs) -> anyhow::Result<Eval
     services.ignore_xml = arguments.ignore_xml;
     let pipeline = &LocalPipeline::new(services);
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
+    let part = arguments.split.map(FamilyPart::from);
+    if let Some(folder) = &arguments.transcripts {
+        let kept = &kept::KeptTranscripts::open(folder, app, pipeline)?;
+        let sample = |path, bytes| Box::pin(kept.score_sample(path, bytes));
+        return Ok(eval::run(&arguments.dir, part, at_once, sample).await?);
+    }
     let sample = |path, bytes| Box::pin(score_sample(pipeline, path, bytes));
-    Ok(eval::run(&arguments.dir, at_once, sample).await?)
+    Ok(eval::run(&arguments.dir, part, at_once, sample).await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.
@@ -268,6 +308,11 @@ async fn inject_errors(
     Ok(injector.finish())
 }
 
+/// Whether a reason is that of the rule that ships for certainty.
+fn is_of_certainty(reason: &str) -> bool {
+    reason.split(':').next() == Some("uncertain")
+}
+
 /// What OCR or model could not do counts as a failure of its own name; the rest goes on.
 async fn score_sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> EvalSample {
     match pipeline.process_file(&path, bytes).await {
@@ -278,6 +323,8 @@ async fn score_sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> 
             text: done.transcript.map(|read| read.full_text()),
             needs_review: !done.review_reasons.is_empty(),
             score: done.score,
+            certainty: done.certainty,
+            flagged_otherwise: done.review_reasons.iter().any(|reason| !is_of_certainty(reason)),
         },
         Err(error) => {
             print::error(&format!("{}: {error}", path.display()));

@@ -66,6 +66,9 @@ pub struct ProcessReport {
     pub review_reasons: Vec<String>,
     /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
     pub score: Option<f32>,
+    /// 0..1: the least certainty of a field of the data, its absence included; null where the
+    /// reader does not weigh that.
+    pub certainty: Option<f32>,
     /// Where on the pages the data's values were found.
     pub grounded: Vec<gate::GroundedField>,
     /// The pages and their texts; null if nothing was read.
@@ -226,6 +229,7 @@ impl ProcessReport {
             data: None,
             review_reasons: Vec::new(),
             score: None,
+            certainty: None,
             grounded: Vec::new(),
             transcription: None,
             timings_ms: TimingsView::default(),
@@ -243,6 +247,7 @@ impl ProcessReport {
         self.review_reasons = record.review_reasons;
         if let Some(judged) = record.judged {
             (self.score, self.grounded) = (Some(judged.score), judged.grounded);
+            self.certainty = judged.certainty;
         }
     }
 }

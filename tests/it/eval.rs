@@ -53,6 +53,8 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         text: Some(transcript.full_text()),
         needs_review: verdict.needs_review(),
         score: Some(verdict.score),
+        certainty: verdict.certainty,
+        flagged_otherwise: verdict.findings.iter().any(|it| it.rule != "uncertain"),
     }
 }
 
@@ -68,7 +70,7 @@ fn shared_invoices() -> Option<PathBuf> {
 async fn real_invoices_are_read_by_labels_alone() {
     let Some(folder) = shared_invoices() else { return };
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let report = eval::run(&folder, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
+    let report = eval::run(&folder, None, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
     let report = report.await.unwrap();
     let completed = report.all.completed * 47 / report.all.documents;
     assert!(completed >= 40, "{report}");
@@ -114,9 +116,11 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
             text: Some("total 10".to_owned()),
             needs_review: false,
             score: None,
+            certainty: None,
+            flagged_otherwise: false,
         }
     };
-    let report = eval::run(folder.path(), 2, process).await.unwrap();
+    let report = eval::run(folder.path(), None, 2, process).await.unwrap();
     assert_eq!((report.all.documents, report.without_truth), (3, 1));
     let own = report.groups.get("a").unwrap();
     assert_eq!((own.completed, own.whole_documents, own.silent_errors), (2, 1, 1));
@@ -141,9 +145,9 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
     let process = |text: &'static str| {
         move |_, _| async move { EvalSample { text: Some(text.to_owned()), ..EvalSample::default() } }
     };
-    let mut report = eval::run(folder.path(), 2, process("total due 10")).await.unwrap();
+    let mut report = eval::run(folder.path(), None, 2, process("total due 10")).await.unwrap();
     assert_eq!(report.without_truth, 1, "the table is no document");
-    let as_is = eval::run(folder.path(), 2, process("total 10")).await.unwrap();
+    let as_is = eval::run(folder.path(), None, 2, process("total 10")).await.unwrap();
     report.add_unrepaired(&as_is);
     assert_eq!(report.kinds.keys().collect::<Vec<_>>(), ["degraded", "degraded:skew", "fax"]);
     let skew = report.kinds.get("degraded:skew").unwrap();
@@ -154,7 +158,7 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
     assert!(report.to_string().contains("without repair"));
     assert_eq!(serde_json::to_value(&report).unwrap()["kinds"]["fax"]["word_recall"], 1.0);
     fs::write(&table, "name\twhat\n").unwrap();
-    let bad = eval::run(folder.path(), 1, process("")).await.unwrap_err();
+    let bad = eval::run(folder.path(), None, 1, process("")).await.unwrap_err();
     assert!(bad.to_string().contains("SCANS.tsv"), "{bad}");
 }
 
@@ -162,12 +166,12 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
 async fn a_folder_that_cannot_be_scored_is_refused_with_the_reason() {
     let process = |_, _| async { EvalSample::default() };
     let empty = tempfile::tempdir().unwrap();
-    let error = eval::run(empty.path(), 1, process).await.unwrap_err();
+    let error = eval::run(empty.path(), None, 1, process).await.unwrap_err();
     assert!(matches!(error, EvalError::Nothing { .. }));
-    let missing = eval::run(&empty.path().join("none"), 1, process).await.unwrap_err();
+    let missing = eval::run(&empty.path().join("none"), None, 1, process).await.unwrap_err();
     assert!(missing.to_string().contains("none"), "{missing}");
     let folder = folder();
     fs::write(folder.path().join("truth/a_1.json"), "[1]").unwrap();
-    let bad = eval::run(folder.path(), 1, process).await.unwrap_err();
+    let bad = eval::run(folder.path(), None, 1, process).await.unwrap_err();
     assert!(bad.to_string().contains("a_1.json"), "{bad}");
 }

@@ -14,7 +14,9 @@ pub mod text_size;
 pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
-pub use extraction::{Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence};
+pub use extraction::{
+    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, StatedConfidence,
+};
 pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};

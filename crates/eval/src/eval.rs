@@ -8,6 +8,7 @@ mod assign;
 pub mod baseline;
 pub mod calibration;
 mod compare;
+mod families;
 mod html;
 pub mod inject;
 mod items;
@@ -18,6 +19,7 @@ mod report;
 mod scans;
 mod table;
 mod text;
+mod trade_off;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,10 +31,12 @@ use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use families::FamilyPart;
 pub use html::html_page;
 pub use report::{EvalReport, GroupReport, build_report};
 pub use scans::{ScanKindScore, TextMeans};
 pub use text::TextScore;
+pub use trade_off::FlagTradeOff;
 
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +53,10 @@ pub struct EvalSample {
     pub needs_review: bool,
     /// The gate's score, if it reached a verdict.
     pub score: Option<f32>,
+    /// The least certainty of a field, where the reader weighs them.
+    pub certainty: Option<f32>,
+    /// A person was asked for other reasons than that certainty.
+    pub flagged_otherwise: bool,
 }
 
 /// Why a folder cannot be scored.
@@ -139,6 +147,11 @@ pub struct DocumentScore {
     pub text: Option<TextScore>,
     /// The gate's score, if it reached a verdict.
     pub score: Option<f32>,
+    /// The least certainty of a field, where the reader weighs them.
+    pub certainty: Option<f32>,
+    /// A person was asked for other reasons than that certainty.
+    #[serde(skip)]
+    flagged_otherwise: bool,
     /// Known entries of lists, and how many of them are there at all.
     pub rows: ListCompleteness,
     #[serde(skip)]
@@ -174,21 +187,30 @@ pub struct LabelledDocument {
     /// Path of the document's file.
     pub path: PathBuf,
     kind: Option<String>,
+    /// Its issuer and layout: what is fitted to one document of a family knows the others.
+    pub family: String,
     /// The kind's fields as they are known; null where they are not.
     pub data: Option<Map<String, Value>>,
     text: Option<String>,
 }
 
-/// Reads every labelled document of `dir`, `at_once` at a time, and scores the results.
+/// Reads every labelled document of `dir`, or of one part of it, `at_once` at a time, and scores the
+/// results.
 ///
 /// # Errors
 /// A folder or file that cannot be read, a truth that is no JSON object, nothing to score.
-pub async fn run<F, R>(dir: &Path, at_once: usize, process: F) -> Result<EvalReport, EvalError>
+pub async fn run<F, R>(
+    dir: &Path,
+    part: Option<FamilyPart>,
+    at_once: usize,
+    process: F,
+) -> Result<EvalReport, EvalError>
 where
     F: Fn(PathBuf, Bytes) -> R,
     R: Future<Output = EvalSample>,
 {
-    let (labelled, without_truth) = find_labelled(dir)?;
+    let (mut labelled, without_truth) = find_labelled(dir)?;
+    labelled.retain(|one| part.is_none_or(|part| FamilyPart::of_family(&one.family) == part));
     let jobs = labelled.into_iter().map(|document| {
         let process = &process;
         async move {
@@ -214,6 +236,7 @@ fn unreadable_error(path: &Path, source: io::Error) -> EvalError {
 pub fn find_labelled(dir: &Path) -> Result<(Vec<LabelledDocument>, usize), EvalError> {
     let entries = std::fs::read_dir(dir).map_err(|source| unreadable_error(dir, source))?;
     let kinds = scans::read_kinds(dir)?;
+    let families = families::read_families(dir)?;
     let (mut labelled, mut without_truth) = (Vec::new(), 0);
     for entry in entries {
         let path = entry.map_err(|source| unreadable_error(dir, source))?.path();
@@ -229,7 +252,9 @@ pub fn find_labelled(dir: &Path) -> Result<(Vec<LabelledDocument>, usize), EvalE
         if data.is_none() && text.is_none() {
             without_truth += 1;
         } else {
-            labelled.push(LabelledDocument { name, path, kind, data, text });
+            let known = families.get(&name).cloned();
+            let family = known.unwrap_or_else(|| families::own_family(&name, data.as_ref()));
+            labelled.push(LabelledDocument { name, path, kind, family, data, text });
         }
     }
     if labelled.is_empty() {
@@ -312,6 +337,8 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
         faults,
         text,
         score: sample.score,
+        certainty: sample.certainty,
+        flagged_otherwise: sample.flagged_otherwise,
         rows: all_rows,
         fields,
         differences,

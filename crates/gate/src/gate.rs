@@ -62,6 +62,10 @@ pub struct Verdict {
     pub score: f32,
     /// Where the values were found, in the order of the data.
     pub grounded: Vec<GroundedField>,
+    /// The least certainty of the fields that a rule wants certain; none if the reader does not
+    /// weigh them.
+    #[serde(default)]
+    pub certainty: Option<f32>,
 }
 
 impl Verdict {
@@ -146,7 +150,18 @@ pub fn judge_extraction(
             findings.push(finding_of(rule, None));
         }
     }
-    Verdict { findings, score, grounded }
+    let certainty = least_certainty(extraction, kind);
+    Verdict { findings, score, grounded, certainty }
+}
+
+fn least_certainty(extraction: &Extraction, kind: &Kind) -> Option<f32> {
+    let named = kind.rules.iter().filter_map(|rule| match &rule.check {
+        RuleCheck::Certain { fields, .. } => Some(fields),
+        _ => None,
+    });
+    let named: Vec<&String> = named.flatten().collect();
+    let weighed = extraction.certainties.iter().filter(|one| named.contains(&&one.field));
+    weighed.map(|one| one.certainty).reduce(f32::min)
 }
 
 fn finding_of(rule: &GateRule, field: Option<String>) -> GateFinding {

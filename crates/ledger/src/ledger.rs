@@ -125,6 +125,8 @@ pub struct VerdictDetails {
     pub score: f32,
     /// Where on the pages the data's values stand.
     pub grounded: Vec<GroundedField>,
+    /// The least certainty of a field, where the reader weighs them. Not kept in the row.
+    pub certainty: Option<f32>,
 }
 
 /// Whether a write under a token took effect.

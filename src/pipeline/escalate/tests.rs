@@ -48,6 +48,7 @@ fn reading(data: Value) -> Extraction {
         confidence: StatedConfidence::High,
         missing_fields: Vec::new(),
         evidence: Vec::new(),
+        certainties: Vec::new(),
         usage: ModelUsage { input: 1, ..ModelUsage::default() },
     }
 }

@@ -348,6 +348,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
         usage: ModelUsage { input: 7, cache_read: 2, cache_write: 1, output: 2 },
         judged: Some(VerdictDetails {
             score: 0.75,
+            certainty: None,
             grounded: vec![GroundedField {
                 field: "invoice_number".to_owned(),
                 place: PageRegion {

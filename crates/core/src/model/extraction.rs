@@ -81,6 +81,15 @@ pub struct FieldEvidence {
     pub lines: Vec<u32>,
 }
 
+/// How certain it is that a field is right: its value, or that the document has none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FieldCertainty {
+    /// Name of the field.
+    pub field: String,
+    /// 0..1, a probability as far as it was fitted on documents like this one.
+    pub certainty: f32,
+}
+
 /// The data and what the reader said about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Extraction {
@@ -100,6 +109,9 @@ pub struct Extraction {
     pub missing_fields: Vec<String>,
     /// Where each value was read, as far as known.
     pub evidence: Vec<FieldEvidence>,
+    /// How certain each field is, where the reader weighs that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub certainties: Vec<FieldCertainty>,
     /// Tokens that the calls of this extraction used.
     pub usage: ModelUsage,
 }

@@ -124,6 +124,13 @@ fn write_plots(html: &mut String, all: &GroupReport) {
             format_figure(calibration.expected_error),
         );
     }
+    if !all.trade_off.is_empty() {
+        let curve = plot::draw_trade_off(&all.trade_off);
+        _ = write!(
+            html,
+            "<div><h2>Flags</h2>{curve}<p>By level of certainty: right documents that are flagged              (across) against errors among the unflagged (up).</p></div>",
+        );
+    }
     html.push_str("</div>");
 }
 

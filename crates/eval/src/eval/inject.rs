@@ -160,6 +160,7 @@ impl<'a> ErrorInjector<'a> {
             confidence: StatedConfidence::High,
             missing_fields: Vec::new(),
             evidence: Vec::new(),
+            certainties: Vec::new(),
             usage: ModelUsage::default(),
         };
         gate::judge_extraction(&extraction, transcript, self.kind, &self.lookups)

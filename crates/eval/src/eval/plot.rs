@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::FlagTradeOff;
 use super::calibration::CalibrationBin;
 
 const WIDTH: f64 = 520.0;
@@ -73,6 +74,34 @@ pub(super) fn draw_reliability(bins: &[CalibrationBin]) -> String {
             bin.results,
             bin.score,
             bin.right
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Share of right documents that are flagged (across) against share of errors among the unflagged
+/// (up), a point for each level of certainty.
+pub(super) fn draw_trade_off(curve: &[FlagTradeOff]) -> String {
+    const SIDE: f64 = 260.0;
+    const EDGE: f64 = 40.0;
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {0} {0}\" width=\"{0}\" role=\"img\" aria-label=\"errors let through by \
+         level of certainty\"><rect x=\"{EDGE}\" y=\"10\" width=\"{SIDE}\" height=\"{SIDE}\" class=\"frame\"/>",
+        SIDE + EDGE + 20.0
+    );
+    for one in curve {
+        let share = |part: usize, of: usize| if of > 0 { part as f64 / of as f64 } else { 0.0 };
+        let x = EDGE + SIDE * share(one.right_flagged, one.right);
+        let y = 10.0 + SIDE * (1.0 - share(one.errors, one.unflagged));
+        // Writing to a string cannot fail.
+        _ = write!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" class=\"point\"/><text x=\"{:.1}\" \
+             y=\"{:.1}\">{:.2}</text>",
+            x + 6.0,
+            y - 4.0,
+            one.level
         );
     }
     svg.push_str("</svg>");

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::calibration::ScoreCalibration;
-use super::{DocumentScore, FieldScore, ListCompleteness, ScanKindScore, measures, scans};
+use super::trade_off::FlagCase;
+use super::{
+    DocumentScore, FieldScore, FlagTradeOff, ListCompleteness, ScanKindScore, measures, scans,
+};
 
 /// All documents, or those whose names begin alike.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -33,6 +36,9 @@ pub struct GroupReport {
     pub rows: ListCompleteness,
     /// Whether the gate's score tells documents that are all right from others.
     pub calibration: ScoreCalibration,
+    /// What levels of certainty let through and send to a person; empty where none were weighed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trade_off: Vec<FlagTradeOff>,
     /// Documents whose text is known.
     pub with_text: usize,
     /// Mean over those of the share of words found.
@@ -78,6 +84,7 @@ pub fn build_report(mut documents: Vec<DocumentScore>, without_truth: usize) -> 
 fn build_group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> GroupReport {
     let mut group = GroupReport::default();
     let (mut recalls, mut errors, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cases = Vec::new();
     for document in documents {
         group.documents += 1;
         if document.status == "completed" {
@@ -96,6 +103,10 @@ fn build_group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> GroupR
         if let (Some(score), Some(whole)) = (document.score, document.whole) {
             scores.push((f64::from(score), whole));
         }
+        if let (Some(certainty), Some(right)) = (document.certainty, document.whole) {
+            let otherwise = document.flagged_otherwise;
+            cases.push(FlagCase { right, certainty, otherwise });
+        }
         for (field, own) in &document.fields {
             group.fields.entry(field.clone()).or_default().add(own);
         }
@@ -107,6 +118,7 @@ fn build_group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> GroupR
     }
     group.fields.values_mut().for_each(FieldScore::compute_ratios);
     group.calibration = ScoreCalibration::from_results(&scores);
+    group.trade_off = FlagTradeOff::measure_levels(&cases);
     group.word_recall = mean(&recalls);
     group.character_error_rate = mean(&errors);
     group

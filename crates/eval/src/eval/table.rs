@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::calibration::ScoreCalibration;
-use super::{EvalReport, GroupReport, ScanKindScore};
+use super::{EvalReport, FlagTradeOff, GroupReport, ScanKindScore};
 
 impl fmt::Display for EvalReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,6 +83,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &GroupReport) -> f
         writeln!(f, "  list rows found: {found} of {known} ({})", format_percent(Some(share)))?;
     }
     write_calibration(f, &group.calibration)?;
+    write_trade_off(f, &group.trade_off)?;
     if group.with_text > 0 {
         writeln!(
             f,
@@ -110,6 +111,21 @@ fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &ScoreCalibration)
     let Some(fit) = calibration.fit else { return Ok(()) };
     let (offset, slope) = (fit.offset, fit.slope);
     writeln!(f, "  honest log-odds: {offset:.2} + {slope:.2} x those of the score")
+}
+
+/// What each level of certainty lets through, and what it flags for nothing.
+fn write_trade_off(f: &mut fmt::Formatter<'_>, curve: &[FlagTradeOff]) -> fmt::Result {
+    if !curve.is_empty() {
+        writeln!(f, "  certainty  unflagged  errors among them  right ones flagged")?;
+    }
+    for one in curve {
+        let (level, unflagged, errors) = (one.level, one.unflagged, one.errors);
+        let share = (one.right > 0).then(|| one.right_flagged as f64 / one.right as f64);
+        let flagged = format_percent(share);
+        let of = format!("{} of {}", one.right_flagged, one.right);
+        writeln!(f, "  {level:>9.2}{unflagged:>11}{errors:>19}  {of} ({flagged})")?;
+    }
+    Ok(())
 }
 
 fn format_percent(share: Option<f64>) -> String {

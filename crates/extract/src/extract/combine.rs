@@ -130,6 +130,7 @@ mod tests {
             confidence: StatedConfidence::High,
             missing_fields: vec!["total".to_owned(), "due_date".to_owned()],
             evidence: Vec::new(),
+            certainties: Vec::new(),
             usage: ModelUsage { input: 1, cache_read: 2, cache_write: 3, output: 4 },
         }
     }

@@ -23,6 +23,7 @@ pub fn extract_einvoice(invoice: &ParsedInvoiceXml, kind: &Kind) -> Extraction {
         successful: true,
         confidence: StatedConfidence::High,
         evidence: Vec::new(),
+        certainties: Vec::new(),
         usage: ModelUsage::default(),
         data,
     }

@@ -78,6 +78,7 @@ pub(super) fn merge_parts(
         confidence,
         missing_fields: missing,
         evidence: evidence.iter().flat_map(|entry| locate_lines(entry, transcript)).collect(),
+        certainties: Vec::new(),
         usage: ModelUsage::default(),
     }
 }

@@ -3,16 +3,20 @@
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 
+mod certainty;
 mod dates;
 #[cfg(test)]
-mod eleven;
+mod drawn;
 mod evidence;
 mod fields;
 mod items;
 #[cfg(test)]
 mod languages;
 mod layout;
+#[cfg(test)]
+mod mistakes;
 mod money;
+mod numbers;
 mod spots;
 mod supplier;
 #[cfg(test)]
@@ -23,13 +27,17 @@ mod words;
 
 pub use self::evidence::{CandidateEvidence, gather_evidence};
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::{Map, Number, Value};
 
+use self::certainty::ReadingSign;
 use self::dates::{DateReader, DateRole, DateSearch};
 use self::layout::{CellLayout, TextCell};
+use self::numbers::NumberSearch;
 use self::spots::LabelMatches;
 use docmill_core::model::{
-    Extraction, ExtractionMethod, FieldEvidence, ModelUsage, StatedConfidence, Transcript,
+    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PageSource,
+    StatedConfidence, Transcript,
 };
 use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator};
@@ -76,6 +84,18 @@ fn abs_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
 /// `successful` when the fields that the kind's rules require were found, and anything at all;
 /// `confidence` is high only if nothing of them was ambiguous.
 pub fn extract_by_rules(transcript: &Transcript, kind: &Kind) -> Extraction {
+    read_transcript(transcript, kind).into_extraction()
+}
+
+/// How the values were found that were not weighed against others.
+fn read_signs(transcript: &Transcript, kind: &Kind) -> Vec<(String, Value, Vec<ReadingSign>)> {
+    let read = read_transcript(transcript, kind);
+    let value = |field: &str| read.data.get(field).cloned().unwrap_or(Value::Null);
+    let readings = read.readings.iter();
+    readings.map(|(field, signs)| (field.clone(), value(field), signs.clone())).collect()
+}
+
+fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtractor<'a> {
     let layout = CellLayout::new(transcript);
     let spots = LabelMatches::new(&layout, &kind.labels);
     let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
@@ -87,10 +107,12 @@ pub fn extract_by_rules(transcript: &Transcript, kind: &Kind) -> Extraction {
         mark: DecimalSeparator::from_words(words),
         data: kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect(),
         evidence: Vec::new(),
+        certainties: Vec::new(),
+        readings: Vec::new(),
         doubts: 0,
     };
     reading.read_fields(&spots);
-    reading.into_extraction()
+    reading
 }
 
 /// Which of a kind's fields say which document it is.
@@ -151,6 +173,10 @@ struct RulesExtractor<'a> {
     mark: Option<DecimalSeparator>,
     data: Map<String, Value>,
     evidence: Vec<FieldEvidence>,
+    /// How certain each field is, those that were not found included.
+    certainties: Vec<FieldCertainty>,
+    /// How the values that were not weighed were found.
+    readings: Vec<(String, Vec<ReadingSign>)>,
     /// Values of required fields and names that are not certain.
     doubts: usize,
 }
@@ -181,6 +207,9 @@ impl RulesExtractor<'_> {
             match field_type {
                 FieldType::Text => {
                     let found = match self.kind.labels.value_style(&name) {
+                        ValueStyle::Identifier if self.roles.number == Some(name.as_str()) => {
+                            NumberSearch::new(spots, &name).find()
+                        }
                         ValueStyle::Identifier => fields::labelled_identifier(spots, &name),
                         ValueStyle::Words => words::text_beside_label(spots, &name),
                         ValueStyle::Title => words::document_title(spots),
@@ -203,6 +232,8 @@ impl RulesExtractor<'_> {
         let layout = supplier::layout_of_parties(self.transcript);
         let spots = LabelMatches::new(&layout, &self.kind.labels);
         let supplier = supplier::find_supplier(&spots, &self.kind.labels);
+        self.note_reading("supplier_vat_id", supplier.id_reading);
+        self.note_reading("supplier_address", supplier.address_reading);
         self.put_value("supplier_name", supplier.name.map(|f| f.map_value(Value::String)));
         self.put_value("supplier_address", supplier.address.map(|f| f.map_value(Value::String)));
         self.put_value("supplier_vat_id", supplier.vat_id.map(|f| f.map_value(Value::String)));
@@ -219,6 +250,10 @@ impl RulesExtractor<'_> {
             let found = search.find(role, issued);
             if role.issued {
                 issued = found.as_ref().map(|found| found.value);
+            }
+            if found.is_none() {
+                let absent = 1.0 - search.most_certainty(role, issued);
+                self.note_certainty(field, absent);
             }
             let found = found.map(|f| f.map_value(|date| Value::String(date::to_iso(date))));
             self.put_value(field, found);
@@ -249,32 +284,66 @@ impl RulesExtractor<'_> {
         let credit = is_credit_note(spots);
         let gross_negative =
             totals.gross.as_ref().is_some_and(|gross| gross.value.is_sign_negative());
+        self.note_totals(spots, &totals);
         // EN 16931 states the amounts of a credit note without a sign.
         let sign = |value: Decimal| if credit && gross_negative { value.abs() } else { value };
-        if let (Some(code), Some(gross)) = (totals.currency, &totals.gross) {
-            let found = FoundValue { value: code, certain: true, ..gross_position(gross) };
-            self.put_value(
-                "currency",
-                Some(found.map_value(|code| Value::String(code.to_owned()))),
-            );
-        } else {
-            self.put_value(
-                "currency",
-                currency.map(|f| f.map_value(|code| Value::String(code.to_owned()))),
-            );
+        let of_total = totals.currency.zip(totals.gross.as_ref());
+        let (found, reading) = match (of_total, currency) {
+            (Some((code, gross)), _) => {
+                let found = FoundValue { value: code, certain: true, ..gross_position(gross) };
+                (Some(found), ReadingSign::CurrencyOfTotal)
+            }
+            (None, Some(found)) if found.certain => (Some(found), ReadingSign::CurrencyCounted),
+            (None, Some(found)) => (Some(found), ReadingSign::CurrencyGuessed),
+            (None, None) => (None, ReadingSign::NoCurrency),
+        };
+        self.note_reading("currency", vec![reading]);
+        let code = found.map(|f| f.map_value(|code| Value::String(code.to_owned())));
+        self.put_value("currency", code);
+        for (field, found) in
+            [("subtotal", totals.net), ("vat_amount", totals.vat), ("total", totals.gross)]
+        {
+            let found = found.map(|f| f.map_value(|value| decimal_to_json(sign(value))));
+            self.put_value(field, found);
         }
-        self.put_value(
-            "subtotal",
-            totals.net.map(|f| f.map_value(|value| decimal_to_json(sign(value)))),
-        );
-        self.put_value(
-            "vat_amount",
-            totals.vat.map(|f| f.map_value(|value| decimal_to_json(sign(value)))),
-        );
-        self.put_value(
-            "total",
-            totals.gross.map(|f| f.map_value(|value| decimal_to_json(sign(value)))),
-        );
+    }
+
+    /// How certain the amounts are: by their sum, the lines, and how else they stand out.
+    fn note_totals(&mut self, spots: &LabelMatches<'_>, totals: &totals::TotalAmounts<'_>) {
+        let lines = self.data.get("line_items").and_then(Value::as_array);
+        let amounts = lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64());
+        let sum: f64 = amounts.sum();
+        let made = |found: &Option<FoundValue<Decimal>>| {
+            let value = found.as_ref().and_then(|found| found.value.abs().to_f64());
+            value.is_some_and(|value| sum > 0.0 && (value - sum).abs() < 0.03)
+        };
+        let lines = made(&totals.net) || made(&totals.gross);
+        let largest = totals.gross.as_ref().is_some_and(|gross| {
+            totals::largest_amount(spots.layout, self.mark)
+                .is_none_or(|most| gross.value.abs() >= most)
+        });
+        let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
+        let found = [&totals.net, &totals.vat, &totals.gross];
+        let fields = ["subtotal", "vat_amount", "total"];
+        for ((field, found), none) in fields.into_iter().zip(found).zip(none) {
+            let mut signs = match found {
+                None => vec![none],
+                Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],
+                Some(_) if totals.adds_up => vec![ReadingSign::AddsUpUntaxed],
+                Some(found) if found.certain => vec![ReadingSign::LabelAlone],
+                Some(_) => vec![ReadingSign::Rivals],
+            };
+            signs.extend(lines.then_some(ReadingSign::LinesMakeIt));
+            signs.extend(largest.then_some(ReadingSign::Largest));
+            let paid = totals.paid && field == "total";
+            signs.extend(paid.then_some(ReadingSign::PaidMakesIt));
+            match field {
+                "subtotal" => signs.push(ReadingSign::Net),
+                "vat_amount" => signs.push(ReadingSign::Tax),
+                _ => {}
+            }
+            self.note_reading(field, signs);
+        }
     }
 
     /// Rows of a table, as far as the entries have fields that are columns we know.
@@ -316,7 +385,26 @@ impl RulesExtractor<'_> {
         let counts = self.roles.required.contains(&field) || field == "currency";
         self.doubts += usize::from(counts && !found.certain);
         self.add_evidence(field.to_owned(), found.page, found.line);
+        if let Some(share) = found.share {
+            self.note_certainty(field, share);
+        }
         self.data.insert(field.to_owned(), found.value);
+    }
+
+    fn note_certainty(&mut self, field: &str, certainty: f32) {
+        self.certainties.push(FieldCertainty { field: field.to_owned(), certainty });
+    }
+
+    /// The certainty of a field that was not weighed, found or not.
+    fn note_reading(&mut self, field: &str, mut signs: Vec<ReadingSign>) {
+        if !self.kind.has_field(field) {
+            return;
+        }
+        if self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr) {
+            signs.push(ReadingSign::Ocr);
+        }
+        self.note_certainty(field, certainty::certainty_of(&signs));
+        self.readings.push((field.to_owned(), signs));
     }
 
     fn add_evidence(&mut self, field: String, page: usize, line: u32) {
@@ -342,6 +430,7 @@ impl RulesExtractor<'_> {
             successful: lacking == 0 && anything,
             confidence,
             evidence: self.evidence,
+            certainties: self.certainties,
             usage: ModelUsage::default(),
             data: self.data,
         }

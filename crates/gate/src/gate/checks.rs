@@ -52,6 +52,7 @@ impl GateSubject<'_> {
                 let places = self.ground.value_places(value).into_iter();
                 places.map(|place| place.confidence).reduce(f32::max).is_some_and(|it| it < *least)
             }),
+            RuleCheck::Certain { fields, least } => self.uncertain_fields(fields, *least),
             RuleCheck::NoInstructions { .. } => fail_whole(self.instructions > 0),
             RuleCheck::Complete { list, share } => self.list_completeness(list, *share),
             RuleCheck::NotContradicted(fields) => self.contradicted_fields(fields),
@@ -107,6 +108,12 @@ impl GateSubject<'_> {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn uncertain_fields(&self, fields: &[String], least: f32) -> FailedFields {
+        let certainties = self.extraction.certainties.iter();
+        let low = certainties.filter(|one| fields.contains(&one.field) && one.certainty < least);
+        low.map(|one| Some(one.field.clone())).collect()
     }
 
     pub(super) fn fields_where(

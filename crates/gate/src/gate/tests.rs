@@ -11,8 +11,8 @@ use super::*;
 use crate::kinds::KindSet;
 use docmill_core::config::KindsConfig;
 use docmill_core::model::{
-    BoundingBox, ExtractionMethod, ModelUsage, PageSource, PageText, StatedConfidence, TextLine,
-    TextWord,
+    BoundingBox, ExtractionMethod, FieldCertainty, ModelUsage, PageSource, PageText,
+    StatedConfidence, TextLine, TextWord,
 };
 
 /// Read once for all cases of a table: that takes longer than to judge.
@@ -79,6 +79,7 @@ fn sound() -> Extraction {
         confidence: StatedConfidence::High,
         missing_fields: Vec::new(),
         evidence: Vec::new(),
+        certainties: Vec::new(),
         usage: ModelUsage::default(),
     }
 }
@@ -211,6 +212,23 @@ fn signals_from_outside_the_data_count() {
     assert_eq!(judged(&medium, &page, &lookups()).findings, []);
     let doubtful = Extraction { reader: ExtractionMethod::Rules, ..medium };
     assert_eq!(judged(&doubtful, &page, &lookups()).review_reasons(), ["doubtful_reading"]);
+}
+
+#[test]
+fn a_field_below_the_level_of_certainty_is_flagged_also_where_it_is_said_to_be_absent() {
+    let sure = |field: &str, certainty| FieldCertainty { field: field.to_owned(), certainty };
+    let mut extraction = Extraction { reader: ExtractionMethod::Rules, ..sound() };
+    extraction.data.insert("due_date".to_owned(), Value::Null);
+    extraction.certainties = vec![sure("total", 0.99), sure("due_date", 0.95)];
+    let verdict = judged(&extraction, &transcript(PAGE), &lookups());
+    assert_eq!((verdict.findings, verdict.certainty), (vec![], Some(0.95)));
+    extraction.certainties = vec![sure("total", 0.99), sure("due_date", 0.4)];
+    let verdict = judged(&extraction, &transcript(PAGE), &lookups());
+    assert_eq!(verdict.review_reasons(), ["uncertain:due_date"]);
+    assert!(!verdict.is_refused());
+    // What another reader says of itself is not weighed so.
+    let by_model = Extraction { reader: ExtractionMethod::Llm, ..extraction };
+    assert_eq!(judged(&by_model, &transcript(PAGE), &lookups()).findings, []);
 }
 
 #[test]

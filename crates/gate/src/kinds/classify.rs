@@ -23,7 +23,10 @@ const PAGES: usize = 2;
 const UPPER: f32 = 0.6;
 
 /// Most folded words of a text that begins with a title.
-const LONGEST_TITLE: usize = 9;
+const LONGEST_TITLE: usize = 14;
+
+/// Phrases of at least so many letters are found without their spaces, too.
+const SHORTEST_JOINED: usize = 8;
 
 /// A gap of so many line heights ends a text.
 const GAP: f32 = 1.2;
@@ -92,8 +95,9 @@ impl KindSet {
 
 /// The words of the first pages, folded.
 struct FirstPagesText {
-    /// Short texts in the upper part of the first page.
-    upper: Vec<Vec<String>>,
+    /// Short texts in the upper part of the first page, and whether they name what stands beside
+    /// them: `Order: 17` on an invoice makes no order of it.
+    upper: Vec<(Vec<String>, bool)>,
     /// All texts, spaces around each word, two between texts.
     all: String,
 }
@@ -104,12 +108,12 @@ impl FirstPagesText {
         for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
             for line in &page.lines {
                 let upper = index == 0 && is_upper(page, line);
-                for text in split_texts(line) {
+                for (text, label) in split_texts(line) {
                     seen.all.push_str(&text);
                     seen.all.push_str("  ");
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
                     if upper && words.len() <= LONGEST_TITLE {
-                        seen.upper.push(words);
+                        seen.upper.push((words, label));
                     }
                 }
             }
@@ -119,7 +123,13 @@ impl FirstPagesText {
 
     fn score_kind(&self, kind: &Kind) -> f64 {
         let found = kind.signals.iter().filter(|signal| {
-            signal.phrases.iter().any(|phrase| self.contains_phrase(phrase, signal.place))
+            signal.phrases.iter().any(|phrase| {
+                // Some engines lose the spaces between words.
+                self.contains_phrase(phrase, signal.place)
+                    || (phrase.len() >= SHORTEST_JOINED
+                        && phrase.contains(' ')
+                        && self.contains_phrase(&phrase.replace(' ', ""), signal.place))
+            })
         });
         found.map(|signal| signal.weight).sum()
     }
@@ -134,8 +144,9 @@ impl FirstPagesText {
             return self.all.contains(&format!("{before}{phrase} "));
         }
         let wanted: Vec<&str> = phrase.split(' ').collect();
-        self.upper.iter().any(|words| {
-            let fits = words.len() == wanted.len() || place == SignalArea::Title;
+        self.upper.iter().any(|(words, label)| {
+            let heading = !label && words.len() == wanted.len();
+            let fits = heading || place == SignalArea::Title;
             let mut pairs = words.iter().zip(&wanted);
             let first = pairs
                 .next()
@@ -149,8 +160,9 @@ fn is_upper(page: &PageText, line: &TextLine) -> bool {
     line.bounding_box().y <= UPPER * page.height.max(1.0)
 }
 
-/// The texts of a line, parted where the gap is wide; letters set apart are joined.
-fn split_texts(line: &TextLine) -> Vec<String> {
+/// The texts of a line, parted where the gap is wide, and whether a colon makes each a label;
+/// letters set apart are joined.
+fn split_texts(line: &TextLine) -> Vec<(String, bool)> {
     let mut texts = Vec::new();
     let (mut current, mut right) = (String::new(), f32::MAX);
     for word in &line.words {
@@ -163,8 +175,11 @@ fn split_texts(line: &TextLine) -> Vec<String> {
         right = area.right();
     }
     texts.push(current);
-    let folded = texts.iter().map(|text| join_spaced_letters(&fold_text(text)));
-    folded.filter(|text| !text.is_empty()).collect()
+    let folded = texts.iter().enumerate().map(|(at, text)| {
+        let next = texts.get(at + 1).is_some_and(|next| next.trim_start().starts_with(':'));
+        (join_spaced_letters(&fold_text(text)), next || text.ends_with(':'))
+    });
+    folded.filter(|(text, _)| !text.is_empty()).collect()
 }
 
 /// `r e c h n u n g` is one word.

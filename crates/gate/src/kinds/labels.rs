@@ -10,8 +10,10 @@ use super::problem::{KindProblem, ProblemReport};
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 20] = [
+pub(super) const SECTIONS: [&str; 22] = [
     "payable",
+    "tendered",
+    "change",
     "rounding",
     "customer_vat_id",
     "supplier",
@@ -32,6 +34,10 @@ pub(super) const SECTIONS: [&str; 20] = [
     "column_amount",
     "column_other",
 ];
+
+/// Labels of several words of at least so many letters are found without their spaces as well: some
+/// engines lose them (`taxinvoice`). Shorter ones would be words of their own.
+const SHORTEST_JOINED: usize = 6;
 
 /// What is read beside the labels of a field that holds text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,8 +185,20 @@ impl LabelIndex {
     fn add_label(&mut self, field: &str, strong: bool, text: &str) -> Option<()> {
         let folded = fold_text(text);
         let words: Vec<String> = folded.split(' ').map(str::to_owned).collect();
-        let first = words.first().filter(|first| !first.is_empty()).cloned()?;
-        let list = match text.starts_with('*') {
+        words.first().filter(|first| !first.is_empty())?;
+        self.fields.entry(field.to_owned()).or_default().push(folded.clone());
+        let ending = text.starts_with('*');
+        let joined = words.concat();
+        if !ending && words.len() > 1 && joined.chars().count() >= SHORTEST_JOINED {
+            self.insert_label(field, strong, vec![joined], ending);
+        }
+        self.insert_label(field, strong, words, ending);
+        Some(())
+    }
+
+    fn insert_label(&mut self, field: &str, strong: bool, words: Vec<String>, ending: bool) {
+        let Some(first) = words.first().cloned() else { return };
+        let list = match ending {
             true => &mut self.endings,
             false => self.by_first.entry(first).or_default(),
         };
@@ -191,8 +209,6 @@ impl LabelIndex {
             Some(known) => (known.strong, known.file) = (strong, file),
             None => list.push(FieldLabel { field: field.to_owned(), strong, words, file }),
         }
-        self.fields.entry(field.to_owned()).or_default().push(folded);
-        Some(())
     }
 
     fn sort_by_length(&mut self) {

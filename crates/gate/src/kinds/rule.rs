@@ -127,6 +127,9 @@ pub enum RuleCheck {
     CurrencyPrinted(Vec<String>),
     /// Values were read with at least this confidence (1 in native text), where they are found.
     Legible { fields: Vec<String>, least: f32 },
+    /// The reader holds it at least this likely that each field is right: its value, or that there
+    /// is none. Says nothing of fields that the reader does not weigh.
+    Certain { fields: Vec<String>, least: f32 },
     /// No line of the document speaks to a model: one of `phrases`, or the names of our fields.
     NoInstructions { phrases: Vec<String> },
     /// The list holds at least this share of what looks like its rows on the pages.
@@ -201,6 +204,7 @@ impl RuleCheck {
             | Self::NotContradicted(fields)
             | Self::GroundedWords { fields, .. }
             | Self::Legible { fields, .. }
+            | Self::Certain { fields, .. }
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields)
             | Self::Grounded(fields) => fields.clone(),

@@ -22,6 +22,8 @@ const MOST_CANDIDATES: usize = 200;
 /// Bytes between a label and its date in one cell, and in the next one.
 const REACH_INLINE: usize = 14;
 const REACH_BESIDE: usize = 24;
+/// Between a title and its date the document's number may stand.
+const REACH_TITLED: usize = 40;
 
 /// Certainty that remains where day and month may be the other way round.
 const OPEN_ORDER: f32 = 0.45;
@@ -179,7 +181,8 @@ impl<'a> DateSearch<'a> {
     /// The date beside a title such as "Invoice", where letters are dated.
     fn mark_titled(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
         let beside = self.spots.value_candidates(spot).into_iter();
-        let at = beside.filter(|one| !one.below).find_map(|one| self.date_beside(&one));
+        let at =
+            beside.filter(|one| !one.below).find_map(|one| self.date_within(&one, REACH_TITLED));
         let one = at.and_then(|place| found.iter_mut().find(|one| one.place == place));
         if let Some(one) = one {
             one.signs.push(DateSign::Titled);
@@ -188,13 +191,25 @@ impl<'a> DateSearch<'a> {
 
     /// Where the first date of some words begins, if that is near their front.
     fn date_beside(&self, beside: &ValueCandidate<'_>) -> Option<(usize, usize)> {
+        self.date_within(beside, if beside.inline { REACH_INLINE } else { REACH_BESIDE })
+    }
+
+    fn date_within(&self, beside: &ValueCandidate<'_>, reach: usize) -> Option<(usize, usize)> {
         let text = beside.value_words().join(" ");
         let first = date::find_dates(&text).into_iter().next()?;
-        let reach = if beside.inline { REACH_INLINE } else { REACH_BESIDE };
         let skipped = beside.cell.words_in(0..beside.words.start).join(" ").len();
         let offset = skipped + usize::from(beside.words.start > 0);
         let index = self.spots.layout.index_of(beside.cell)?;
         (first.range.start <= reach).then_some((index, offset + first.range.start))
+    }
+
+    /// The share of certainty of the best day for a role, whether it is good enough or not.
+    pub(super) fn most_certainty(&self, role: DateRole<'_>, issued: Option<Date>) -> f32 {
+        let candidates = self.candidates_for(role, issued);
+        let weights = sign::weights_of(role.issued);
+        let scores: Vec<f32> =
+            candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
+        share_certainty(&scores, sign::none_of_them(role.issued)).into_iter().sum()
     }
 
     /// The best day for a role and its share of certainty.
@@ -330,4 +345,79 @@ fn is_time(text: &str) -> bool {
 /// Whether a text is nothing but a time, with its colon.
 fn is_clock(text: &str) -> bool {
     text.contains(':') && is_time(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::CellLayout;
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
+
+    /// The day of a role, and whether it is certain.
+    fn find(drawing: &str, field: &str) -> Option<(String, bool)> {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let calendar = DateReader::from_layout(&layout, None);
+        let search = DateSearch::new(&spots, &calendar);
+        let dates = ["invoice_date", "due_date"];
+        let role = |field| DateRole {
+            field,
+            issued: field == "invoice_date",
+            dates: &dates,
+            number: "invoice_number",
+        };
+        let issued = search.find(role("invoice_date"), None);
+        let found = match field {
+            "invoice_date" => issued,
+            _ => search.find(role(field), issued.map(|found| found.value)),
+        };
+        found.map(|found| (date::to_iso(found.value), found.certain))
+    }
+
+    #[test]
+    fn days_are_read_beside_their_labels() {
+        for (drawing, field, expected) in [
+            ("Invoice Date:   August 3 , 2014", "invoice_date", Some("2014-08-03")),
+            ("Rechnung # A1 vom 03.07.2014", "invoice_date", Some("2014-07-03")),
+            ("Rechnung gemäß Bestellung vom 01.03.2018.", "invoice_date", None),
+            (
+                "Zahlbar innerhalb 30 Tagen netto bis 04.04.2013, 3% Skonto",
+                "due_date",
+                Some("2013-04-04"),
+            ),
+            ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
+            ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
+        ] {
+            let found = find(drawing, field).filter(|(_, certain)| *certain);
+            assert_eq!(found.map(|(date, _)| date).as_deref(), expected, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn the_day_of_printing_on_the_margin_is_not_the_day_of_issue() {
+        let drawing = "23.06.2023, 11:09\n\n\n\n\nInvoice\nDate   11.05.2023\nTotal   48,00";
+        assert_eq!(find(drawing, "invoice_date").unwrap().0, "2023-05-11");
+    }
+
+    #[test]
+    fn a_day_without_a_label_stands_alone_or_before_a_time() {
+        for (drawing, expected) in [
+            ("Corner Shop\n22 Mar 2018 18:24\nTea   2.00", Some("2018-03-22")),
+            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   2.00", Some("2018-05-03")),
+            ("Corner Shop\nORD #95 -REG #19- 24/07/2016 14:21:51\nTea   2.00", Some("2016-07-24")),
+            ("Corner Shop\nOrder date: 22 Mar 2018\nTea   2.00", None),
+        ] {
+            let found = find(drawing, "invoice_date").map(|(date, _)| date);
+            assert_eq!(found.as_deref(), expected, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn an_english_date_of_either_order_is_not_certain() {
+        let found = find("Invoice date: 11/03/2017 payment of the amount due", "invoice_date");
+        assert!(!found.unwrap().1);
+    }
 }

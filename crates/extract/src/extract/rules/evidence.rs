@@ -3,19 +3,21 @@
 
 use super::dates::{DateReader, DateSearch};
 use super::layout::CellLayout;
+use super::numbers::NumberSearch;
 use super::spots::LabelMatches;
 use super::{FieldRoles, money, supplier};
 use docmill_core::model::Transcript;
 use docmill_formats::notation::date;
 use docmill_gate::kinds::Kind;
+use serde_json::Value;
 
 /// A candidate for a field. The value is document content, the signs are not.
 #[derive(Debug, Clone)]
 pub struct CandidateEvidence {
     /// Name of the field.
     pub field: String,
-    /// The value, as it would be put into the data.
-    pub value: String,
+    /// The value, as it would be put into the data; null: the claim that there is none.
+    pub value: Value,
     /// Names of the signs that were seen.
     pub signs: Vec<String>,
 }
@@ -36,12 +38,19 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
         for one in search.candidates_for(role, issued) {
             evidence.push(CandidateEvidence {
                 field: (*field).to_owned(),
-                value: date::to_iso(one.date),
+                value: Value::String(date::to_iso(one.date)),
                 signs: one.signs.iter().map(|sign| format!("{sign:?}")).collect(),
             });
         }
         if role.issued {
             issued = search.find(role, None).map(|found| found.value);
+        }
+    }
+    if let Some(field) = roles.number {
+        for one in NumberSearch::new(&spots, field).candidates() {
+            let signs = one.signs.iter().map(|sign| format!("{sign:?}")).collect();
+            let value = Value::String(one.value);
+            evidence.push(CandidateEvidence { field: field.to_owned(), value, signs });
         }
     }
     if kind.has_field("supplier_name") {
@@ -51,10 +60,14 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
             let signs = signs.iter().map(|sign| format!("{sign:?}")).collect();
             evidence.push(CandidateEvidence {
                 field: "supplier_name".to_owned(),
-                value: name,
+                value: Value::String(name),
                 signs,
             });
         }
+    }
+    for (field, value, signs) in super::read_signs(transcript, kind) {
+        let signs = signs.iter().map(|sign| format!("{sign:?}")).collect();
+        evidence.push(CandidateEvidence { field, value, signs });
     }
     evidence
 }

@@ -61,7 +61,7 @@ pub(super) fn labelled_identifier(
 }
 
 /// Reads an identifier off the front of `words`.
-fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
+pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let skipped = words.iter().take_while(|word| {
         BETWEEN.contains(&fold_text(word).as_str())
             || (word.starts_with('(') && word.ends_with(')'))

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use docmill_core::model::{BoundingBox, PageText, Transcript};
+use docmill_core::model::{BoundingBox, PageText, TextWord, Transcript};
 use docmill_formats::notation::fold_text;
 
 /// A gap wider than this many line heights separates two cells...
@@ -229,7 +229,8 @@ fn split_into_cells(
     from: &docmill_core::model::TextLine,
     cells: &mut Vec<TextCell>,
 ) {
-    let mut words: Vec<_> = from.words.iter().filter(|word| is_upright(word)).collect();
+    let parted: Vec<TextWord> = from.words.iter().flat_map(part_at_colon).collect();
+    let mut words: Vec<&TextWord> = parted.iter().filter(|word| is_upright(word)).collect();
     words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
     let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
     heights.sort_by(f32::total_cmp);
@@ -265,9 +266,33 @@ fn split_into_cells(
     cells.extend(current.map(finish_cell));
 }
 
+/// `Date:3.5.2020` is a label and its value, which an engine has read without their space; a time
+/// or the address of a page is one word.
+fn part_at_colon(word: &TextWord) -> Vec<TextWord> {
+    let whole = || vec![word.clone()];
+    let Some((label, value)) = word.text.split_once(':') else { return whole() };
+    let lettered = label.chars().filter(|c| c.is_alphabetic()).count() >= 2
+        && !label.contains(|c: char| c.is_ascii_digit());
+    if !lettered || value.is_empty() || value.starts_with('/') || label.contains('@') {
+        return whole();
+    }
+    let area = word.bounding_box;
+    let share = (label.chars().count() + 1) as f32 / word.text.chars().count() as f32;
+    let split = |text: String, x: f32, w: f32| TextWord {
+        text,
+        bounding_box: BoundingBox { x, w, ..area },
+        confidence: word.confidence,
+    };
+    let width = area.w * share;
+    vec![
+        split(format!("{label}:"), area.x, width),
+        split(value.to_owned(), area.x + width, area.w - width),
+    ]
+}
+
 /// The middle width of a character over the words that are long enough to tell.
-fn character_width(words: &[&docmill_core::model::TextWord]) -> f32 {
-    let width = |word: &&docmill_core::model::TextWord| {
+fn character_width(words: &[&TextWord]) -> f32 {
+    let width = |word: &&TextWord| {
         let letters = word.text.chars().count();
         (letters >= 3).then_some(word.bounding_box.w / letters as f32)
     };
@@ -277,7 +302,7 @@ fn character_width(words: &[&docmill_core::model::TextWord]) -> f32 {
 }
 
 /// Text set upwards along the margin would join all rows beside it.
-fn is_upright(word: &docmill_core::model::TextWord) -> bool {
+fn is_upright(word: &TextWord) -> bool {
     let letters = word.text.trim().chars().count();
     let area = word.bounding_box;
     letters > 0 && (letters < 3 || area.h < 2.0 * area.w)
@@ -300,7 +325,7 @@ fn finish_cell(mut cell: TextCell) -> TextCell {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use docmill_core::model::{PageSource, TextLine, TextWord};
+    use docmill_core::model::{PageSource, TextLine};
 
     /// A page drawn in characters: a column is 5 wide, a row 12 high; two or more spaces are a gap.
     pub(in super::super) fn page(number: u32, drawing: &str) -> PageText {
@@ -404,6 +429,14 @@ pub(super) mod tests {
         let texts: Vec<String> =
             CellLayout::new(&typed).cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["The Copper Kettle Ltd", "24.30"]);
+    }
+
+    #[test]
+    fn a_label_is_parted_from_a_value_that_was_read_without_a_space() {
+        let drawing = "InvoiceDate:3.5.2020 14:30 https://shop.example";
+        let cells = CellLayout::new(&transcript(&[drawing])).cells;
+        let words: Vec<&str> = cells.iter().flat_map(|c| &c.words).map(String::as_str).collect();
+        assert_eq!(words, ["InvoiceDate:", "3.5.2020", "14:30", "https://shop.example"]);
     }
 
     #[test]

@@ -178,6 +178,26 @@ impl<'a> LabelMatches<'a> {
         })
     }
 
+    /// What stands right of a label half a line higher or lower, where nothing is on its own line.
+    fn value_askew(&self, cell: &TextCell) -> Option<ValueCandidate<'a>> {
+        let rows = cell.row.saturating_sub(1)..=cell.row + 1;
+        let near = rows.filter(|row| *row != cell.row).flat_map(|row| self.layout.row_cells(row));
+        let near = near.filter(|other| {
+            other.page == cell.page
+                && other.area.x > cell.area.right()
+                && (other.middle_y() - cell.middle_y()).abs() < 0.9 * cell.area.h.max(other.area.h)
+        });
+        let free = near.filter(|other| {
+            let index = self.layout.index_of(other);
+            let row = self.layout.rows.get(other.row);
+            let first = index.zip(row).is_some_and(|(index, row)| index == row.start);
+            first && index.is_some_and(|index| !self.begins_with_label(index))
+        });
+        let nearest = free.min_by(|a, b| a.area.x.total_cmp(&b.area.x))?;
+        let words = 0..nearest.words.len();
+        Some(ValueCandidate { cell: nearest, words, inline: false, below: false })
+    }
+
     /// What stands beside a label: after it in its cell, right of it, below it.
     pub(super) fn value_candidates(&self, spot: &LabelMatch) -> Vec<ValueCandidate<'a>> {
         let mut found = Vec::new();
@@ -208,6 +228,9 @@ impl<'a> LabelMatches<'a> {
             inline: false,
             below: false,
         }));
+        if found.is_empty() {
+            found.extend(self.value_askew(cell));
+        }
         // Under the label, not under another one that stands before it in the cell.
         let rest = cell.boxes.get(spot.words.start..).unwrap_or_default();
         let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);

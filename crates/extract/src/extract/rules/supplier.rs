@@ -13,6 +13,7 @@ pub(super) use self::sign::NameSign;
 
 use self::address::has_postal_code;
 use super::FoundValue;
+use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
 use super::weighing::share_certainty;
@@ -34,6 +35,10 @@ pub(super) struct SupplierDetails {
     pub(super) name: Option<FoundValue<String>>,
     pub(super) address: Option<FoundValue<String>>,
     pub(super) vat_id: Option<FoundValue<String>>,
+    /// How the identifier was found.
+    pub(super) id_reading: Vec<ReadingSign>,
+    /// How the address was found.
+    pub(super) address_reading: Vec<ReadingSign>,
 }
 
 /// A text that may be the issuer's name, and every sign of it on the document.
@@ -75,23 +80,30 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         x.total_cmp(y).then_with(|| (b.cell.page, b.cell.row).cmp(&(a.cell.page, a.cell.row)))
     });
     let Some(((best, _), share)) = best else {
-        return SupplierDetails { vat_id: vat, ..SupplierDetails::default() };
+        let (id_reading, address_reading) = (search.id_reading(vat.as_ref(), &[]), vec![]);
+        return SupplierDetails {
+            vat_id: vat,
+            id_reading,
+            address_reading,
+            ..SupplierDetails::default()
+        };
     };
     let (name, joined) = search.full_name(best);
-    let address = best.address.clone();
-    let address = address.or_else(|| search.address_below(best.cell, joined));
-    let compact = compact_name(&best.name);
-    let same = || spots.layout.cells.iter().zip(&search.folded);
-    let same = || same().filter(|(_, text)| text.replace(' ', "") == compact);
-    let address =
-        address.or_else(|| same().find_map(|(cell, _)| search.address_below(cell, joined)));
-    let address = address.or_else(|| search.labelled_address(best.cell));
+    let (address, mut address_reading) = search.address_of(best, joined);
+    if *share < SURE_NAME {
+        address_reading.push(ReadingSign::NameDoubtful);
+    }
     SupplierDetails {
         name: Some(FoundValue::weighed(name, *share, best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
+        id_reading: search.id_reading(vat.as_ref(), &best.signs),
+        address_reading,
         vat_id: vat,
     }
 }
+
+/// Below this share of certainty nothing that hangs on the name is certain.
+const SURE_NAME: f32 = 0.8;
 
 struct SupplierSearch<'a> {
     spots: &'a LabelMatches<'a>,

@@ -16,6 +16,9 @@ const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 /// Rounding is less than the smallest coin or note: five forints.
 const MOST_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 
+/// Labelled amounts of one role that sums are made of.
+const MOST_LABELLED: usize = 6;
+
 /// Candidates of one role that are tried: all combinations are.
 const MOST_CANDIDATES: usize = 40;
 
@@ -25,6 +28,12 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) net: Option<FoundValue<Decimal>>,
     pub(super) vat: Option<FoundValue<Decimal>>,
     pub(super) gross: Option<FoundValue<Decimal>>,
+    /// All three are printed and add up.
+    pub(super) adds_up: bool,
+    /// What was handed over, less the change, is the total.
+    pub(super) paid: bool,
+    /// The tax is not nothing.
+    pub(super) taxed: bool,
     /// The currency printed beside the gross amount.
     pub(super) currency: Option<&'a str>,
 }
@@ -63,6 +72,14 @@ pub(super) fn find_totals<'a>(
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
+    add_unlabelled_sums(spots.layout, mark, &mut candidates);
+    let paid = paid_amounts(spots, mark);
+    for (amount, cell) in printed_amounts(spots.layout, mark) {
+        if paid.contains(&amount.value) {
+            let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+            candidates.push(AmountCandidate { role, weight: PAID, value, currency, cell });
+        }
+    }
     candidates.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     for role in [AmountRole::Net, AmountRole::Vat, AmountRole::Gross] {
         let mut kept = 0;
@@ -71,8 +88,57 @@ pub(super) fn find_totals<'a>(
             candidate.role != role || kept <= MOST_CANDIDATES
         });
     }
-    choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark)
+    add_rounded(spots, mark, &paid, &mut candidates);
+    let chosen = choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
+    let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
+    TotalAmounts { paid: is_paid, ..chosen }
 }
+
+/// A total with its printed rounding, where that is printed as well or was paid, is the total.
+fn add_rounded<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    paid: &[Decimal],
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let rests = possible_roundings(spots, mark).into_iter().filter(|rest| !rest.is_zero());
+    let rests: Vec<Decimal> = rests.collect();
+    let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
+    let rounded = labelled.take(MOST_LABELLED).flat_map(|c| {
+        let sums = rests.iter().map(move |rest| c.value + rest);
+        sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
+    });
+    let known = |one: &AmountCandidate<'_>| {
+        paid.contains(&one.value) || tendered_amounts(spots, "tendered", mark).contains(&one.value)
+    };
+    let rounded: Vec<AmountCandidate<'a>> = rounded.filter(known).collect();
+    candidates.extend(rounded);
+}
+
+/// The amounts beside the labels of a section of tills.
+fn tendered_amounts(
+    spots: &LabelMatches<'_>,
+    section: &str,
+    mark: Option<DecimalSeparator>,
+) -> Vec<Decimal> {
+    let all = spots.of_field(section).filter(|spot| spot.words.start == 0);
+    let amounts = all.filter_map(|spot| amounts_beside(spots, spot, mark).0.pop());
+    let money = amounts.filter(|(amount, _)| amount.is_money());
+    money.map(|(amount, _)| amount.value.abs()).take(MOST_LABELLED).collect()
+}
+
+/// What was paid on the spot: what was handed over, less the change.
+fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
+    let change = tendered_amounts(spots, "change", mark);
+    let pairs = tendered_amounts(spots, "tendered", mark).into_iter().flat_map(|given| {
+        let back: Vec<Decimal> = change.iter().map(|back| given - *back).collect();
+        back.into_iter()
+    });
+    pairs.filter(|paid| paid.is_sign_positive() && !paid.is_zero()).collect()
+}
+
+/// What was paid outweighs a label: a total before rounding is printed beside the same words.
+const PAID: f32 = 7.5;
 
 /// What may stand between net with tax and gross: nothing, or a printed rounding with either sign.
 fn possible_roundings(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
@@ -214,6 +280,60 @@ fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
     }));
 }
 
+/// The largest amount of money on the document.
+pub(super) fn largest_amount(
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
+    printed_amounts(layout, mark).map(|(amount, _)| amount.value.abs()).max()
+}
+
+fn printed_amounts<'a>(
+    layout: &'a CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> impl Iterator<Item = (FoundNumber, &'a TextCell)> {
+    layout.cells.iter().flat_map(move |cell| {
+        let words = cell.words_in(0..cell.words.len());
+        let amounts = number::find_numbers(&words, mark).into_iter();
+        let money = amounts.filter(|amount| amount.is_money() && !amount.percent);
+        money.map(move |amount| (amount, cell)).collect::<Vec<_>>()
+    })
+}
+
+/// What a labelled net amount and a labelled tax make is the total, and what is between a labelled
+/// net amount and a labelled total is the tax, where it is printed, whatever stands beside it.
+fn add_unlabelled_sums<'a>(
+    layout: &'a CellLayout,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let labelled = |role: AmountRole| {
+        let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0);
+        own.map(|c| (c.value, c.cell)).take(MOST_LABELLED).collect::<Vec<_>>()
+    };
+    let (nets, taxes) = (labelled(AmountRole::Net), labelled(AmountRole::Vat));
+    let totals = labelled(AmountRole::Gross);
+    let mut found = Vec::new();
+    for (amount, cell) in printed_amounts(layout, mark) {
+        let own = |other: &TextCell| std::ptr::eq(other, cell);
+        let total = nets.iter().any(|(net, at)| {
+            let mut taxes = taxes.iter();
+            !own(at) && taxes.any(|(tax, by)| !own(by) && net + tax == amount.value)
+        });
+        let tax = nets.iter().any(|(net, at)| {
+            let mut totals = totals.iter();
+            !own(at) && totals.any(|(total, by)| !own(by) && total - net == amount.value)
+        });
+        for (role, holds) in [(AmountRole::Gross, total), (AmountRole::Vat, tax)] {
+            if holds && !amount.value.is_zero() {
+                let (value, currency) = (amount.value, amount.currency);
+                found.push(AmountCandidate { role, weight: 0.5, value, currency, cell });
+            }
+        }
+    }
+    candidates.extend(found);
+}
+
 /// A mere "Total" may stand before the tax, with a "Grand total" after it.
 fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
     let before = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight < 5.0);
@@ -233,11 +353,13 @@ fn choose_totals<'a>(
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
     for gross in of(AmountRole::Gross) {
         for net in of(AmountRole::Net) {
-            let tax = of(AmountRole::Vat).filter(|vat| {
-                let made = net.value + vat.value;
-                roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
-                    || same_but_sign(net.value, vat.value, gross.value)
-            });
+            let tax = of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)).filter(
+                |vat| {
+                    let made = net.value + vat.value;
+                    roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
+                        || same_but_sign(net.value, vat.value, gross.value)
+                },
+            );
             for vat in tax {
                 let taxed = if vat.value.is_zero() { 0.0 } else { 4.0 };
                 let score = gross.weight + net.weight + vat.weight + taxed;
@@ -253,11 +375,19 @@ fn choose_totals<'a>(
                 net: Some(FoundValue::new(net.value, true, net.cell)),
                 vat: Some(FoundValue::new(vat.value, true, vat.cell)),
                 gross: Some(FoundValue::new(gross.value, true, gross.cell)),
+                adds_up: true,
+                paid: false,
+                taxed: !vat.value.is_zero(),
                 currency: gross.currency.or(net.currency).or(vat.currency),
             }
         }
         _ => choose_by_label(candidates, layout, mark),
     }
+}
+
+/// No tax is more than half of what it is on.
+fn half(net: Decimal) -> Decimal {
+    net.abs() / Decimal::TWO
 }
 
 /// Some programs print the tax of a credit note with another sign than its net amount.
@@ -277,7 +407,7 @@ fn choose_by_label<'a>(
         own.max_by(|a, b| a.weight.total_cmp(&b.weight))
     };
     let Some(gross) = best(AmountRole::Gross) else {
-        return TotalAmounts::default();
+        return made_total(best(AmountRole::Net), best(AmountRole::Vat));
     };
     let rivals = candidates.iter().filter(|c| {
         c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
@@ -301,11 +431,37 @@ fn choose_by_label<'a>(
     let vat = vat.filter(|vat| {
         net.as_ref().is_none_or(|net| abs_close(net.value + vat.value, gross.value, TOLERANCE))
     });
+    let vat_is_known = vat.is_some();
     TotalAmounts {
         vat: vat.map(|vat| FoundValue::new(vat.value, false, vat.cell)),
         net,
         gross: Some(FoundValue::new(gross.value, certain, gross.cell)),
+        adds_up: false,
+        paid: false,
+        taxed: vat_is_known,
         currency: gross.currency,
+    }
+}
+
+/// The total was not read: it is what a labelled net amount and tax make. It is not printed, which
+/// the gate will say.
+fn made_total<'a>(
+    net: Option<&AmountCandidate<'a>>,
+    vat: Option<&AmountCandidate<'a>>,
+) -> TotalAmounts<'a> {
+    let strong = |c: &&AmountCandidate<'_>| c.weight >= 5.0;
+    let (Some(net), Some(vat)) = (net.filter(strong), vat.filter(strong)) else {
+        return TotalAmounts::default();
+    };
+    if vat.value.abs() > half(net.value) {
+        return TotalAmounts::default();
+    }
+    TotalAmounts {
+        net: Some(FoundValue::new(net.value, false, net.cell)),
+        vat: Some(FoundValue::new(vat.value, false, vat.cell)),
+        gross: Some(FoundValue::new(net.value + vat.value, false, net.cell)),
+        currency: net.currency.or(vat.currency),
+        ..TotalAmounts::default()
     }
 }
 

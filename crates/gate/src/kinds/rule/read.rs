@@ -157,6 +157,10 @@ impl RawRule {
                 fields: fields?,
                 least: self.least.ok_or_else(|| need("least"))?,
             },
+            "certain" => RuleCheck::Certain {
+                fields: fields?,
+                least: self.least.ok_or_else(|| need("least"))?,
+            },
             other => return Err(format!("there is no check `{other}`")),
         })
     }

@@ -66,56 +66,60 @@ use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
 const ISSUED: [(DateSign, f32); 24] = [
-    (S::OwnLabel, 5.0),
-    (S::WeakLabel, 2.5),
-    (S::LabelAbove, -0.5),
-    (S::OtherLabel, -4.0),
+    (S::OwnLabel, 3.3),
+    (S::WeakLabel, 2.0),
+    (S::LabelAbove, -0.8),
+    (S::OtherLabel, -3.4),
     (S::Titled, 3.0),
-    (S::NumberBefore, 2.0),
+    (S::NumberBefore, 3.5),
     (S::OtherBefore, -4.0),
     (S::MidSentence, -2.0),
-    (S::Alone, 1.5),
-    (S::Dated, 1.0),
-    (S::WithTime, 1.0),
+    (S::Alone, 0.2),
+    (S::Dated, -2.6),
+    (S::WithTime, -0.1),
     (S::Prose, -1.5),
-    (S::SeveralInCell, -1.0),
-    (S::Margin, -1.0),
-    (S::Upper, 1.0),
-    (S::Lower, -0.5),
+    (S::SeveralInCell, -2.4),
+    (S::Margin, -4.4),
+    (S::Upper, 3.9),
+    (S::Lower, -0.1),
     (S::Later, -2.0),
-    (S::AmountRow, -1.0),
-    (S::Faint, -0.5),
-    (S::First, 1.0),
-    (S::Only, 1.0),
-    (S::Repeated, 0.5),
-    (S::Earliest, 0.0),
-    (S::Latest, -0.5),
+    (S::AmountRow, -1.3),
+    (S::Faint, 0.0),
+    (S::First, 3.9),
+    (S::Only, 2.7),
+    (S::Repeated, 2.5),
+    (S::Earliest, 0.1),
+    (S::Latest, -4.1),
 ];
 
 /// Log-odds of the signs of another day, such as the one by which to pay.
-const OTHER: [(DateSign, f32); 22] = [
-    (S::OwnLabel, 6.0),
+const OTHER: [(DateSign, f32); 26] = [
+    (S::OwnLabel, 7.9),
     (S::WeakLabel, 2.0),
-    (S::LabelAbove, -0.5),
-    (S::OtherLabel, -3.0),
+    (S::LabelAbove, -0.1),
+    (S::OtherLabel, -3.2),
     (S::OtherBefore, -3.0),
     (S::MidSentence, -1.0),
-    (S::Alone, 0.0),
-    (S::Dated, 0.0),
-    (S::WithTime, -1.0),
-    (S::Prose, 0.0),
-    (S::SeveralInCell, -0.5),
+    (S::Alone, 0.6),
+    (S::Dated, 0.4),
+    (S::WithTime, -1.2),
+    (S::Prose, -0.4),
+    (S::SeveralInCell, -1.7),
     (S::Margin, -1.0),
-    (S::Upper, 0.0),
-    (S::Lower, 0.0),
-    (S::Later, -0.5),
-    (S::AmountRow, -0.5),
+    (S::Upper, -0.5),
+    (S::Lower, 1.4),
+    (S::Later, -0.4),
+    (S::AmountRow, -0.1),
     (S::Faint, -0.5),
-    (S::Latest, 0.5),
-    (S::BeforeIssue, -3.0),
-    (S::SameAsIssue, -1.0),
-    (S::AfterIssue, 1.0),
-    (S::LongAfterIssue, -0.5),
+    (S::Latest, 1.7),
+    (S::BeforeIssue, -2.1),
+    (S::SameAsIssue, -1.3),
+    (S::AfterIssue, 1.5),
+    (S::LongAfterIssue, -1.5),
+    (S::Earliest, 0.9),
+    (S::First, -0.1),
+    (S::Only, 0.1),
+    (S::Repeated, 0.8),
 ];
 
 /// The weights of the day of issue, or of another one.
@@ -125,7 +129,7 @@ pub(super) fn weights_of(issued: bool) -> &'static [(DateSign, f32)] {
 
 /// What speaks for none of the dates being it.
 pub(super) fn none_of_them(issued: bool) -> f32 {
-    if issued { 1.5 } else { 4.0 }
+    if issued { 1.6 } else { 3.8 }
 }
 
 /// The log-odds of a set of signs.

@@ -1,6 +1,7 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::{NameCandidate, SupplierSearch, is_next_line, tidy_name};
+use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
+use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 
@@ -23,13 +24,43 @@ impl SupplierSearch<'_> {
         if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
     }
 
+    /// The address that belongs to a name, and how it was found.
+    pub(super) fn address_of(
+        &self,
+        best: &NameCandidate<'_>,
+        joined: usize,
+    ) -> (Option<String>, Vec<ReadingSign>) {
+        if let Some(address) = best.address.clone() {
+            return (Some(address), vec![ReadingSign::AddressOnLine]);
+        }
+        if let Some(address) = self.address_below(best.cell, joined) {
+            return (Some(address), vec![ReadingSign::AddressUnder]);
+        }
+        let compact = compact_name(&best.name);
+        let mut same = self.layout.cells.iter().zip(&self.folded);
+        let elsewhere = same.find_map(|(cell, text)| {
+            // The same name over an address further down, or at the front of a sender line.
+            let sender =
+                || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
+            match text.replace(' ', "") == compact {
+                true => self.address_below(cell, joined),
+                false => sender().map(|(_, address)| address),
+            }
+        });
+        match elsewhere.or_else(|| self.labelled_address(best.cell)) {
+            Some(address) => (Some(address), vec![ReadingSign::AddressElsewhere]),
+            None => (None, vec![ReadingSign::NoAddress]),
+        }
+    }
+
     /// Up to five lines under the name, as long as they look like parts of an address.
     pub(super) fn address_below(&self, cell: &TextCell, skip: usize) -> Option<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut at = cell;
         for line in 0..6 + skip {
-            let below = self.layout.cells.iter().filter(|c| is_next_line(at, c));
-            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
+            let below = self.layout.rows_from(at).filter(|c| is_next_line(at, c));
+            let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
+            let Some(next) = next.or_else(|| self.town_after_gap(at)) else { break };
             at = next;
             if line < skip {
                 continue;
@@ -59,6 +90,18 @@ impl SupplierSearch<'_> {
             lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
         let kept = town + 1 + usize::from(country.is_some());
         Some(lines.get(..kept)?.join(", "))
+    }
+
+    /// The line with the town, where an empty line parts it from the street.
+    fn town_after_gap<'s>(&'s self, street: &TextCell) -> Option<&'s TextCell> {
+        let mut near = self.layout.rows_from(street);
+        near.find(|cell| {
+            let gap = cell.area.y - street.area.bottom();
+            cell.page == street.page
+                && (0.0..1.8 * street.area.h).contains(&gap)
+                && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
+                && has_postal_code(&cell.joined_text())
+        })
     }
 
     /// `Address: Street 1` with the town below, in the section of the name.
@@ -92,6 +135,12 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
 /// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
 pub(super) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
+    let groups =
+        words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
+    // An account, printed in groups of four.
+    if groups.count() >= 3 {
+        return false;
+    }
     let code = words.iter().any(|word| {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let short = word.trim_matches(',').len() <= 9;

@@ -1,7 +1,8 @@
 //! The supplier's VAT identifier, kept apart from the customer's.
 
-use super::SupplierSearch;
+use super::{NameSign, SupplierSearch};
 use crate::extract::rules::FoundValue;
+use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::vat_id;
@@ -29,6 +30,32 @@ impl SupplierSearch<'_> {
             }
         }
         best.map(|(_, found)| found).or_else(|| self.find_national_id())
+    }
+
+    /// How the identifier was found; `name`: the signs of the issuer's name.
+    pub(super) fn id_reading(
+        &self,
+        vat: Option<&FoundValue<String>>,
+        name: &[NameSign],
+    ) -> Vec<ReadingSign> {
+        let Some(vat) = vat else { return vec![ReadingSign::NoId] };
+        let national = !vat.value.starts_with(|c: char| c.is_ascii_alphabetic());
+        let mut signs = vec![match (national, vat.certain) {
+            (true, _) => ReadingSign::IdNational,
+            (false, true) => ReadingSign::IdLabelled,
+            (false, false) => ReadingSign::IdBare,
+        }];
+        let compact = |id: &str| id.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+        let own = compact(&vat.value);
+        let others = self.layout.cells.iter().any(|cell| {
+            (0..cell.words.len()).any(|start| {
+                let words = cell.words_in(start..cell.words.len());
+                vat_id::find_at(&words).is_some_and(|(id, _)| compact(&id) != own)
+            })
+        });
+        signs.extend(others.then_some(ReadingSign::IdRivals));
+        signs.extend(name.contains(&NameSign::VatNear).then_some(ReadingSign::IdNearName));
+        signs
     }
 
     /// Without a country's prefix only a label tells such an identifier.

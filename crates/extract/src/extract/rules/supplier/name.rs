@@ -21,12 +21,21 @@ impl SupplierSearch<'_> {
                 && drop > -0.5 * label.area.h
                 && drop < 9.0 * label.area.h
                 && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
+            let under = under || (heading && self.is_in_block_of(label, cell));
             let inline = label.row == cell.row
                 && label.area.x <= cell.area.x
                 && label.page == cell.page
                 && cell.overlap_x(label) > -12.0 * cell.area.h;
             under || inline
         })
+    }
+
+    /// Whether line follows line without a gap from a heading down to a cell.
+    fn is_in_block_of(&self, heading: &TextCell, cell: &TextCell) -> bool {
+        if heading.page != cell.page || cell.area.y < heading.area.y {
+            return false;
+        }
+        self.block_below(heading).iter().any(|line| std::ptr::eq(*line, cell))
     }
 
     /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.

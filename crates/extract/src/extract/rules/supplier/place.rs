@@ -7,7 +7,7 @@ use crate::extract::rules::layout::TextCell;
 use docmill_formats::notation::{fold_text, number};
 
 /// Lines below a name that belong to its block.
-const BLOCK: usize = 9;
+const BLOCK: usize = 11;
 
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
@@ -125,7 +125,7 @@ impl SupplierSearch<'_> {
     }
 
     /// The lines under a cell without a gap, in its column.
-    fn block_below<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
+    pub(super) fn block_below<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
         let mut lines = Vec::new();
         let mut at = cell;
         for _ in 0..BLOCK {

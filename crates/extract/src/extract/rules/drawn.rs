@@ -1,4 +1,4 @@
-//! Invoices in eleven languages and three layouts, made from one table of words: with the labels
+//! Invoices in twenty-three languages and three layouts, made from one table of words: with the labels
 //! right of or above their values, wrapped descriptions, two-digit years, and the language's own
 //! way of writing numbers and dates.
 
@@ -28,7 +28,7 @@ struct Words {
 }
 
 #[rustfmt::skip]
-const LANGUAGES: [Words; 11] = [
+const LANGUAGES: [Words; 23] = [
     Words { language: "en", title: "INVOICE", number: "Invoice no.", date: "Invoice date", due: "Due date", customer: "Bill to", columns: ["Description", "Qty", "Unit price", "Amount"], totals: ["Subtotal", "VAT", "Total"], vat_id: ["VAT Reg No", "GB 123 4567 89"], currency: "GBP", marks: [",", "."], day: "/" },
     Words { language: "de", title: "Rechnung", number: "Rechnungsnummer", date: "Rechnungsdatum", due: "Fällig am", customer: "Rechnungsempfänger", columns: ["Bezeichnung", "Menge", "Einzelpreis", "Betrag"], totals: ["Nettobetrag", "MwSt.", "Gesamtbetrag"], vat_id: ["USt-IdNr.", "DE123456789"], currency: "EUR", marks: [".", ","], day: "." },
     Words { language: "fr", title: "FACTURE", number: "Facture n°", date: "Date de facturation", due: "Date d'échéance", customer: "Facturé à", columns: ["Désignation", "Qté", "Prix unitaire HT", "Montant HT"], totals: ["Total HT", "TVA", "Total TTC"], vat_id: ["N° TVA", "FR11123456782"], currency: "EUR", marks: [" ", ","], day: "/" },
@@ -40,6 +40,18 @@ const LANGUAGES: [Words; 11] = [
     Words { language: "da", title: "FAKTURA", number: "Fakturanr.", date: "Fakturadato", due: "Forfaldsdato", customer: "Kunde", columns: ["Beskrivelse", "Antal", "Stk. pris", "Beløb"], totals: ["Subtotal", "Moms", "Total inkl. moms"], vat_id: ["CVR-nr.", "DK12345678"], currency: "DKK", marks: [".", ","], day: "-" },
     Words { language: "no", title: "FAKTURA", number: "Fakturanr", date: "Fakturadato", due: "Forfallsdato", customer: "Kunde", columns: ["Beskrivelse", "Antall", "Enhetspris", "Beløp"], totals: ["Sum eks. mva", "Mva", "Å betale"], vat_id: ["Org.nr", "NO123456789MVA"], currency: "NOK", marks: [" ", ","], day: "." },
     Words { language: "pl", title: "FAKTURA VAT", number: "Numer faktury", date: "Data wystawienia", due: "Termin płatności", customer: "Nabywca", columns: ["Nazwa towaru lub usługi", "Ilość", "Cena jedn. netto", "Wartość netto"], totals: ["Razem netto", "Kwota VAT", "Do zapłaty"], vat_id: ["NIP", "PL1234567890"], currency: "PLN", marks: [" ", ","], day: "." },
+    Words { language: "el", title: "ΤΙΜΟΛΟΓΙΟ", number: "Αρ. τιμολογίου", date: "Ημερομηνία έκδοσης", due: "Ημερομηνία λήξης", customer: "Πελάτης", columns: ["Περιγραφή", "Ποσότητα", "Τιμή μονάδας", "Αξία"], totals: ["Καθαρή αξία", "ΦΠΑ", "Γενικό σύνολο"], vat_id: ["ΑΦΜ", "EL123456789"], currency: "EUR", marks: [".", ","], day: "/" },
+    Words { language: "hu", title: "SZÁMLA", number: "Számla sorszáma", date: "Számla kelte", due: "Fizetési határidő", customer: "Vevő", columns: ["Megnevezés", "Mennyiség", "Egységár", "Nettó érték"], totals: ["Nettó összesen", "ÁFA", "Bruttó végösszeg"], vat_id: ["Közösségi adószám", "HU12345678"], currency: "HUF", marks: [" ", ","], day: "year" },
+    Words { language: "ro", title: "FACTURĂ", number: "Nr. factură", date: "Data emiterii", due: "Data scadenței", customer: "Cumpărător", columns: ["Denumire", "Cantitate", "Preț unitar", "Valoare"], totals: ["Total fără TVA", "TVA", "Total de plată"], vat_id: ["CIF", "RO12345678"], currency: "RON", marks: [".", ","], day: "." },
+    Words { language: "bg", title: "ФАКТУРА", number: "Номер на фактура", date: "Дата на издаване", due: "Срок за плащане", customer: "Получател", columns: ["Наименование", "Количество", "Ед. цена", "Стойност"], totals: ["Данъчна основа", "ДДС", "Обща сума"], vat_id: ["ДДС номер", "BG123456789"], currency: "BGN", marks: [" ", ","], day: "." },
+    Words { language: "hr", title: "RAČUN", number: "Broj računa", date: "Datum izdavanja", due: "Datum dospijeća", customer: "Kupac", columns: ["Opis", "Količina", "Jedinična cijena", "Iznos"], totals: ["Osnovica", "PDV", "Ukupno za platiti"], vat_id: ["PDV ID", "HR12345678901"], currency: "EUR", marks: [".", ","], day: "." },
+    Words { language: "sl", title: "RAČUN", number: "Številka računa", date: "Datum izdaje", due: "Rok plačila", customer: "Kupec", columns: ["Opis", "Količina", "Cena na enoto", "Vrednost"], totals: ["Osnova za DDV", "DDV", "Skupaj za plačilo"], vat_id: ["ID za DDV", "SI12345678"], currency: "EUR", marks: [".", ","], day: "." },
+    Words { language: "lt", title: "PVM SĄSKAITA FAKTŪRA", number: "Sąskaitos numeris", date: "Išrašymo data", due: "Apmokėti iki", customer: "Pirkėjas", columns: ["Pavadinimas", "Kiekis", "Vieneto kaina", "Suma"], totals: ["Suma be PVM", "PVM", "Bendra suma"], vat_id: ["PVM mokėtojo kodas", "LT123456789"], currency: "EUR", marks: [" ", ","], day: "year" },
+    Words { language: "lv", title: "RĒĶINS", number: "Rēķina numurs", date: "Izrakstīšanas datums", due: "Apmaksas termiņš", customer: "Pircējs", columns: ["Nosaukums", "Daudzums", "Vienības cena", "Summa"], totals: ["Summa bez PVN", "PVN", "Kopsumma"], vat_id: ["PVN reģ. nr.", "LV12345678901"], currency: "EUR", marks: [" ", ","], day: "." },
+    Words { language: "et", title: "ARVE", number: "Arve number", date: "Arve kuupäev", due: "Maksetähtaeg", customer: "Ostja", columns: ["Kirjeldus", "Kogus", "Ühiku hind", "Summa"], totals: ["Summa käibemaksuta", "Käibemaks", "Arve summa"], vat_id: ["KMKR", "EE123456789"], currency: "EUR", marks: [" ", ","], day: "." },
+    Words { language: "tr", title: "FATURA", number: "Fatura No", date: "Fatura Tarihi", due: "Vade Tarihi", customer: "Sayın", columns: ["Açıklama", "Miktar", "Birim Fiyat", "Tutar"], totals: ["Ara Toplam", "KDV", "Genel Toplam"], vat_id: ["VKN", "1234567890"], currency: "TRY", marks: [".", ","], day: "." },
+    Words { language: "cs", title: "FAKTURA", number: "Číslo faktury", date: "Datum vystavení", due: "Datum splatnosti", customer: "Odběratel", columns: ["Popis", "Množství", "Cena za MJ", "Cena celkem"], totals: ["Základ daně", "DPH", "Celkem k úhradě"], vat_id: ["DIČ", "CZ12345678"], currency: "CZK", marks: [" ", ","], day: "." },
+    Words { language: "fi", title: "LASKU", number: "Laskun numero", date: "Laskun päiväys", due: "Eräpäivä", customer: "Asiakas", columns: ["Kuvaus", "Määrä", "Yksikköhinta", "Summa"], totals: ["Veroton yhteensä", "ALV", "Loppusumma"], vat_id: ["ALV nro", "FI12345678"], currency: "EUR", marks: [" ", ","], day: "." },
 ];
 
 const SUPPLIER: [&str; 3] = ["Alder Metalworks AG", "Mill Road 12", "80333 Northtown"];
@@ -214,7 +226,7 @@ fn faults(words: &Words, drawing: &str, kinds: &KindSet) -> Vec<String> {
 }
 
 #[test]
-fn invoices_in_eleven_languages_and_three_layouts_are_read_whole() {
+fn invoices_in_twenty_three_languages_and_three_layouts_are_read_whole() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
     for words in &LANGUAGES {
@@ -230,5 +242,5 @@ fn invoices_in_eleven_languages_and_three_layouts_are_read_whole() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of 33:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), 3 * LANGUAGES.len(), wrong.join("\n"));
 }

@@ -1,0 +1,266 @@
+//! The document's own number: what stands beside the labels of numbers, or behind a mark such as
+//! `#`, is weighed by its signs ([`sign`]), the candidates against each other.
+
+mod sign;
+
+pub(super) use self::sign::NumberSign;
+use super::FoundValue;
+use super::fields::read_identifier;
+use super::layout::TextCell;
+use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::weighing::share_certainty;
+use docmill_formats::notation::number;
+
+/// Below this share of legible letters a number is faint.
+const FAINT: f32 = 0.6;
+
+/// Texts that are weighed against each other.
+const MOST_CANDIDATES: usize = 300;
+
+/// A text that may be the number, and its signs.
+#[derive(Debug, Clone)]
+pub(super) struct NumberCandidate<'a> {
+    pub(super) value: String,
+    cell: &'a TextCell,
+    pub(super) signs: Vec<NumberSign>,
+}
+
+/// The numbers of a document.
+pub(super) struct NumberSearch<'a> {
+    spots: &'a LabelMatches<'a>,
+    field: &'a str,
+}
+
+impl<'a> NumberSearch<'a> {
+    pub(super) fn new(spots: &'a LabelMatches<'a>, field: &'a str) -> Self {
+        Self { spots, field }
+    }
+
+    /// Every text that can be the number, once, with all its signs.
+    pub(super) fn candidates(&self) -> Vec<NumberCandidate<'a>> {
+        let mut found = Vec::new();
+        for spot in &self.spots.all {
+            let own = spot.field == self.field;
+            if own || (spot.field == "other" && spot.strong) {
+                self.add_beside(spot, own, &mut found);
+            }
+            if found.len() >= MOST_CANDIDATES {
+                break;
+            }
+        }
+        self.add_marked(&mut found);
+        let mut merged = merge_values(found);
+        self.add_shape_signs(&mut merged);
+        merged
+    }
+
+    fn add_beside(&self, spot: &LabelMatch, own: bool, found: &mut Vec<NumberCandidate<'a>>) {
+        // In the middle of a sentence a word such as "invoice" names nothing.
+        if own && !spot.strong && spot.words.start > 1 {
+            return;
+        }
+        let places = self.spots.value_candidates(spot);
+        let most = if own { usize::MAX } else { 1 };
+        let mut nearest = true;
+        for beside in places.into_iter().take(most) {
+            let words = beside.value_words();
+            let Some(value) = read_identifier(&words, beside.inline) else { continue };
+            let mut signs = self.place_signs(beside.cell);
+            signs.push(match (own, spot.strong) {
+                (true, true) => NumberSign::OwnLabel,
+                (true, false) => NumberSign::WeakLabel,
+                _ => NumberSign::OtherLabel,
+            });
+            signs.extend(self.relation_signs(spot, &beside, own));
+            if !nearest {
+                signs.push(NumberSign::Further);
+            }
+            nearest = false;
+            if words.first().is_some_and(|word| word.starts_with('#')) {
+                signs.push(NumberSign::Marked);
+            }
+            found.push(NumberCandidate { value, cell: beside.cell, signs });
+        }
+    }
+
+    fn relation_signs(
+        &self,
+        spot: &LabelMatch,
+        beside: &ValueCandidate<'_>,
+        own: bool,
+    ) -> Vec<NumberSign> {
+        let mut signs = Vec::new();
+        if !own {
+            return signs;
+        }
+        if beside.below {
+            signs.push(NumberSign::LabelAbove);
+        } else if beside.inline {
+            signs.push(NumberSign::Inline);
+        }
+        if spot.words.start > 0 {
+            signs.push(NumberSign::MidText);
+        }
+        let long = self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() > 10);
+        if long {
+            signs.push(NumberSign::LongText);
+        }
+        // The value has a label of something else right over it.
+        let over = self.spots.layout.index_of(beside.cell).is_some_and(|index| {
+            let mut inside = self.spots.in_cell(index);
+            inside.any(|other| other.strong && other.field == "other")
+        });
+        if over {
+            signs.push(NumberSign::OtherWithin);
+        }
+        signs
+    }
+
+    /// What stands behind `#`, `Nr.` or `No:` in the upper half of the first page.
+    fn add_marked(&self, found: &mut Vec<NumberCandidate<'a>>) {
+        let first = self.spots.layout.cells.iter().take_while(|cell| cell.page == 0);
+        for cell in first.filter(|cell| self.spots.layout.depth_on_page(cell) < 0.5) {
+            let Some(front) = cell.words.first() else { continue };
+            let word = front.to_lowercase();
+            let hash = word.starts_with('#');
+            let short = matches!(
+                word.trim_end_matches([':', '.']),
+                "no" | "nr" | "n°" | "nº" | "№" | "number" | "num" | "numero" | "numéro" | "número"
+            );
+            if !hash && !short {
+                continue;
+            }
+            let words = cell.words_in(usize::from(short)..cell.words.len());
+            let Some(value) = read_identifier(&words, true) else { continue };
+            let mut signs = self.place_signs(cell);
+            signs.push(if hash { NumberSign::Marked } else { NumberSign::ShortLabel });
+            found.push(NumberCandidate { value, cell, signs });
+        }
+    }
+
+    fn place_signs(&self, cell: &TextCell) -> Vec<NumberSign> {
+        let depth = self.spots.layout.depth_on_page(cell);
+        let mut signs = vec![match (cell.page, depth) {
+            (0, ..0.2) => NumberSign::Head,
+            (0, ..0.5) => NumberSign::Upper,
+            (0, _) => NumberSign::Lower,
+            _ => NumberSign::Later,
+        }];
+        let amounts = self.spots.layout.row_cells(cell.row).iter().any(|other| {
+            let words = other.words_in(0..other.words.len());
+            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
+        });
+        if amounts {
+            signs.push(NumberSign::AmountRow);
+        }
+        if cell.confidence < FAINT {
+            signs.push(NumberSign::Faint);
+        }
+        signs
+    }
+
+    /// What the number itself says, and whether it comes back.
+    fn add_shape_signs(&self, merged: &mut [NumberCandidate<'_>]) {
+        for one in merged {
+            let digits = one.value.chars().filter(char::is_ascii_digit).count();
+            let mut add = |sign: NumberSign, holds: bool| {
+                if holds {
+                    one.signs.push(sign);
+                }
+            };
+            add(NumberSign::Short, one.value.chars().filter(|c| c.is_alphanumeric()).count() < 3);
+            add(NumberSign::Letters, one.value.contains(char::is_alphabetic));
+            add(NumberSign::Long, digits > 3);
+            add(NumberSign::Decimal, digits < 4 && one.value.contains('.'));
+            let lone = |cell: &&TextCell| {
+                !std::ptr::eq(*cell, one.cell)
+                    && cell
+                        .words
+                        .iter()
+                        .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
+            };
+            let again = digits > 2 && self.spots.layout.cells.iter().any(|cell| lone(&cell));
+            if again {
+                one.signs.push(NumberSign::Again);
+            }
+            one.signs.sort_unstable();
+            one.signs.dedup();
+        }
+    }
+
+    /// The best number and its share of certainty.
+    pub(super) fn find(&self) -> Option<FoundValue<String>> {
+        let candidates = self.candidates();
+        let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
+        let shares = share_certainty(&scores, sign::NONE_OF_THEM);
+        let ranked = candidates.into_iter().zip(&scores).zip(shares);
+        let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
+        let ((one, score), share) = best?;
+        if *score < sign::NONE_OF_THEM - 1.5 {
+            return None;
+        }
+        Some(FoundValue::weighed(one.value, share, one.cell))
+    }
+}
+
+/// Each number once, with the signs of all its mentions. That something else is called by it counts
+/// only where no label of the document's own number stands beside it.
+fn merge_values(found: Vec<NumberCandidate<'_>>) -> Vec<NumberCandidate<'_>> {
+    let mut merged: Vec<NumberCandidate<'_>> = Vec::new();
+    for one in found {
+        match merged.iter_mut().find(|known| known.value == one.value) {
+            Some(known) => known.signs.extend(one.signs),
+            None => merged.push(one),
+        }
+    }
+    for one in &mut merged {
+        if one.signs.contains(&NumberSign::OwnLabel) {
+            one.signs.retain(|sign| {
+                !matches!(sign, NumberSign::OtherLabel | NumberSign::Later | NumberSign::Lower)
+            });
+        }
+        // The best of its places counts.
+        if one.signs.contains(&NumberSign::Head) || one.signs.contains(&NumberSign::Upper) {
+            one.signs.retain(|sign| !matches!(sign, NumberSign::Later | NumberSign::Lower));
+        }
+        one.signs.sort_unstable();
+        one.signs.dedup();
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::CellLayout;
+    use super::super::layout::tests::transcript;
+    use super::*;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
+
+    fn find(drawing: &str) -> Option<String> {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        NumberSearch::new(&spots, "invoice_number").find().map(|found| found.value)
+    }
+
+    #[test]
+    fn the_documents_own_number_is_told_from_others() {
+        for (drawing, expected) in [
+            ("Rechnung    Seite 1\nRechnungsnr.   30064443   Kundennr.   47774", Some("30064443")),
+            (
+                "INVOICE   No: INV2025001\n          Date: 15/01/2025\nJob Ref: GM-2025-00142",
+                Some("INV2025001"),
+            ),
+            (
+                "HANDELSRECHNUNG (380) Nr. E2018092 vom 20.09.2018\nBestellung: 2018092\n\n\n\
+                 Bei Schriftwechsel bitte Ihre Kundennummer 35040727 und Belegnummer 2018092 angeben",
+                Some("E2018092"),
+            ),
+            ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 471102", Some("471102")),
+            ("Kundennummer   4711", None),
+        ] {
+            assert_eq!(find(drawing).as_deref(), expected, "{drawing}");
+        }
+    }
+}

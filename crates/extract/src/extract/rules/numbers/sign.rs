@@ -1,0 +1,87 @@
+//! The signs by which the document's own number is told, and what each is worth: log-odds, fitted
+//! by `scripts/fit_reading.py` on the tune part of labelled documents.
+
+/// Something that speaks for or against a text being the document's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum NumberSign {
+    /// Beside a label that means this number and no other.
+    OwnLabel,
+    /// Beside a title such as "Invoice".
+    WeakLabel,
+    /// Beside the label of another number.
+    OtherLabel,
+    /// Behind `No.` alone.
+    ShortLabel,
+    /// Behind `#`.
+    Marked,
+    /// In the label's own text.
+    Inline,
+    /// Under its label.
+    LabelAbove,
+    /// Not the nearest text to its label.
+    Further,
+    /// The label does not begin its text.
+    MidText,
+    /// The label's text is long.
+    LongText,
+    /// Another label stands in its own text.
+    OtherWithin,
+    /// In the upper fifth of the first page.
+    Head,
+    /// In its upper half.
+    Upper,
+    /// In its lower half.
+    Lower,
+    /// On a later page alone.
+    Later,
+    /// On a row with amounts.
+    AmountRow,
+    /// Was hardly legible.
+    Faint,
+    /// One or two letters or digits.
+    Short,
+    /// Has letters.
+    Letters,
+    /// Has more than three digits.
+    Long,
+    /// Looks like a version or a small decimal number.
+    Decimal,
+    /// Comes back on the document.
+    Again,
+}
+
+use NumberSign as S;
+
+/// Log-odds of each sign.
+const WEIGHTS: [(NumberSign, f32); 22] = [
+    (S::OwnLabel, 5.5),
+    (S::WeakLabel, 2.6),
+    (S::OtherLabel, -3.7),
+    (S::ShortLabel, 4.6),
+    (S::Marked, 1.7),
+    (S::Inline, 1.9),
+    (S::LabelAbove, -0.3),
+    (S::Further, -1.0),
+    (S::MidText, -3.9),
+    (S::LongText, -1.5),
+    (S::OtherWithin, -1.4),
+    (S::Head, 2.3),
+    (S::Upper, 0.8),
+    (S::Lower, -1.4),
+    (S::Later, -1.5),
+    (S::AmountRow, -1.8),
+    (S::Faint, -1.1),
+    (S::Short, -3.1),
+    (S::Letters, -0.6),
+    (S::Long, 1.9),
+    (S::Decimal, -1.5),
+    (S::Again, -0.6),
+];
+
+/// What speaks for none of the texts being it.
+pub(super) const NONE_OF_THEM: f32 = 1.2;
+
+/// The log-odds of a set of signs.
+pub(super) fn weigh_signs(signs: &[NumberSign]) -> f32 {
+    WEIGHTS.iter().filter(|(sign, _)| signs.contains(sign)).map(|(_, weight)| weight).sum()
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Fits the weights of signs in the rules reader to labelled documents, and cross-validates them.
+
+    docmill eval DIR --transcripts KEPT --evidence FILE     for each folder of documents
+    fit_reading.py FILE... [--field NAME]
+
+Every line of FILE is one known field of one document: its candidates, the signs of each, and
+whether it is right. Only the tune part of the families is fitted on; a line of the check part is
+refused, whoever wrote it. The chance of a candidate is its share among all candidates of the
+document and of none of them (a conditional logit); weights are pulled towards those in the sources,
+so that a sign which is hardly ever seen keeps the weight that a person gave it. A family counts by
+the square root of its documents, so that twenty copies of one layout do not outvote ten others.
+
+Prints for each field how many documents are right, and how honest the certainty is: as it stands,
+as fitted, and with each family judged by weights that were fitted without it. Only the last is to
+be quoted. Then the weights, for the tables in crates/extract/src/extract/rules.
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import math
+import pathlib
+import re
+
+RULES = pathlib.Path(__file__).parent.parent / "crates/extract/src/extract/rules"
+# Where the weights of a field stand: file, name of the table, how the weight of none is written.
+TABLES = {
+    "supplier_name": ("supplier/sign.rs", "WEIGHTS", r"NONE_OF_THEM: f32 = ([\d.]+)"),
+    "invoice_number": ("numbers/sign.rs", "WEIGHTS", r"NONE_OF_THEM: f32 = ([\d.]+)"),
+    "invoice_date": ("dates/sign.rs", "ISSUED", r"if issued \{ ([\d.]+) \}"),
+    "due_date": ("dates/sign.rs", "OTHER", r"else \{ ([\d.]+) \}"),
+}
+# Read in one way only: their certainty is fitted, all fields together.
+CLAIMS = ("certainty.rs", "WEIGHTS", None)
+FOLDS = 6
+LEVELS = (0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.01)
+
+
+def weights_in(table):
+    file, name, none = table
+    text = (RULES / file).read_text()
+    body = re.search(rf"const {name}: .*?\];\n", text, re.S).group(0)
+    weights = {sign: float(value) for sign, value in re.findall(r"\(S::(\w+), (-?[\d.]+)\)", body)}
+    found = re.search(none, text) if none else None
+    return weights, float(found.group(1)) if found else 0.0
+
+
+def read_lines(paths):
+    for path in paths:
+        for line in pathlib.Path(path).read_text().splitlines():
+            one = json.loads(line)
+            if one["part"] != "tune":
+                raise SystemExit(f"{path} holds documents of the check part: nothing is fitted on them")
+            yield one
+
+
+def shares(weights, none, candidates):
+    scores = [sum(weights.get(sign, 0.0) for sign in signs) for _, signs in candidates] + [none]
+    most = max(scores)
+    parts = [math.exp(score - most) for score in scores]
+    return [part / sum(parts) for part in parts]
+
+
+def fitted(cases, start, none_start, moves_none, pull=0.05, steps=250):
+    weights, none = dict(start), none_start
+    families = collections.Counter(family for family, _ in cases)
+    total = sum(1 / math.sqrt(families[family]) for family, _ in cases)
+    hold = 100 * pull / max(1, len(cases))
+    for _ in range(steps):
+        gradient, of_none = collections.defaultdict(float), 0.0
+        for family, candidates in cases:
+            weight = 20 / math.sqrt(families[family]) / total
+            chance = shares(weights, none, candidates)
+            right = sum(p for p, (is_right, _) in zip(chance, candidates) if is_right)
+            for p, (is_right, signs) in zip(chance, candidates):
+                step = ((p / right if is_right else 0.0) - p) * weight if right else -p * weight
+                for sign in signs:
+                    gradient[sign] += step
+            of_none += (0.0 if right else weight) - chance[-1] * weight
+        for sign in set(gradient) | set(weights):
+            own = weights.get(sign, 0.0)
+            weights[sign] = own + 0.5 * (gradient[sign] - hold * (own - start.get(sign, 0.0)))
+        if moves_none:
+            none += 0.5 * (of_none - hold * (none - none_start))
+    return weights, none
+
+
+def judged(cases, weights, none):
+    results = []
+    for family, candidates in cases:
+        chance = shares(weights, none, candidates)[:-1]
+        best = max(range(len(chance)), key=chance.__getitem__, default=None)
+        results.append((0.0, False) if best is None else (chance[best], candidates[best][0]))
+    return results
+
+
+def show(what, results):
+    print(f"  {what}: {sum(right for _, right in results)} of {len(results)} right")
+    for low, high in zip(LEVELS, LEVELS[1:]):
+        own = [(p, right) for p, right in results if low <= p < high]
+        if own:
+            right, mean = (sum(values) / len(own) for values in zip(*((r, p) for p, r in own)))
+            print(f"    {low:.2f}-{min(high, 1):.2f}: {len(own):4}  right {right:.2f}  said {mean:.2f}")
+
+
+def fold_of(family):
+    return hashlib.sha256(family.encode()).digest()[1] % FOLDS
+
+
+def fit_field(name, cases, table):
+    start, none = weights_in(table)
+    moves = table[2] is not None
+    print(name)
+    show("as it stands", judged(cases, start, none))
+    weights, none_then = fitted(cases, start, none, moves)
+    show("as fitted", judged(cases, weights, none_then))
+    crossed = []
+    for fold in range(FOLDS):
+        others = [case for case in cases if fold_of(case[0]) != fold]
+        own = [case for case in cases if fold_of(case[0]) == fold]
+        crossed += judged(own, *fitted(others, start, none, moves))
+    show("each family by the others", crossed)
+    print("  none of them", round(none_then, 1))
+    print("  " + ", ".join(f"{sign} {value:.1f}" for sign, value in sorted(weights.items())))
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("files", nargs="+")
+    arguments.add_argument("--field")
+    given = arguments.parse_args()
+    cases = collections.defaultdict(list)
+    for one in read_lines(given.files):
+        field = one["field"] if one["field"] in TABLES else "claims"
+        candidates = [(c["right"], tuple(sorted(set(c["signs"])))) for c in one["candidates"]]
+        cases[field].append((one["family"], candidates))
+    for field, own in sorted(cases.items()):
+        if given.field in (None, field):
+            fit_field(field, own, TABLES.get(field, CLAIMS))
+
+
+if __name__ == "__main__":
+    main()
