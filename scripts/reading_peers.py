@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Word recall of several readers on the same scans, by kind. Run by reading_peers.sh.
+"""Word recall and precision of several readers on the same scans, by kind. Run by reading_peers.sh.
 
 Words: NFKC, case-folded, longer than one letter, compared as multisets. Every reader gets one
 core per file (OMP_THREAD_LIMIT=1) and as many files at once as there are cores.
@@ -23,11 +23,11 @@ ENVIRONMENT = dict(os.environ, OMP_THREAD_LIMIT="1")
 PATIENCE = 600
 
 
-def run(*command):
+def run(*command, **variables):
     done = subprocess.run(
         [str(part) for part in command],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-        env=ENVIRONMENT, timeout=PATIENCE,
+        env=dict(ENVIRONMENT, **variables), timeout=PATIENCE,
     )
     return done.stdout.decode("utf-8", "replace")
 
@@ -71,8 +71,9 @@ sys.stdout.write(extract_file_sync(sys.argv[1], config=config).content)
 """
 
 
-def docmill(path, *more):
-    return run(os.environ["DOCMILL"], *more, "transcribe", path, "--format", "text")
+def docmill(path, engine="auto"):
+    command = [os.environ["DOCMILL"], "transcribe", path, "--format", "text"]
+    return run(*command, DOCMILL__OCR__ENGINE=engine)
 
 
 def readers():
@@ -81,6 +82,8 @@ def readers():
         "tesseract-language": lambda path, row, folder: tesseract(path, languages_of(row), folder),
         "ocrmypdf": ocrmypdf,
         "kreuzberg": lambda path, row, folder: run(PYTHON, "-c", KREUZBERG, path),
+        "docmill-tesseract": lambda path, row, folder: docmill(path, "tesseract"),
+        "docmill-neural": lambda path, row, folder: docmill(path, "neural"),
         "docmill": lambda path, row, folder: docmill(path),
     }
     for name, there in [("ocrmypdf", shutil.which("ocrmypdf")), ("kreuzberg", PYTHON.exists())]:
@@ -99,6 +102,10 @@ def recall(truth, text):
     known, read = words(truth), words(text)
     total = sum(known.values())
     return sum((known & read).values()) / total if total else 1.0
+
+
+def precision(truth, text):
+    return recall(text, truth)
 
 
 def table_of(folder):
@@ -144,10 +151,11 @@ def main():
     if not scans:
         sys.exit("no scan has a truth/NAME.txt")
     chosen = {name: read for name, read in readers().items() if name in (sys.argv[2:] or name)}
-    scores, seconds = {}, {}
+    scores, precise, seconds = {}, {}, {}
     for name, reader in chosen.items():
         texts, seconds[name] = read_all(reader, scans)
         scores[name] = [recall(truth, text) for (_, _, truth), text in zip(scans, texts)]
+        precise[name] = [precision(truth, text) for (_, _, truth), text in zip(scans, texts)]
         so_far = f"{len(scans)} files in {seconds[name]:.0f} s, mean recall {mean(scores[name]):.3f}"
         print(f"{name}: {so_far}", file=sys.stderr)
     kinds = collections.defaultdict(list)
@@ -155,14 +163,19 @@ def main():
         kinds[row["kind"]].append(index)
         kinds["= all"].append(index)
         kinds[f"= {path.stem.split('_')[0]}_*"].append(index)
-    print(f"{'kind of scan':<40}{'files':>6}" + "".join(f"{name:>20}" for name in chosen))
+    for title, table in [("recall by kind", scores), ("precision by kind", precise)]:
+        print_table(title, kinds, table)
+    print(f"{'seconds':<46}" + "".join(f"{seconds[name]:>20.0f}" for name in chosen))
+
+
+def print_table(title, kinds, table):
+    print(f"{title:<40}{'files':>6}" + "".join(f"{name:>20}" for name in table))
     for kind in sorted(kinds):
         own = kinds[kind]
-        cells = {name: mean(scores[name][index] for index in own) for name in chosen}
-        best = max((cell for name, cell in cells.items() if name != "docmill"), default=0)
-        mark = "" if cells.get("docmill", 1) >= best - 0.005 else "  < a peer"
-        print(f"{kind:<40}{len(own):>6}" + "".join(f"{cells[n]:>20.3f}" for n in chosen) + mark)
-    print(f"{'seconds':<46}" + "".join(f"{seconds[name]:>20.0f}" for name in chosen))
+        cells = {name: mean(scores[index] for index in own) for name, scores in table.items()}
+        peers = (cell for name, cell in cells.items() if not name.startswith("docmill"))
+        mark = "" if cells.get("docmill", 1) >= max(peers, default=0) - 0.005 else "  < a peer"
+        print(f"{kind:<40}{len(own):>6}" + "".join(f"{cells[n]:>20.3f}" for n in table) + mark)
 
 
 PYTHON = pathlib.Path(os.environ.get("KREUZBERG_PYTHON", "")).absolute()

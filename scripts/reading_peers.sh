@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Reads the same scans with docmill and with its peers, and prints the word recall of each by kind
-# of scan, side by side:
+# Reads the same scans with docmill and with its peers, and prints the word recall and precision of
+# each by kind of scan, side by side:
 #   scripts/reading_peers.sh DIR [NAME...]
 # DIR holds scans, truth/NAME.txt and, if there is one, SCANS.tsv (columns file, kind, language).
-# NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg docmill. Tesseract and
+# NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg docmill, and that one
+# with one of its readers alone, docmill-tesseract docmill-neural. Tesseract and
 # OCRmyPDF are Debian's, kreuzberg comes from PyPI into target/tools. A peer that is not there and
 # cannot be installed is left out, and that is said. DOCMILL names another binary of ours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -ge 1 ] && [ -d "$1/truth" ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] && [ -d "$1/truth" ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 KREUZBERG=4.10.4
 tools=target/tools

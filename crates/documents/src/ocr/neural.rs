@@ -1,6 +1,6 @@
 //! Reading pages with two small neural networks: one finds the lines, one reads them.
 //!
-//! The networks are PP-OCRv6's (`PaddleOCR`, Apache-2.0), the smallest detector and the middle
+//! The networks are PP-OCRv6's (of `PaddleOCR`, Apache-2.0), the smallest detector and the middle
 //! recogniser, that one cut down to Latin script by `scripts/models.sh`. They run in Rust (rten) on the cores
 //! that there are, on one thread for each page that is read at the same time. They read bad pictures
 //! far better than Tesseract does, whichever way up these lie, and clean ones as well at several

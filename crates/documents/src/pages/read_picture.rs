@@ -140,8 +140,8 @@ impl PictureReader<'_> {
     pub(super) fn read(&mut self, page: &PageRaster) -> Result<PictureRead, PageError> {
         let found = quality::assess_page(page)?;
         let (best, is_repaired) = match self.begins_keenly(&found) {
-            true => self.read_keenly(page, &found)?,
-            false => self.read_plainly(page, &found)?,
+            true => self.read_keenly_first(page, &found)?,
+            false => self.read_plainly_first(page, &found)?,
         };
         let is_altered = best.is_altered();
         let mut defects = found.defects;
@@ -163,9 +163,7 @@ impl PictureReader<'_> {
         })
     }
 
-    /// Repaired where its defects call for it, and once more the other way if that falls short; the
-    /// best of it, and whether there was a repair. The keen reader, where there is one, takes over
-    /// instead.
+    /// Once, repaired where its defects call for it; and whether they did.
     fn read_plainly<'a>(
         &mut self,
         page: &'a PageRaster,
@@ -174,11 +172,21 @@ impl PictureReader<'_> {
         let repaired = self.repair_page(page, found)?;
         let is_repaired = repaired.is_some();
         let first = repaired.unwrap_or_else(|| PictureCandidate::from_original(page));
-        let best = self.read_candidate(first, found)?;
+        Ok((self.read_candidate(first, found)?, is_repaired))
+    }
+
+    /// Repaired where its defects call for it, and if that falls short by the keen reader as well, or
+    /// where there is none, once more the other way; the best of it, and whether there was a repair.
+    fn read_plainly_first<'a>(
+        &mut self,
+        page: &'a PageRaster,
+        found: &PageAssessment,
+    ) -> Result<(OcrPass<'a>, bool), PageError> {
+        let (best, is_repaired) = self.read_plainly(page, found)?;
         if !self.falls_short(&best) {
             return Ok((best, is_repaired));
         }
-        if self.recogniser.keen_reader().is_some() {
+        if self.has_keen_reader() {
             let (keen, was_repaired) = self.read_keenly(page, found)?;
             return Ok((join_readers(keen, best), is_repaired || was_repaired));
         }

@@ -19,6 +19,9 @@ use docmill_core::model::TextLine;
 const SAMPLE: usize = 6;
 /// A sample that is read this surely lies right, and is not read upside down.
 const SURELY_UPRIGHT: f32 = 0.9;
+/// Length of all lines of a page in heights of a line: a dense page has some thousand. More of them
+/// would take longer than a page may, and are noise.
+const MOST_LENGTH: f32 = 8000.0;
 /// A line that is less sure than this is no text.
 const BELIEVED_LINE: f32 = 0.4;
 
@@ -79,7 +82,7 @@ impl NeuralReader {
 
     fn read_lines(&self, page: &impl PixelSource, boxes: &[LineBox]) -> Result<Vec<TextLine>> {
         let mut lines = Vec::with_capacity(boxes.len());
-        for line in boxes {
+        for line in affordable_lines(boxes) {
             let read = self.read_box(page, line)?;
             if read.confidence >= BELIEVED_LINE {
                 lines.push(read.line);
@@ -183,9 +186,40 @@ impl PageRecogniser for NeuralReader {
     }
 }
 
+/// The lines that are read: all, unless together they are longer than any page of text is, and then
+/// those that come first of the ones for which there is room.
+fn affordable_lines(boxes: &[LineBox]) -> impl Iterator<Item = &LineBox> {
+    let mut left = MOST_LENGTH;
+    boxes.iter().filter(move |line| {
+        let (long, short) = (line.width().max(line.height()), line.width().min(line.height()));
+        let length = (long / short.max(1.0)).max(1.0);
+        let fits = length <= left;
+        left -= if fits { length } else { 0.0 };
+        fits
+    })
+}
+
 /// The raster's own bytes as a matrix, without a copy.
 fn view_page(page: &PageRaster) -> Result<opencv::boxed_ref::BoxedRef<'_, Mat>> {
     let side = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
     Mat::new_rows_cols_with_data(side(page.height), side(page.width), &page.pixels)
         .map_err(pixels::opencv_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_until_they_are_longer_than_any_page_of_text() {
+        let line = |height: f32| LineBox {
+            corners: [(0.0, 0.0), (1000.0, 0.0), (1000.0, height), (0.0, height)],
+        };
+        let dense = vec![line(25.0); 150];
+        assert_eq!(affordable_lines(&dense).count(), 150);
+        let noise = vec![line(10.0); 3000];
+        assert_eq!(affordable_lines(&noise).count(), 80);
+        let standing = vec![line(25.0).turned(1); 3000];
+        assert_eq!(affordable_lines(&standing).count(), 200);
+    }
 }

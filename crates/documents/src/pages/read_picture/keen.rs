@@ -19,11 +19,39 @@ use crate::pages::score::score_legibility;
 /// mostly be for nothing.
 const CLEAN: f32 = 0.8;
 
+/// Languages in other scripts than Latin, as Tesseract names them, or how such names begin.
+const OTHER_SCRIPTS: [&str; 50] = [
+    "amh", "ara", "asm", "aze_cyrl", "bel", "ben", "bod", "bul", "chi_", "chr", "dzo", "ell",
+    "fas", "grc", "guj", "heb", "hin", "hye", "iku", "jpn", "kan", "kat", "kaz", "khm", "kir",
+    "kor", "lao", "mal", "mar", "mkd", "mon", "mya", "nep", "ori", "pan", "pus", "rus", "san",
+    "sin", "snd", "srp", "tam", "tel", "tgk", "tha", "tir", "uig", "ukr", "urd", "yid",
+];
+
 impl PictureReader<'_> {
+    /// Whether there is a keen reader for pages of these languages.
+    pub(super) fn has_keen_reader(&mut self) -> bool {
+        let is_latin = |name: &String| !OTHER_SCRIPTS.iter().any(|other| name.starts_with(other));
+        self.recipe.languages.iter().all(is_latin) && self.recogniser.keen_reader().is_some()
+    }
+
     /// Whether the page is one that the keen reader reads first.
     pub(super) fn begins_keenly(&mut self, found: &PageAssessment) -> bool {
-        let is_keen = self.recogniser.is_keen();
-        is_keen || found.score < CLEAN && self.recogniser.keen_reader().is_some()
+        self.recogniser.is_keen() || found.score < CLEAN && self.has_keen_reader()
+    }
+
+    /// By the keen reader, and plainly as well if that falls short: it may be another script, or a
+    /// print that the repair is made for. The best of it, and whether there was a repair.
+    pub(super) fn read_keenly_first<'a>(
+        &mut self,
+        page: &'a PageRaster,
+        found: &PageAssessment,
+    ) -> Result<(OcrPass<'a>, bool), PageError> {
+        let (keen, was_repaired) = self.read_keenly(page, found)?;
+        if self.recogniser.is_keen() || !self.falls_short(&keen) {
+            return Ok((keen, was_repaired));
+        }
+        let (plain, is_repaired) = self.read_plainly(page, found)?;
+        Ok((join_readers(keen, plain), is_repaired || was_repaired))
     }
 
     /// Reads the page as it is, and repaired as well if that falls short and there is something to
