@@ -327,7 +327,11 @@ impl RulesExtractor<'_> {
         let fields = ["subtotal", "vat_amount", "total"];
         for ((field, found), none) in fields.into_iter().zip(found).zip(none) {
             let mut signs = match found {
-                None => vec![none],
+                None => {
+                    let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
+                    self.note_reading(field, [none].into_iter().chain(seen).collect());
+                    continue;
+                }
                 Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],
                 Some(_) if totals.adds_up => vec![ReadingSign::AddsUpUntaxed],
                 Some(found) if found.certain => vec![ReadingSign::LabelAlone],
