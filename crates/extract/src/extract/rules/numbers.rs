@@ -9,10 +9,13 @@ use super::fields::read_identifier;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::weighing::share_certainty;
-use docmill_formats::notation::number;
 
 /// Below this share of legible letters a number is faint.
 const FAINT: f32 = 0.6;
+
+/// Labels that are looked at, and cells in which a number may come back.
+const MOST_LABELS: usize = 600;
+const MOST_CELLS: usize = 3_000;
 
 /// Texts that are weighed against each other.
 const MOST_CANDIDATES: usize = 300;
@@ -39,11 +42,10 @@ impl<'a> NumberSearch<'a> {
     /// Every text that can be the number, once, with all its signs.
     pub(super) fn candidates(&self) -> Vec<NumberCandidate<'a>> {
         let mut found = Vec::new();
-        for spot in &self.spots.all {
-            let own = spot.field == self.field;
-            if own || (spot.field == "other" && spot.strong) {
-                self.add_beside(spot, own, &mut found);
-            }
+        let wanted =
+            |spot: &&LabelMatch| spot.field == self.field || (spot.field == "other" && spot.strong);
+        for spot in self.spots.all.iter().filter(wanted).take(MOST_LABELS) {
+            self.add_beside(spot, spot.field == self.field, &mut found);
             if found.len() >= MOST_CANDIDATES {
                 break;
             }
@@ -146,11 +148,7 @@ impl<'a> NumberSearch<'a> {
             (0, _) => NumberSign::Lower,
             _ => NumberSign::Later,
         }];
-        let amounts = self.spots.layout.row_cells(cell.row).iter().any(|other| {
-            let words = other.words_in(0..other.words.len());
-            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
-        });
-        if amounts {
+        if self.spots.layout.is_on_amount_row(cell) {
             signs.push(NumberSign::AmountRow);
         }
         if cell.confidence < FAINT {
@@ -179,7 +177,8 @@ impl<'a> NumberSearch<'a> {
                         .iter()
                         .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
             };
-            let again = digits > 2 && self.spots.layout.cells.iter().any(|cell| lone(&cell));
+            let again = digits > 2
+                && self.spots.layout.cells.iter().take(MOST_CELLS).any(|cell| lone(&cell));
             if again {
                 one.signs.push(NumberSign::Again);
             }
