@@ -216,7 +216,7 @@ impl<'a> DateSearch<'a> {
     }
 
     /// The best day for a role and its share of certainty.
-    pub(super) fn find(
+    pub(super) fn find_day(
         &self,
         role: DateRole<'_>,
         issued: Option<Date>,
@@ -367,10 +367,10 @@ mod tests {
             dates: &dates,
             number: "invoice_number",
         };
-        let issued = search.find(role("invoice_date"), None);
+        let issued = search.find_day(role("invoice_date"), None);
         let found = match field {
             "invoice_date" => issued,
-            _ => search.find(role(field), issued.map(|found| found.value)),
+            _ => search.find_day(role(field), issued.map(|found| found.value)),
         };
         found.map(|found| (date::to_iso(found.value), found.certain))
     }

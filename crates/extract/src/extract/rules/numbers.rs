@@ -40,7 +40,7 @@ impl<'a> NumberSearch<'a> {
     }
 
     /// Every text that can be the number, once, with all its signs.
-    pub(super) fn candidates(&self) -> Vec<NumberCandidate<'a>> {
+    pub(super) fn list_candidates(&self) -> Vec<NumberCandidate<'a>> {
         let mut found = Vec::new();
         let wanted =
             |spot: &&LabelMatch| spot.field == self.field || (spot.field == "other" && spot.strong);
@@ -188,8 +188,8 @@ impl<'a> NumberSearch<'a> {
     }
 
     /// The best number and its share of certainty.
-    pub(super) fn find(&self) -> Option<FoundValue<String>> {
-        let candidates = self.candidates();
+    pub(super) fn find_number(&self) -> Option<FoundValue<String>> {
+        let candidates = self.list_candidates();
         let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
         let shares = share_certainty(&scores, sign::NONE_OF_THEM);
         let ranked = candidates.into_iter().zip(&scores).zip(shares);
@@ -240,7 +240,7 @@ mod tests {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
         let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        NumberSearch::new(&spots, "invoice_number").find().map(|found| found.value)
+        NumberSearch::new(&spots, "invoice_number").find_number().map(|found| found.value)
     }
 
     #[test]
