@@ -208,7 +208,7 @@ impl RulesExtractor<'_> {
                 FieldType::Text => {
                     let found = match self.kind.labels.value_style(&name) {
                         ValueStyle::Identifier if self.roles.number == Some(name.as_str()) => {
-                            NumberSearch::new(spots, &name).find()
+                            NumberSearch::new(spots, &name).find_number()
                         }
                         ValueStyle::Identifier => fields::labelled_identifier(spots, &name),
                         ValueStyle::Words => words::text_beside_label(spots, &name),
@@ -247,7 +247,7 @@ impl RulesExtractor<'_> {
         let mut issued = None;
         for field in &dates {
             let role = self.roles.date_role(field, &dates);
-            let found = search.find(role, issued);
+            let found = search.find_day(role, issued);
             if role.issued {
                 issued = found.as_ref().map(|found| found.value);
             }
@@ -327,7 +327,11 @@ impl RulesExtractor<'_> {
         let fields = ["subtotal", "vat_amount", "total"];
         for ((field, found), none) in fields.into_iter().zip(found).zip(none) {
             let mut signs = match found {
-                None => vec![none],
+                None => {
+                    let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
+                    self.note_reading(field, [none].into_iter().chain(seen).collect());
+                    continue;
+                }
                 Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],
                 Some(_) if totals.adds_up => vec![ReadingSign::AddsUpUntaxed],
                 Some(found) if found.certain => vec![ReadingSign::LabelAlone],

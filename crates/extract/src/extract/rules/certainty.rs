@@ -33,6 +33,8 @@ pub(super) enum ReadingSign {
     NoTax,
     /// No total was found.
     NoTotal,
+    /// A label of the field is printed all the same.
+    LabelSeen,
     /// The currency is named as such.
     CurrencyNamed,
     /// It stands beside the total.
@@ -74,7 +76,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 30] = [
+const WEIGHTS: [(ReadingSign, f32); 31] = [
     (S::AddsUp, 3.0),
     (S::AddsUpUntaxed, 1.9),
     (S::LabelAlone, 1.1),
@@ -87,6 +89,7 @@ const WEIGHTS: [(ReadingSign, f32); 30] = [
     (S::NoNet, 2.3),
     (S::NoTax, 2.3),
     (S::NoTotal, -3.3),
+    (S::LabelSeen, -2.5),
     (S::CurrencyNamed, 4.0),
     (S::CurrencyOfTotal, 6.2),
     (S::CurrencyCounted, 1.9),

@@ -14,10 +14,13 @@ use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::weighing::share_certainty;
-use docmill_formats::notation::{date, fold_text, number};
+use docmill_formats::notation::{date, fold_text};
 
 /// Dates that are weighed against each other.
 const MOST_CANDIDATES: usize = 200;
+
+/// Labels of one field that are looked at.
+const MOST_LABELS: usize = 400;
 
 /// Bytes between a label and its date in one cell, and in the next one.
 const REACH_INLINE: usize = 14;
@@ -123,11 +126,11 @@ impl<'a> DateSearch<'a> {
         let mut found = self.printed.clone();
         for field in role.dates {
             let own = *field == role.field;
-            for spot in self.spots.of_field(field) {
+            for spot in self.spots.of_field(field).take(MOST_LABELS) {
                 self.mark_labelled(spot, own, &role, &mut found);
             }
         }
-        for spot in self.spots.of_field("other") {
+        for spot in self.spots.of_field("other").take(MOST_LABELS) {
             self.mark_labelled(spot, false, &role, &mut found);
         }
         if role.issued {
@@ -213,7 +216,7 @@ impl<'a> DateSearch<'a> {
     }
 
     /// The best day for a role and its share of certainty.
-    pub(super) fn find(
+    pub(super) fn find_day(
         &self,
         role: DateRole<'_>,
         issued: Option<Date>,
@@ -258,12 +261,7 @@ fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
         (0, _) => DateSign::Lower,
         _ => DateSign::Later,
     }];
-    let row = spots.layout.row_cells(cell.row).iter();
-    let amounts = row.into_iter().any(|other| {
-        let words = other.words_in(0..other.words.len());
-        number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
-    });
-    if amounts {
+    if spots.layout.is_on_amount_row(cell) {
         signs.push(DateSign::AmountRow);
     }
     if cell.confidence < FAINT {
@@ -369,10 +367,10 @@ mod tests {
             dates: &dates,
             number: "invoice_number",
         };
-        let issued = search.find(role("invoice_date"), None);
+        let issued = search.find_day(role("invoice_date"), None);
         let found = match field {
             "invoice_date" => issued,
-            _ => search.find(role(field), issued.map(|found| found.value)),
+            _ => search.find_day(role(field), issued.map(|found| found.value)),
         };
         found.map(|found| (date::to_iso(found.value), found.certain))
     }

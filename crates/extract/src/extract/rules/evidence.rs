@@ -43,11 +43,11 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
             });
         }
         if role.issued {
-            issued = search.find(role, None).map(|found| found.value);
+            issued = search.find_day(role, None).map(|found| found.value);
         }
     }
     if let Some(field) = roles.number {
-        for one in NumberSearch::new(&spots, field).candidates() {
+        for one in NumberSearch::new(&spots, field).list_candidates() {
             let signs = one.signs.iter().map(|sign| format!("{sign:?}")).collect();
             let value = Value::String(one.value);
             evidence.push(CandidateEvidence { field: field.to_owned(), value, signs });

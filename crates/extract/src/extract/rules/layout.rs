@@ -4,10 +4,11 @@
 //! Built from word boxes alone, so that it does not matter whether whoever read the page gave one
 //! line per row or one per column.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use docmill_core::model::{BoundingBox, PageText, TextWord, Transcript};
-use docmill_formats::notation::fold_text;
+use docmill_formats::notation::{fold_text, number};
 
 /// A gap wider than this many line heights separates two cells...
 const CELL_GAP: f32 = 0.85;
@@ -71,6 +72,8 @@ pub(super) struct CellLayout {
     pub(super) rows: Vec<Range<usize>>,
     /// Height of each page.
     heights: Vec<f32>,
+    /// Which rows have an amount of money.
+    amount_rows: OnceCell<Vec<bool>>,
 }
 
 /// Most cells of a row: each is compared with those that are in it. No table has as many columns.
@@ -85,9 +88,14 @@ impl CellLayout {
         Self::of_pages(transcript, |_| true)
     }
 
+    fn empty() -> Self {
+        let amount_rows = OnceCell::new();
+        Self { cells: Vec::new(), rows: Vec::new(), heights: Vec::new(), amount_rows }
+    }
+
     /// Only the cells of some pages; pages keep their numbers.
     pub(super) fn of_pages(transcript: &Transcript, keep: impl Fn(usize) -> bool) -> Self {
-        let mut layout = Self { cells: Vec::new(), rows: Vec::new(), heights: Vec::new() };
+        let mut layout = Self::empty();
         for (index, page) in transcript.pages.iter().enumerate() {
             layout.heights.push(page.height.max(1.0));
             if keep(index) {
@@ -170,6 +178,27 @@ impl CellLayout {
                 if other.1.overlap_x(cell) > best.1.overlap_x(cell) { other } else { best }
             },
         )
+    }
+
+    /// Whether an amount of money stands on the cell's row.
+    pub(super) fn is_on_amount_row(&self, cell: &TextCell) -> bool {
+        let is_amount = |cell: &TextCell| {
+            let words = cell.words_in(0..cell.words.len());
+            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
+        };
+        let of_row = |row: &Range<usize>| {
+            self.cells.get(row.clone()).unwrap_or_default().iter().any(is_amount)
+        };
+        let rows = self.amount_rows.get_or_init(|| self.rows.iter().map(of_row).collect());
+        rows.get(cell.row).copied().unwrap_or(false)
+    }
+
+    /// The cells of the few rows before a cell's.
+    pub(super) fn rows_before(&self, cell: &TextCell) -> impl Iterator<Item = &TextCell> {
+        let first = cell.row.saturating_sub(NEXT_ROWS);
+        let start = self.rows.get(first).map_or(0, |row| row.start);
+        let end = self.rows.get(cell.row).map_or(start, |row| row.start.max(start));
+        self.cells.get(start..end).unwrap_or_default().iter()
     }
 
     /// The index of a cell of this layout.
@@ -455,7 +484,7 @@ pub(super) mod tests {
             confidence: 1.0,
         };
         wide.lines = vec![TextLine { words: (0..1_000).map(word).collect() }];
-        let mut layout = CellLayout { cells: Vec::new(), rows: Vec::new(), heights: Vec::new() };
+        let mut layout = CellLayout::empty();
         layout.add_page(0, &wide);
         let lengths: Vec<usize> = layout.rows.iter().map(|row| row.len()).collect();
         assert_eq!(lengths, [300, 300, 300, 100]);

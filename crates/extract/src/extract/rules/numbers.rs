@@ -9,10 +9,13 @@ use super::fields::read_identifier;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::weighing::share_certainty;
-use docmill_formats::notation::number;
 
 /// Below this share of legible letters a number is faint.
 const FAINT: f32 = 0.6;
+
+/// Labels that are looked at, and cells in which a number may come back.
+const MOST_LABELS: usize = 600;
+const MOST_CELLS: usize = 3_000;
 
 /// Texts that are weighed against each other.
 const MOST_CANDIDATES: usize = 300;
@@ -37,13 +40,12 @@ impl<'a> NumberSearch<'a> {
     }
 
     /// Every text that can be the number, once, with all its signs.
-    pub(super) fn candidates(&self) -> Vec<NumberCandidate<'a>> {
+    pub(super) fn list_candidates(&self) -> Vec<NumberCandidate<'a>> {
         let mut found = Vec::new();
-        for spot in &self.spots.all {
-            let own = spot.field == self.field;
-            if own || (spot.field == "other" && spot.strong) {
-                self.add_beside(spot, own, &mut found);
-            }
+        let wanted =
+            |spot: &&LabelMatch| spot.field == self.field || (spot.field == "other" && spot.strong);
+        for spot in self.spots.all.iter().filter(wanted).take(MOST_LABELS) {
+            self.add_beside(spot, spot.field == self.field, &mut found);
             if found.len() >= MOST_CANDIDATES {
                 break;
             }
@@ -146,11 +148,7 @@ impl<'a> NumberSearch<'a> {
             (0, _) => NumberSign::Lower,
             _ => NumberSign::Later,
         }];
-        let amounts = self.spots.layout.row_cells(cell.row).iter().any(|other| {
-            let words = other.words_in(0..other.words.len());
-            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
-        });
-        if amounts {
+        if self.spots.layout.is_on_amount_row(cell) {
             signs.push(NumberSign::AmountRow);
         }
         if cell.confidence < FAINT {
@@ -179,7 +177,8 @@ impl<'a> NumberSearch<'a> {
                         .iter()
                         .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
             };
-            let again = digits > 2 && self.spots.layout.cells.iter().any(|cell| lone(&cell));
+            let again = digits > 2
+                && self.spots.layout.cells.iter().take(MOST_CELLS).any(|cell| lone(&cell));
             if again {
                 one.signs.push(NumberSign::Again);
             }
@@ -189,8 +188,8 @@ impl<'a> NumberSearch<'a> {
     }
 
     /// The best number and its share of certainty.
-    pub(super) fn find(&self) -> Option<FoundValue<String>> {
-        let candidates = self.candidates();
+    pub(super) fn find_number(&self) -> Option<FoundValue<String>> {
+        let candidates = self.list_candidates();
         let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
         let shares = share_certainty(&scores, sign::NONE_OF_THEM);
         let ranked = candidates.into_iter().zip(&scores).zip(shares);
@@ -241,7 +240,7 @@ mod tests {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
         let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        NumberSearch::new(&spots, "invoice_number").find().map(|found| found.value)
+        NumberSearch::new(&spots, "invoice_number").find_number().map(|found| found.value)
     }
 
     #[test]

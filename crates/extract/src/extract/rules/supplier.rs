@@ -115,6 +115,8 @@ struct SupplierSearch<'a> {
     domains: Vec<String>,
     /// The usual height of a line of the first page.
     height: f32,
+    /// Cells in blocks under headings of the recipient, by index.
+    recipient: Vec<usize>,
 }
 
 impl<'a> SupplierSearch<'a> {
@@ -125,8 +127,10 @@ impl<'a> SupplierSearch<'a> {
         let mut heights: Vec<f32> = first.map(|cell| cell.area.h).collect();
         heights.sort_by(f32::total_cmp);
         let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
-        let mut search = Self { spots, layout, labels, folded, domains: Vec::new(), height };
+        let (domains, recipient) = (Vec::new(), Vec::new());
+        let mut search = Self { spots, layout, labels, folded, domains, height, recipient };
         search.domains = search.find_domains();
+        search.recipient = search.find_recipient_cells();
         search
     }
 
@@ -165,7 +169,8 @@ impl<'a> SupplierSearch<'a> {
     /// Names beside labels of the issuer or of an account.
     fn add_named(&self, found: &mut Vec<NameCandidate<'a>>) {
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
-            for spot in self.spots.of_field(field).filter(|spot| spot.words.start == 0) {
+            let spots = self.spots.of_field(field).filter(|spot| spot.words.start == 0);
+            for spot in spots.take(place::MOST_HEADINGS) {
                 let Some((name, cell)) = self.beside_label(spot) else { continue };
                 let mut signs = self.text_signs(&name);
                 signs.push(sign);
@@ -248,7 +253,7 @@ impl<'a> SupplierSearch<'a> {
         let name = tidy_name(name);
         let company = self.has_legal_form(&name);
         // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name is its address alone.
-        let mut cells = self.layout.cells.iter();
+        let mut cells = self.layout.rows_before(cell);
         let headed = cells
             .any(|c| is_next_line(c, cell) && self.has_legal_form(&tidy_name(&c.joined_text())));
         let plain = company || !(headed || name.contains(char::is_numeric));

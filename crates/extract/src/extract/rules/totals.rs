@@ -108,9 +108,8 @@ fn add_rounded<'a>(
         let sums = rests.iter().map(move |rest| c.value + rest);
         sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
     });
-    let known = |one: &AmountCandidate<'_>| {
-        paid.contains(&one.value) || tendered_amounts(spots, "tendered", mark).contains(&one.value)
-    };
+    let given = tendered_amounts(spots, "tendered", mark);
+    let known = |one: &AmountCandidate<'_>| paid.contains(&one.value) || given.contains(&one.value);
     let rounded: Vec<AmountCandidate<'a>> = rounded.filter(known).collect();
     candidates.extend(rounded);
 }

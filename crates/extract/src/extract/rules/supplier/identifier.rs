@@ -38,7 +38,11 @@ impl SupplierSearch<'_> {
         vat: Option<&FoundValue<String>>,
         name: &[NameSign],
     ) -> Vec<ReadingSign> {
-        let Some(vat) = vat else { return vec![ReadingSign::NoId] };
+        let Some(vat) = vat else {
+            let seen = self.spots.of_field("supplier_vat_id").next();
+            let seen = seen.map(|_| ReadingSign::LabelSeen);
+            return [ReadingSign::NoId].into_iter().chain(seen).collect();
+        };
         let national = !vat.value.starts_with(|c: char| c.is_ascii_alphabetic());
         let mut signs = vec![match (national, vat.certain) {
             (true, _) => ReadingSign::IdNational,

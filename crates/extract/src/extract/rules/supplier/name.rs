@@ -10,6 +10,10 @@ impl SupplierSearch<'_> {
         if self.has_attention_below(cell) {
             return true;
         }
+        let index = self.layout.index_of(cell);
+        if index.is_some_and(|index| self.recipient.binary_search(&index).is_ok()) {
+            return true;
+        }
         self.spots.of_field("customer").any(|spot| {
             let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
                 return false;
@@ -21,7 +25,6 @@ impl SupplierSearch<'_> {
                 && drop > -0.5 * label.area.h
                 && drop < 9.0 * label.area.h
                 && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
-            let under = under || (heading && self.is_in_block_of(label, cell));
             let inline = label.row == cell.row
                 && label.area.x <= cell.area.x
                 && label.page == cell.page
@@ -30,19 +33,11 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether line follows line without a gap from a heading down to a cell.
-    fn is_in_block_of(&self, heading: &TextCell, cell: &TextCell) -> bool {
-        if heading.page != cell.page || cell.area.y < heading.area.y {
-            return false;
-        }
-        self.block_below(heading).iter().any(|line| std::ptr::eq(*line, cell))
-    }
-
     /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
     pub(super) fn has_attention_below(&self, cell: &TextCell) -> bool {
         let mut at = cell;
         (0..2).any(|_| {
-            let next = self.layout.cells.iter().find(|other| is_next_line(at, other));
+            let next = self.layout.rows_from(at).find(|other| is_next_line(at, other));
             at = next.unwrap_or(at);
             next.is_some_and(|next| {
                 self.spots.of_field("attention").any(|spot| {

@@ -4,7 +4,13 @@ use super::address::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
-use docmill_formats::notation::{fold_text, number};
+use docmill_formats::notation::fold_text;
+
+/// Headings of one kind that are looked at.
+pub(super) const MOST_HEADINGS: usize = 60;
+
+/// Names in addresses that are kept.
+const MOST_DOMAINS: usize = 60;
 
 /// Lines below a name that belong to its block.
 const BLOCK: usize = 11;
@@ -39,6 +45,7 @@ impl SupplierSearch<'_> {
         let mut found: Vec<String> = words.filter_map(|word| domain_name(word)).collect();
         found.sort();
         found.dedup();
+        found.truncate(MOST_DOMAINS);
         found
     }
 
@@ -70,7 +77,7 @@ impl SupplierSearch<'_> {
         if self.is_value_of_other(index, cell) {
             signs.push(NameSign::OtherValue);
         }
-        if self.is_on_amount_row(cell) {
+        if self.layout.is_on_amount_row(cell) {
             signs.push(NameSign::AmountRow);
         }
         if cell.confidence < FAINT {
@@ -160,6 +167,24 @@ impl SupplierSearch<'_> {
             || line.words.iter().any(|word| domain_name(word).is_some())
     }
 
+    /// The cells in the blocks under headings of the recipient, by index.
+    pub(super) fn find_recipient_cells(&self) -> Vec<usize> {
+        let headings = self.spots.of_field("customer").filter(|spot| {
+            let cell = self.spots.cell_of(spot);
+            spot.words.start == 0
+                && cell.is_some_and(|cell| cell.words.len() <= spot.words.len() + 2)
+        });
+        let mut found: Vec<usize> = Vec::new();
+        for heading in headings.take(MOST_HEADINGS) {
+            let Some(cell) = self.spots.cell_of(heading) else { continue };
+            let block = self.block_below(cell);
+            found.extend(block.into_iter().filter_map(|line| self.layout.index_of(line)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Whether the cell is what a label of something else is about.
     fn is_value_of_other(&self, index: usize, cell: &TextCell) -> bool {
         let row = self.layout.rows.get(cell.row).map_or(index, |row| row.start);
@@ -178,13 +203,6 @@ impl SupplierSearch<'_> {
         let count = self.layout.cells.get(index).map_or(0, |cell| cell.words.len());
         self.spots.in_cell(index).any(|spot| {
             spot.words.start == 0 && spot.words.end + 1 >= count && is_other(&spot.field)
-        })
-    }
-
-    fn is_on_amount_row(&self, cell: &TextCell) -> bool {
-        self.layout.row_cells(cell.row).iter().any(|other| {
-            let words = other.words_in(0..other.words.len());
-            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
         })
     }
 
