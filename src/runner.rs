@@ -56,6 +56,7 @@ use crate::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionStage, OutcomeReason};
+use docmill_core::work_clock::LinePlace;
 pub use handle::{PULSE, RunnerHandle, SlotPermit};
 pub use intake_gate::{IntakeGate, PauseReason};
 pub use monitor::RunnerMonitor;
@@ -237,6 +238,8 @@ pub struct ClaimedJob<J> {
     pub renewer: ClaimRenewer,
     /// When the claim was asked for: its lease is counted from then.
     pub since: Instant,
+    /// Its place among the jobs that wait for a core.
+    pub place: LinePlace,
     /// The span of the whole job in traces.
     pub trace: Span,
     /// The span that its log lines belong to.

@@ -91,7 +91,7 @@ impl<B: Backlog> RunnerHandle<B> {
 
     /// Starts a claimed job; its slot is free again once its end is written.
     pub fn start_job(&self, claimed: ClaimedJob<B::Job>, slot: SlotPermit) {
-        let ClaimedJob { job, claim, renewer, since, trace, log } = claimed;
+        let ClaimedJob { job, claim, renewer, since, place, trace, log } = claimed;
         metrics::count_delivery("claimed");
         let (shared, job) = (Arc::clone(&self.0), Arc::new(job));
         let withdrawn = CancellationToken::new();
@@ -108,7 +108,7 @@ impl<B: Backlog> RunnerHandle<B> {
         shared.lock_running().insert(key, running);
         let entry = job::RunningJobGuard::new(Arc::clone(&shared), key, slot);
         let dropped = shared.dropped.clone();
-        let clock = WorkClock::start();
+        let clock = WorkClock::start_at(place);
         let run = job::JobTask { job, claim, withdrawn, clock, trace, log };
         let run = dropped.run_until_cancelled_owned(job::run_job(Arc::clone(&shared), run, entry));
         shared.tasks.spawn(run);

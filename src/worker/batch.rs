@@ -21,6 +21,7 @@ use docmill_core::metrics;
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::retry::RetryBackoff;
+use docmill_core::work_clock::LinePlace;
 use docmill_ledger::ledger::{ClaimOutcome, ClaimRelease, ClaimRequest};
 use docmill_queue::queue::Delivery;
 
@@ -37,6 +38,8 @@ struct RequestedIngestion {
     id: IngestionId,
     delivery: Delivery,
     ticket: InFlightMessage,
+    /// As it was received: claims that are asked for together may be answered in any order.
+    place: LinePlace,
     /// Whether the message holds the id itself, as producers send it.
     named_by_id: bool,
 }
@@ -46,6 +49,7 @@ struct ArrivedBody {
     body: MessageBody,
     delivery: Delivery,
     ticket: InFlightMessage,
+    place: LinePlace,
 }
 
 /// Answers every delivery; starts a job, on one of the slots, for each claimed ingestion.
@@ -70,13 +74,14 @@ pub async fn handle_batch(
     }
     let (mut wanted, mut others) = (Vec::new(), Vec::new());
     for (delivery, ticket) in held {
+        let place = LinePlace::take();
         match MessageBody::parse(&delivery.body) {
             MessageBody::Ingestion(id) if ticket.reserve(id) => {
-                wanted.push(RequestedIngestion { id, delivery, ticket, named_by_id: true });
+                wanted.push(RequestedIngestion { id, delivery, ticket, place, named_by_id: true });
             }
             // This process works on it already; that job has adopted our receipt.
             MessageBody::Ingestion(_) => metrics::count_delivery("mine"),
-            body => others.push(ArrivedBody { body, delivery, ticket }),
+            body => others.push(ArrivedBody { body, delivery, ticket, place }),
         }
     }
     let mut slots = VecDeque::from(slots);
@@ -103,7 +108,7 @@ async fn handle_body(
     arrived: ArrivedBody,
     slot: Option<SlotPermit>,
 ) {
-    let ArrivedBody { body, delivery, ticket } = arrived;
+    let ArrivedBody { body, delivery, ticket, place } = arrived;
     // Only the event about one object may become a job; nothing else keeps its slot meanwhile.
     let slot = slot.filter(|_| matches!(body, MessageBody::Objects(_)));
     let Some(id) = arrival::resolve_body(backlog, body, &delivery, &ticket).await else { return };
@@ -111,7 +116,7 @@ async fn handle_body(
         metrics::count_delivery("mine");
         return;
     }
-    let wanted = RequestedIngestion { id, delivery, ticket, named_by_id: false };
+    let wanted = RequestedIngestion { id, delivery, ticket, place, named_by_id: false };
     claim_requested(backlog, runner, vec![wanted], slot.into_iter().collect()).await;
 }
 
@@ -140,11 +145,12 @@ async fn claim_requested(
     for (wanted, answer) in wanted.into_iter().zip(answers) {
         match answer {
             ClaimOutcome::Claimed(claimed) => {
-                let RequestedIngestion { delivery, ticket, .. } = wanted;
+                let RequestedIngestion { delivery, ticket, place, .. } = wanted;
                 let taken = ClaimedDelivery {
                     claimed: *claimed,
                     delivery,
                     ticket,
+                    place,
                     claiming: claiming.clone(),
                 };
                 match slots.pop_front() {
@@ -275,6 +281,7 @@ struct ClaimedDelivery {
     claimed: ClaimedIngestion,
     delivery: Delivery,
     ticket: InFlightMessage,
+    place: LinePlace,
     /// When the claim was asked for, and when it was answered.
     claiming: Range<Instant>,
 }
@@ -297,7 +304,7 @@ async fn start_job(
         return release_unstarted(backlog, &claim).await;
     }
     let trace = job_span(backlog, &taken);
-    let ClaimedDelivery { claimed, ticket, claiming, .. } = taken;
+    let ClaimedDelivery { claimed, ticket, place, claiming, .. } = taken;
     let log = tracing::info_span!(
         "job",
         ingestion.id = %claimed.id,
@@ -306,7 +313,7 @@ async fn start_job(
     );
     let since = claiming.start.into();
     let job = QueuedJob { claimed, ticket };
-    runner.start_job(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
+    runner.start_job(ClaimedJob { job, claim, renewer, since, place, trace, log }, slot);
 }
 
 /// Whether the message is deleted, and was so by us.

@@ -10,6 +10,7 @@ mod sharing;
 mod workers;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use docmill_core::config::{ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
@@ -18,6 +19,7 @@ use docmill_core::model::{OutcomeReason, PageReadResult};
 use docmill_documents::cpu::{
     DocumentReadError, OpenDocument, ProcessPool, ProcessProgram, ProcessSetup,
 };
+use futures::StreamExt as _;
 
 use crate::reading::papers::{content, pdf};
 use crate::support::page_processes::{Driven, docmill, lives, recipe, signal, until_gone};
@@ -160,6 +162,32 @@ async fn a_document_that_only_lay_open_when_its_process_died_is_under_no_suspici
     assert_ne!(after, before);
     assert_eq!(after, pid(&other).await, "it shares a process as before");
     assert_ne!(after, pid(&busy).await, "this one may have been what killed it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_documents_next_page_waits_in_line_while_all_cores_are_its_own() {
+    let (cells, _folder) = Driven { threads: 1, ..Default::default() }.start();
+    let older = cells.open_document(of(&["wait"; 5]), false).await.unwrap();
+    let younger = cells.open_document(of(&["wait"; 5]), false).await.unwrap();
+    let done = AtomicUsize::new(0);
+    let read_all = |document, done| {
+        futures::stream::iter(0..5)
+            .for_each_concurrent(2, move |page| read_one(document, page, done))
+    };
+    let uncounted = AtomicUsize::new(0);
+    tokio::select! {
+        biased;
+        () = read_all(&older, &uncounted) => {}
+        () = read_all(&younger, &done) => panic!("the younger one ends first"),
+    }
+    // A third of the cores' time is not by age.
+    let done = done.load(Ordering::SeqCst);
+    assert!(done <= 3, "{done} of 5 pages of the younger one were read before");
+}
+
+async fn read_one(document: &OpenDocument, page: u32, done: &AtomicUsize) {
+    document.read_page(page).await.unwrap();
+    done.fetch_add(1, Ordering::SeqCst);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ use docmill::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ClaimToken, IngestionId, OutcomeReason};
-use docmill_core::work_clock::{note_progress, wait_off_clock};
+use docmill_core::work_clock::{LinePlace, note_progress, wait_off_clock};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -211,7 +211,8 @@ impl Backlog for Script {
                 claim_handle::claim_pair(IngestionId::random(), ClaimToken::random(), until);
             self.claims.lock().unwrap().push(claim.clone());
             let (trace, log) = (tracing::Span::none(), tracing::Span::none());
-            runner.start_job(ClaimedJob { job, claim, renewer, since, trace, log }, slot);
+            let place = LinePlace::take();
+            runner.start_job(ClaimedJob { job, claim, renewer, since, place, trace, log }, slot);
         }
     }
 

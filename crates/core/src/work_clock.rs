@@ -29,11 +29,21 @@ tokio::task_local! {
     static CLOCK: Arc<WorkClock>;
 }
 
+/// A job's place in line: the one that was taken earlier comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinePlace(u64);
+
+impl LinePlace {
+    /// The place behind all that were taken so far.
+    pub fn take() -> Self {
+        Self(PLACES.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// How long a job has worked, and whether it has kept anything.
 #[derive(Debug)]
 pub struct WorkClock {
-    /// The job's place in line: the one that was begun earlier has the smaller number.
-    place: u64,
+    place: LinePlace,
     state: Mutex<ClockState>,
     /// The clock was stopped or started.
     changed: Notify,
@@ -59,12 +69,17 @@ impl ClockState {
 }
 
 impl WorkClock {
-    /// The clock of a job that begins now, behind all that began before.
+    /// The clock of a job that begins now, behind all that came before.
     pub fn start() -> Arc<Self> {
+        Self::start_at(LinePlace::take())
+    }
+
+    /// The clock of a job that begins now, and whose place in line was taken when its work came.
+    pub fn start_at(place: LinePlace) -> Arc<Self> {
         let running_since = Some(Instant::now());
         let state = ClockState { worked: Duration::ZERO, running_since, waiting: 0, working: 0 };
         Arc::new(Self {
-            place: PLACES.fetch_add(1, Ordering::Relaxed),
+            place,
             state: Mutex::new(state),
             changed: Notify::new(),
             has_progress: AtomicBool::new(false),
@@ -175,7 +190,7 @@ pub async fn work_on_clock<W: IntoFuture>(work: W) -> W::Output {
 /// none is, a place behind all others.
 pub fn place_in_line() -> u64 {
     let own = CLOCK.try_with(|clock| clock.place);
-    own.unwrap_or_else(|_| PLACES.fetch_add(1, Ordering::Relaxed))
+    own.unwrap_or_else(|_| LinePlace::take()).0
 }
 
 /// Notes that the job has kept something that another attempt need not do again.
@@ -246,6 +261,16 @@ mod tests {
             () = clock.wait_until_worked(S(3)) => {}
         }
         assert_eq!((clock.time_worked(), began.elapsed()), (S(3), S(3 + 2 * 9)));
+    }
+
+    #[tokio::test]
+    async fn a_job_has_the_place_that_was_taken_for_it_in_whatever_order_jobs_begin() {
+        let (first, second) = (LinePlace::take(), LinePlace::take());
+        let (late, early) = (WorkClock::start_at(second), WorkClock::start_at(first));
+        let early = early.run_job(async { place_in_line() }).await;
+        let late = late.run_job(async { place_in_line() }).await;
+        let next = WorkClock::start().run_job(async { place_in_line() }).await;
+        assert!(early < late && late < next, "{early} {late} {next}");
     }
 
     #[tokio::test]

@@ -41,6 +41,7 @@ use docmill_core::config::{QueueDestination, RetryConfig};
 use docmill_core::fault::Result;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimToken, DocumentId, IngestionId};
+use docmill_core::work_clock::LinePlace;
 
 /// How long a worker waits after something that is not a document's fault, and the longest after
 /// many in a row.
@@ -226,7 +227,7 @@ impl BucketBacklog {
         let trace = spans::process_span(message, traced);
         let log = tracing::info_span!("job", document = hash, run);
         let job = BucketJob::new(claim);
-        ClaimedJob { job, claim: handle, renewer, since, trace, log }
+        ClaimedJob { job, claim: handle, renewer, since, place: LinePlace::take(), trace, log }
     }
 }
 

@@ -37,6 +37,7 @@ use docmill_core::config::{QueueDestination, RetryConfig};
 use docmill_core::fault::{Error, Result};
 use docmill_core::metrics;
 use docmill_core::model::{ClaimToken, IngestionId};
+use docmill_core::work_clock::LinePlace;
 use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 
 /// How long it may take at a stop until everything is released.
@@ -313,7 +314,7 @@ impl WorkspaceBacklog {
         let traced = spans::TracedAttempt { ingestion, document: &hash, attempt: 1 };
         let trace = spans::process_span(message, traced);
         let log = tracing::info_span!("job", group = hash);
-        ClaimedJob { job, claim, renewer, since, trace, log }
+        ClaimedJob { job, claim, renewer, since, place: LinePlace::take(), trace, log }
     }
 }
 

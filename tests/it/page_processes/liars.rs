@@ -137,6 +137,12 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
     };
     let html = b"<html><script>alert(1)</script></html>";
     let languages = |page: &mut Value| page["languages"] = json!(vec![""; 100_000]);
+    let word = |x: f64, confidence: f64| {
+        let word = json!({
+            "text": "a", "box": { "x": x, "y": 1, "w": 1, "h": 1 }, "confidence": confidence,
+        });
+        read_answer(&page(|page| page["lines"] = json!([{ "words": [word] }])))
+    };
     let provider = |page: &mut Value| page["provider"] = json!({ "name": "document_ai" });
     #[rustfmt::skip]
     let table = [
@@ -152,6 +158,9 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
         ("another page",                 Question::Read, read_answer(&page(|page| page["number"] = json!(2))), false),
         ("better than right",            Question::Read, read_answer(&page(|page| page["quality"] = json!(7))), false),
         ("an endless page",              Question::Read, read_answer(&page(|page| page["width"] = json!(1e300))), false),
+        ("a word on it",                 Question::Read, word(1.0, 0.5), true),
+        ("a word beyond every page",     Question::Read, word(1e10, 0.5), false),
+        ("a word surer than sure",       Question::Read, word(1.0, 1.5), false),
         ("HTML as a repaired page",      Question::Read, pictured(html), false),
         ("HTML behind a repaired page",  Question::Read, pictured(&[picture().as_slice(), html].concat()), false),
         ("HTML as a picture",            Question::Show, shown(&map, html), false),

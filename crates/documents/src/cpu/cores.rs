@@ -1,7 +1,7 @@
 //! Which page gets a core next.
 //!
 //! Two rules share the cores' time. Two thirds go to the oldest document that waits, in the order in
-//! which the jobs were begun, so that a backlog ends one document after the other instead of all at
+//! which their work came, so that a backlog ends one document after the other instead of all at
 //! its end. One third goes to the document on which the least work was done, the newest of equals:
 //! one that takes milliseconds waits for the page at hand and not for the backlog of long ones, and
 //! nobody has to say beforehand which are long.

@@ -45,7 +45,7 @@ pub(super) struct ProcessSlot {
     pub document: u64,
     /// The process serves this document alone.
     is_own: bool,
-    /// One permit for every page that the process reads at the same time.
+    /// One permit for every page that is read or waits for a core.
     pub turns: Arc<Semaphore>,
     /// Keeps a tenant's process alive as long as a document of the tenant is in it.
     _tenant: Option<Arc<TenantProcess>>,
@@ -170,7 +170,9 @@ impl ProcessPool {
         };
         let resident = self.memory.shared_bytes / 2;
         let worn = RetirementLimits { documents: self.documents_per_cell, resident };
-        let turns = Arc::new(Semaphore::new(if is_own { 1 } else { self.setup.threads }));
+        // One more than cores: while all are its own, its next page waits in line for the first that
+        // becomes free. Where it waited for a turn, that core would go to a younger document.
+        let turns = Arc::new(Semaphore::new(if is_own { 1 } else { self.setup.threads + 1 }));
         Ok(ProcessSlot { process, document, is_own, turns, _tenant: tenant, worn })
     }
 
