@@ -12,7 +12,6 @@ mod page_process;
 mod providers;
 mod workspace;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -89,7 +89,7 @@ async fn words_of_the_neural_reader_lie_where_the_page_has_them() {
     let true_words: Vec<_> = layer.pages[0].lines.iter().flat_map(|line| &line.words).collect();
     let overlapping = true_words.iter().filter(|truth| {
         let place = ink_box(&picture, &truth.bounding_box);
-        let mut words = page.lines.iter().flat_map(|line| &line.words);
+        let words = page.lines.iter().flat_map(|line| &line.words);
         words
             .clone()
             .any(|word| word.text == truth.text && shared(&word.bounding_box, &place) >= 0.5)
