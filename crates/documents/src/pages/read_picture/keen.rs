@@ -36,7 +36,9 @@ impl PictureReader<'_> {
 
     /// Whether the page is one that the keen reader reads first.
     pub(super) fn begins_keenly(&mut self, found: &PageAssessment) -> bool {
-        self.recogniser.is_keen() || found.score < CLEAN && self.has_keen_reader()
+        // The letters of a fax have lost the grey that it lives on.
+        let is_bad = found.score < CLEAN && !found.bilevel;
+        self.recogniser.is_keen() || is_bad && self.has_keen_reader()
     }
 
     /// By the keen reader, and plainly as well if that falls short: it may be another script, or a
@@ -99,6 +101,7 @@ impl PictureReader<'_> {
             repaired,
             in_place,
             enlarged,
+            keen: true,
             text,
             legibility,
             heard: heard.map(str::to_owned),
