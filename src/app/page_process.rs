@@ -8,6 +8,7 @@ use std::io;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
+use docmill_core::config::{OcrConfig, OcrEngineChoice};
 use docmill_documents::cpu::ProcessSetup;
 use docmill_documents::cpu::confine::{self, ConfinementStatus};
 use docmill_documents::ocr::OcrEngine;
@@ -34,7 +35,11 @@ fn prepare_process(setup: &ProcessSetup) -> io::Result<(ConfinementStatus, PageR
     confine::limit_resources(setup.address_space)?;
     let permissions = setup.permissions.as_ref();
     let confinement = permissions.map(confine::restrict_process).transpose()?.unwrap_or_default();
-    let engines = PageEngines::find_installed(&setup.ocr, setup.limits.page_time);
+    // The worker has looked for the weights already; others than it found must not be read here.
+    let is_told = !setup.ocr.models.as_os_str().is_empty();
+    let engine = if is_told { setup.ocr.engine } else { OcrEngineChoice::Tesseract };
+    let ocr = OcrConfig { engine, ..setup.ocr.clone() };
+    let engines = PageEngines::find_installed(&ocr, setup.limits.page_time);
     let engines = engines.map_err(io::Error::other)?;
     engines.load(setup.threads).map_err(io::Error::other)?;
     Ok((confinement, Box::new(move || Ok(Box::new(engines.make_recogniser()?)))))

@@ -87,15 +87,15 @@ async fn words_of_the_neural_reader_lie_where_the_page_has_them() {
     let (found, all) = found_words(&page);
     assert!(found * 100 >= all * 97, "{found} of {all}: {}", page.text());
     let true_words: Vec<_> = layer.pages[0].lines.iter().flat_map(|line| &line.words).collect();
-    let overlapping = true_words.iter().filter(|truth| {
-        let place = ink_box(&picture, &truth.bounding_box);
-        let words = page.lines.iter().flat_map(|line| &line.words);
-        words
-            .clone()
-            .any(|word| word.text == truth.text && shared(&word.bounding_box, &place) >= 0.5)
-    });
-    let (placed, all) = (overlapping.count(), true_words.len());
-    assert!(placed * 100 >= all * 95, "{placed} of {all} words lie where they are");
+    let lost: Vec<_> = true_words
+        .iter()
+        .map(|truth| (&truth.text, ink_box(&picture, &truth.bounding_box)))
+        .filter(|(text, place)| {
+            let mut words = page.lines.iter().flat_map(|line| &line.words);
+            !words.any(|word| word.text == **text && shared(&word.bounding_box, place) >= 0.5)
+        })
+        .collect();
+    assert!(lost.len() * 20 <= true_words.len(), "{lost:?}\n{:?}", page.lines);
 }
 
 #[tokio::test]
@@ -117,14 +117,14 @@ async fn a_page_is_read_whichever_way_up_it_lies() {
 #[tokio::test]
 async fn pages_that_are_no_pages_cost_neither_the_process_nor_much_time() {
     let mut random = fastrand::Rng::with_seed(7);
-    let noise = GrayImage::from_fn(1240, 1754, |_, _| Luma([random.u8(..)]));
-    let specks = GrayImage::from_fn(2000, 2000, |x, y| {
+    let noise = GrayImage::from_fn(620, 877, |_, _| Luma([random.u8(..)]));
+    let specks = GrayImage::from_fn(1200, 1200, |x, y| {
         Luma([if x % 20 < 9 && y % 20 < 12 { 0 } else { 255 }])
     });
     let flat = |width, height| GrayImage::from_pixel(width, height, Luma([200]));
     for (name, picture) in [
         ("noise", noise),
-        ("10,000 boxes", specks),
+        ("thousands of boxes", specks),
         ("one pixel", flat(1, 1)),
         ("one pixel high", flat(4000, 1)),
         ("one pixel wide", flat(1, 4000)),

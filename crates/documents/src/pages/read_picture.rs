@@ -20,7 +20,7 @@ use super::recognise::PageRecogniser;
 use super::repair::{RepairStep, repair_page, sharpen_enlarged};
 use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
-use super::two_readings::merge_lines;
+use super::two_readings::{ReadingOrigins, merge_lines};
 use docmill_core::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, TextLine};
 
 /// What is read first where nothing is known, if it is installed.
@@ -99,6 +99,8 @@ struct OcrPass<'a> {
     repaired: bool,
     in_place: bool,
     enlarged: bool,
+    /// Whether the keen reader read it.
+    keen: bool,
     text: TextCells,
     lines: Vec<TextLine>,
     legibility: LegibilityScore,
@@ -121,7 +123,11 @@ impl OcrPass<'_> {
             let scale = |picture: &PageRaster| f64::from(picture.width.max(1));
             #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
             let scale = (scale(&self.picture) / scale(&other.picture)) as f32;
-            self.lines = merge_lines(self.lines, &other.lines, scale);
+            let origins = match self.keen == other.keen {
+                true => ReadingOrigins::OneReader,
+                false => ReadingOrigins::TwoReaders,
+            };
+            self.lines = merge_lines(self.lines, &other.lines, scale, origins);
             self.legibility = score_legibility(&self.text, &self.lines);
         }
         self
@@ -239,6 +245,7 @@ impl PictureReader<'_> {
             turned: enlarged.turned,
             in_place: enlarged.in_place,
             enlarged: true,
+            keen: enlarged.keen,
         })
     }
 
@@ -288,6 +295,7 @@ impl PictureReader<'_> {
             repaired,
             in_place,
             enlarged,
+            keen: false,
             text,
             lines,
             legibility,

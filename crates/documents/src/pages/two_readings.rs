@@ -14,19 +14,40 @@ use docmill_core::model::{BoundingBox, TextLine, TextWord};
 const SAME: f32 = 0.6;
 /// A box is taken if a word shares this much of the smaller of the two.
 const TAKEN: f32 = 0.5;
-/// How much surer the other reading must be of a word to replace it: confidences of two pictures
-/// are not quite alike.
+/// How much surer the other reading of one reader must be of a word to replace it: confidences of two
+/// pictures are not quite alike.
 const SURER: f32 = 0.1;
+/// The same of two readers: their mistakes are different ones, so either has as much to say.
+const SURER_OF_READERS: f32 = 0.0;
+
+/// Who two readings are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadingOrigins {
+    /// Of one reader, which read two pictures.
+    OneReader,
+    /// Of two readers.
+    TwoReaders,
+}
+
+impl ReadingOrigins {
+    fn surer(self) -> f32 {
+        match self {
+            Self::OneReader => SURER,
+            Self::TwoReaders => SURER_OF_READERS,
+        }
+    }
+}
 /// A word that only one reading has is believed from this confidence on: specks look like words
 /// too.
 const BELIEVED: f32 = 0.5;
 
 /// `base` with what `other` read more surely, and with what only `other` has. Boxes of `other` are
-/// multiplied by `scale` to be boxes of `base`.
+/// multiplied by `scale` to be boxes of `base`; `origins`: who the two are of.
 pub(super) fn merge_lines(
     mut base: Vec<TextLine>,
     other: &[TextLine],
     scale: f32,
+    origins: ReadingOrigins,
 ) -> Vec<TextLine> {
     let others: Vec<TextLine> = other.iter().map(|line| scale_line(line, scale)).collect();
     let places: Vec<BoundingBox> =
@@ -38,7 +59,7 @@ pub(super) fn merge_lines(
             *shared >= SAME * box_area(&word.bounding_box).max(box_area(&other.bounding_box))
         });
         if let Some((_, other)) = same.max_by(|one, other| one.0.total_cmp(&other.0))
-            && other.confidence >= word.confidence + SURER
+            && other.confidence >= word.confidence + origins.surer()
         {
             *word = other.clone();
         }
@@ -96,7 +117,10 @@ mod tests {
 
     fn read(base: &[(&str, f32, f32)], other: &[(&str, f32, f32)]) -> Vec<String> {
         let (base, other) = (vec![line(base, 2.0)], [line(other, 1.0)]);
-        merge_lines(base, &other, 2.0).iter().map(TextLine::text).collect()
+        merge_lines(base, &other, 2.0, ReadingOrigins::OneReader)
+            .iter()
+            .map(TextLine::text)
+            .collect()
     }
 
     #[test]
@@ -116,8 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn of_two_readers_the_one_that_is_a_little_surer_of_a_word_is_believed() {
+        let (base, other) = ([("T0tal", 0.0, 0.8)], [line(&[("Total", 1.0, 0.85)], 1.0)]);
+        let read = |origins| {
+            let merged = merge_lines(vec![line(&base, 2.0)], &other, 2.0, origins);
+            merged.iter().map(TextLine::text).collect::<Vec<_>>()
+        };
+        assert_eq!(read(ReadingOrigins::OneReader), ["T0tal"]);
+        assert_eq!(read(ReadingOrigins::TwoReaders), ["Total"]);
+    }
+
+    #[test]
     fn boxes_of_added_words_are_in_the_picture_of_the_kept_reading() {
-        let found = merge_lines(Vec::new(), &[line(&[("9.90", 60.0, 0.9)], 1.0)], 2.0);
+        let origins = ReadingOrigins::OneReader;
+        let found = merge_lines(Vec::new(), &[line(&[("9.90", 60.0, 0.9)], 1.0)], 2.0, origins);
         let place = found.first().unwrap().words.first().unwrap().bounding_box;
         assert_eq!(place, BoundingBox { x: 120.0, y: 20.0, w: 80.0, h: 24.0 });
     }

@@ -121,6 +121,9 @@ fn join_characters(characters: Vec<StripCharacter>) -> Option<StripWord> {
 mod tests {
     use super::*;
 
+    /// A name, the columns, and the words that they are.
+    type DecodeCase<'a> = (&'a str, &'a str, &'a [(&'a str, Range<usize>)]);
+
     /// Columns as `a`, `b`, space, `.` for "none here"; after a `?` a space is likely beside it.
     fn read(columns: &str) -> Vec<(String, Range<usize>)> {
         let classes = CharacterClasses::from_lines("a\nb\n");
@@ -140,13 +143,10 @@ mod tests {
         classes.decode(&values).into_iter().map(|word| (word.text, word.columns)).collect()
     }
 
-    /// A word and its columns.
-    type PlacedWord = (&'static str, Range<usize>);
-
     #[test]
     fn columns_become_words_where_their_characters_stand() {
         #[rustfmt::skip]
-        let table: [(&str, &str, &[PlacedWord]); 8] = [
+        let table: [DecodeCase<'_>; 8] = [
             ("nothing",                       "....",      &[]),
             ("only a space",                  ".. .",      &[]),
             ("a character over two columns",  ".aa.",      &[("a", 1..3)]),

@@ -96,6 +96,45 @@ impl StripInk {
         self.ink.iter().skip(column).step_by(self.width.max(1)).any(|pixel| *pixel != 0)
     }
 
+    /// The rows of the columns from `left` to `right` that have ink, from the middle of the strip up
+    /// and down as far as no gap parts them that is wider than one below a dot: beyond are parts of
+    /// other lines. All rows with ink where the middle has none.
+    fn ink_rows(&self, left: usize, right: usize) -> Option<(usize, usize)> {
+        let has_ink: Vec<bool> = self
+            .ink
+            .chunks_exact(self.width.max(1))
+            .map(|row| row.get(left..right).is_some_and(|part| part.iter().any(|it| *it != 0)))
+            .collect();
+        let (gap, middle) = (self.height / 8, self.height / 2);
+        let reach = |rows: &mut dyn Iterator<Item = usize>| {
+            let mut last = None;
+            let mut empty = 0;
+            for row in rows {
+                if has_ink.get(row).copied().unwrap_or(false) {
+                    (last, empty) = (Some(row), 0);
+                } else if empty >= gap {
+                    break;
+                } else {
+                    empty += 1;
+                }
+            }
+            last
+        };
+        let top = reach(&mut (0..middle).rev());
+        let bottom = reach(&mut (middle..self.height));
+        match (top.or(bottom), bottom.or(top)) {
+            (Some(_), Some(last)) => {
+                let first =
+                    top.or_else(|| (middle..=last).find(|row| has_ink.get(*row) == Some(&true)));
+                first.map(|first| (first, last + 1))
+            }
+            _ => {
+                let first = has_ink.iter().position(|it| *it)?;
+                Some((first, has_ink.iter().rposition(|it| *it)? + 1))
+            }
+        }
+    }
+
     /// What of the columns from `left` to `right` has ink; where none has, where the reading says
     /// that the word stands, over all rows.
     fn ink_area(&self, left: usize, right: usize, read: (usize, usize)) -> StripArea {
@@ -106,12 +145,7 @@ impl StripInk {
                 columns = Some((columns.map_or(column, |(first, _)| first), column + 1));
             }
         }
-        let mut rows: Option<(usize, usize)> = None;
-        for (row, pixels) in self.ink.chunks_exact(self.width.max(1)).enumerate() {
-            if pixels.get(left..right).is_some_and(|part| part.iter().any(|pixel| *pixel != 0)) {
-                rows = Some((rows.map_or(row, |(first, _)| first), row + 1));
-            }
-        }
+        let rows = self.ink_rows(left, right);
         let (left, right) = columns.unwrap_or((read.0, read.1.max(read.0 + 1)));
         let (top, bottom) = rows.unwrap_or((0, self.height));
         let place = |pixel: usize| f32::from(u16::try_from(pixel).unwrap_or(u16::MAX));
@@ -169,6 +203,19 @@ mod tests {
             let off = [found.x - x, found.y - y, found.w - w, found.h - h];
             assert!(off.iter().all(|by| by.abs() < 1.5), "{found:?}");
         }
+    }
+
+    #[test]
+    fn ink_of_the_lines_above_and_below_is_none_of_a_words() {
+        let mut strip = Mat::new_rows_cols_with_default(48, 80, core::CV_8U, 255.0.into()).unwrap();
+        for (y, height) in [(0, 3), (12, 2), (17, 15), (45, 3)] {
+            let part = core::Rect::new(10, y, 50, height);
+            imgproc::rectangle(&mut strip, part, 0.0.into(), -1, imgproc::LINE_8, 0).unwrap();
+        }
+        let words = [StripWord { text: "x".to_owned(), columns: 1..8, confidence: 1.0 }];
+        let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
+        // A dot, and the letter below it.
+        assert_eq!((found[0].top, found[0].bottom), (12.0, 32.0));
     }
 
     #[test]
