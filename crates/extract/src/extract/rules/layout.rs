@@ -79,7 +79,7 @@ pub(super) struct CellLayout {
 /// Most cells of a row: each is compared with those that are in it. No table has as many columns.
 const MOST_IN_ROW: usize = 300;
 /// Rows among which the next line of a block is: columns side by side have rows of their own.
-const NEXT_ROWS: usize = 4;
+const NEXT_ROWS: usize = 8;
 /// Most cells that are looked at for the one below another.
 const MOST_BELOW: usize = 2_000;
 

@@ -40,7 +40,7 @@ REMIT TO:
 Alder Billing
 12 Mill St
 Northtown, NY, 10001"],
-        || json!({ "supplier_name": "ALDER LTD", "invoice_number": "INV-100", "total": 110 }),
+        || json!({ "supplier_name": "ALDER LTD.", "invoice_number": "INV-100", "total": 110 }),
     ),
     (
         "a value of the table of lines was taken for the seller that a visualisation names",

@@ -192,7 +192,9 @@ impl<'a> NumberSearch<'a> {
         let candidates = self.list_candidates();
         let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
         let shares = share_certainty(&scores, sign::NONE_OF_THEM);
+        // What only the label of something else stands beside is no number of the document's own.
         let ranked = candidates.into_iter().zip(&scores).zip(shares);
+        let ranked = ranked.filter(|((one, _), _)| one.signs.iter().any(|sign| sign.is_own()));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
         let ((one, score), share) = best?;
         if *score < sign::NONE_OF_THEM - 1.5 {

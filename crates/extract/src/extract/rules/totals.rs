@@ -287,10 +287,10 @@ pub(super) fn largest_amount(
     printed_amounts(layout, mark).map(|(amount, _)| amount.value.abs()).max()
 }
 
-fn printed_amounts<'a>(
-    layout: &'a CellLayout,
+fn printed_amounts(
+    layout: &CellLayout,
     mark: Option<DecimalSeparator>,
-) -> impl Iterator<Item = (FoundNumber, &'a TextCell)> {
+) -> impl Iterator<Item = (FoundNumber, &TextCell)> {
     layout.cells.iter().flat_map(move |cell| {
         let words = cell.words_in(0..cell.words.len());
         let amounts = number::find_numbers(&words, mark).into_iter();

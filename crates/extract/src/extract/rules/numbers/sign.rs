@@ -81,6 +81,13 @@ const WEIGHTS: [(NumberSign, f32); 22] = [
 /// What speaks for none of the texts being it.
 pub(super) const NONE_OF_THEM: f32 = 1.2;
 
+impl NumberSign {
+    /// Whether it says that the number may be the document's own.
+    pub(super) fn is_own(self) -> bool {
+        matches!(self, S::OwnLabel | S::WeakLabel | S::ShortLabel | S::Marked)
+    }
+}
+
 /// The log-odds of a set of signs.
 pub(super) fn weigh_signs(signs: &[NumberSign]) -> f32 {
     WEIGHTS.iter().filter(|(sign, _)| signs.contains(sign)).map(|(_, weight)| weight).sum()

@@ -60,7 +60,8 @@ impl SupplierSearch<'_> {
         for line in 0..6 + skip {
             let below = self.layout.rows_from(at).filter(|c| is_next_line(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
-            let Some(next) = next.or_else(|| self.town_after_gap(at)) else { break };
+            let next = next.or_else(|| self.line_after_gap(at, line == 0));
+            let Some(next) = next else { break };
             at = next;
             if line < skip {
                 continue;
@@ -92,24 +93,26 @@ impl SupplierSearch<'_> {
         Some(lines.get(..kept)?.join(", "))
     }
 
-    /// The line with the town, where an empty line parts it from the street.
-    fn town_after_gap<'s>(&'s self, street: &TextCell) -> Option<&'s TextCell> {
+    /// The line with the town, where an empty line parts it from the street, or the one that a wider
+    /// gap parts from the name.
+    fn line_after_gap<'s>(&'s self, street: &TextCell, name: bool) -> Option<&'s TextCell> {
         let mut near = self.layout.rows_from(street);
         near.find(|cell| {
             let gap = cell.area.y - street.area.bottom();
             cell.page == street.page
                 && (0.0..1.8 * street.area.h).contains(&gap)
                 && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
-                && has_postal_code(&cell.joined_text())
+                && (name || has_postal_code(&cell.joined_text()))
         })
     }
 
     /// `Address: Street 1` with the town below, in the section of the name.
     pub(super) fn labelled_address(&self, name: &TextCell) -> Option<String> {
         let spot = self.spots.of_field("party_address").find(|spot| {
-            self.spots.cell_of(spot).is_some_and(|cell| {
-                cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
-            })
+            spot.words.start == 0
+                && self.spots.cell_of(spot).is_some_and(|cell| {
+                    cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
+                })
         })?;
         let beside = self.spots.value_candidates(spot);
         let first = beside.first()?;
