@@ -95,7 +95,7 @@ fn packed(bits: &str) -> Vec<u8> {
 
 /// Zeros before an end of line, so that it ends with a byte.
 fn aligned(mut bits: String) -> String {
-    while (bits.len() + EOL.len()) % 8 != 0 {
+    while !(bits.len() + EOL.len()).is_multiple_of(8) {
         bits.push('0');
     }
     bits
@@ -268,7 +268,7 @@ fn fields_that_contradict_each_other_are_refused_before_anything_is_decoded() {
         file[at..at + 8].copy_from_slice(&[all, all].concat());
         Bytes::from(file)
     };
-    let bits = tiff(8, &[strip.clone()], &[(258, 8), (259, 3)]);
+    let bits = tiff(8, std::slice::from_ref(&strip), &[(258, 8), (259, 3)]);
     let garbage = tiff(8, &[vec![0xaa; 40]], &[(259, 4)]);
     let large = tiff(80, &[strip], &[(259, 3)]);
     #[rustfmt::skip]

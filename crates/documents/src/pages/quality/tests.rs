@@ -164,7 +164,7 @@ fn what_is_no_sheet_on_a_table_is_left_whole() {
     }
     let mut halves = page();
     for row in halves.pixels.chunks_mut(1240) {
-        row[..400].iter_mut().for_each(|pixel| *pixel = *pixel / 2);
+        row[..400].iter_mut().for_each(|pixel| *pixel /= 2);
     }
     let table = [
         ("a page", page()),

@@ -177,13 +177,13 @@ impl RiseMap {
         let mut votes = EdgeVotes { sums: vec![0.0; DIRECTIONS * columns], columns };
         let directions: Vec<Place> = (0..DIRECTIONS).map(|at| direction(degrees_of(at))).collect();
         let (middle_x, middle_y) = self.middle();
-        let rows = usize::try_from(self.width).unwrap_or(1).max(1);
+        let row_length = usize::try_from(self.width).unwrap_or(1).max(1);
         for (at, (dx, dy)) in self.across.iter().zip(&self.down).enumerate() {
             let rise = dx.hypot(*dy);
             if rise < RISING {
                 continue;
             }
-            let (x, y) = (to_f64(at % rows) - middle_x, to_f64(at / rows) - middle_y);
+            let (x, y) = (to_f64(at % row_length) - middle_x, to_f64(at / row_length) - middle_y);
             let degrees = f64::from(*dy).atan2(f64::from(*dx)).to_degrees().rem_euclid(360.0);
             let nearest = to_usize(degrees / degrees_of(1));
             for turn in 0..=2 * SPREAD {
