@@ -25,7 +25,8 @@ use image::ImageFormat;
 use crate::support::page_processes::{docmill, lives, reader_here as reader, recipe};
 use crate::support::whole::ReadWhole as _;
 use papers::{
-    content, encoded, encrypted, encrypted_by_aes, pdf, pdf_of, picture, scan, stream, with_handler,
+    content, damaged_table, encoded, encrypted, encrypted_by_aes, pdf, pdf_of, picture, scan,
+    stream, with_handler,
 };
 
 const INVOICE: [&str; 3] = ["Invoice number 4711", "Supplier Honest Parts Ltd", "Total 480.00 EUR"];
@@ -301,9 +302,6 @@ async fn every_boundary_has_its_code() {
         "/Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s5/V 4/StmF/DefaultCryptFilter\
          /StrF/DefaultCryptFilter/CF<</DefaultCryptFilter<</CFM/AESV2/Recipients[<30>]>>>>",
     );
-    let damaged_table = |file: &[u8]| {
-        String::from_utf8_lossy(file).replace("startxref\n", "startxref\n9").into_bytes()
-    };
     #[rustfmt::skip]
     let table = [
         ("a good page",               good.clone(),                      default(), None),

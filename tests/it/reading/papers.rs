@@ -153,3 +153,8 @@ pub(crate) fn with_handler(pdf: &[u8], dictionary: &str) -> Vec<u8> {
         String::from_utf8_lossy(pdf).replace("/Root", &format!("/Encrypt<<{dictionary}>>/Root"));
     text.into_bytes()
 }
+
+/// The same document, with its start of the table of objects leading nowhere.
+pub(crate) fn damaged_table(pdf: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(pdf).replace("startxref\n", "startxref\n9").into_bytes()
+}

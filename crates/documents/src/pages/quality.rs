@@ -24,6 +24,7 @@
 //!
 //! Not promised: that a page of pictures, or one with less than a dozen letters, is judged well.
 
+mod bend;
 mod direction;
 mod glyphs;
 mod measures;
@@ -35,6 +36,7 @@ mod shear;
 mod tests;
 mod traces;
 
+pub(super) use bend::{LineBend, straighten_lines};
 pub use direction::{LineAxis, LineDirection};
 pub(super) use outline::PaperOutline;
 
@@ -83,6 +85,8 @@ pub struct PageAssessment {
     pub bilevel: bool,
     /// Pixels of the page.
     pub(super) pixels: f32,
+    /// Its width as a multiple of its height, and the other way round, added up: 2 of a square.
+    pub(super) elongation: f32,
     /// Noise between the pixels, in grey levels.
     pub(super) noise: f32,
     /// Whether enlarging it would enlarge what compression or a scanner's grain left on it.
@@ -138,7 +142,33 @@ pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
     if page.width.min(page.height) < SMALLEST_SIDE {
         return Ok(PageAssessment::of_nothing(page));
     }
+    judge_measures(page, &measures::measure_page(page)?)
+}
+
+/// As [`assess_page`], of a sheet that was cut out of its photograph; and how its lines bend, if they
+/// do.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub(super) fn assess_sheet(
+    page: &PageRaster,
+) -> Result<(PageAssessment, Option<LineBend>), OpenCvError> {
+    if page.width.min(page.height) < SMALLEST_SIDE {
+        return Ok((PageAssessment::of_nothing(page), None));
+    }
     let measures = measures::measure_page(page)?;
+    let found = judge_measures(page, &measures)?;
+    let bend = match found.direction.axis {
+        LineAxis::Rows => bend::find_bend(&measures.pieces.glyphs, measures.size)?,
+        LineAxis::Columns => None,
+    };
+    Ok((found, bend.map(|bend| bend.scaled(measures.factor))))
+}
+
+fn judge_measures(
+    page: &PageRaster,
+    measures: &PageMeasures,
+) -> Result<PageAssessment, OpenCvError> {
     let direction = direction::find_direction(&measures.ink, &measures.pieces.glyphs)?;
     let across = |glyph: &glyphs::InkBox| match direction.axis {
         LineAxis::Rows => glyph.height,
@@ -146,7 +176,7 @@ pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
     };
     let enlarged = f32::from(u16::try_from(measures.factor).unwrap_or(u16::MAX));
     let letter_height = glyphs::median_side(&measures.pieces.glyphs, across) * enlarged;
-    let judged = DefectScorer { measures: &measures, direction, letter_height };
+    let judged = DefectScorer { measures, direction, letter_height };
     let mut defects = Vec::new();
     let mut score = 1.0;
     for (kind, weight) in WEIGHTS {
@@ -163,6 +193,7 @@ pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
         letter_height,
         bilevel: measures.is_bilevel(),
         pixels: pixels_of(page),
+        elongation: elongation_of(page),
         noise: measures.noise,
         rough: measures.is_rough(),
         outline: measures.outline,
@@ -179,6 +210,7 @@ impl PageAssessment {
             letter_height: 0.0,
             bilevel: false,
             pixels: pixels_of(page),
+            elongation: elongation_of(page),
             noise: 0.0,
             rough: false,
             outline: PaperOutline::None,
@@ -189,6 +221,12 @@ impl PageAssessment {
 #[expect(clippy::cast_precision_loss, reason = "some millions, of which six digits are enough")]
 fn pixels_of(page: &PageRaster) -> f32 {
     page.width as f32 * page.height as f32
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio of sides")]
+fn elongation_of(page: &PageRaster) -> f32 {
+    let ratio = page.width.max(1) as f32 / page.height.max(1) as f32;
+    ratio + 1.0 / ratio
 }
 
 struct DefectScorer<'a> {
@@ -217,8 +255,10 @@ impl DefectScorer<'_> {
                 ))
             }
             PageDefectKind::DocumentCutoff => match seen.outline {
-                PaperOutline::Partial(edges) => smooth_ramp(f32::from(edges), 1.0, 3.0),
-                PaperOutline::None | PaperOutline::Sheet(_) => 0.0,
+                PaperOutline::Sheet { edges, .. } if edges < 4 => {
+                    smooth_ramp(f32::from(edges), 1.0, 3.0)
+                }
+                PaperOutline::None | PaperOutline::Sheet { .. } => 0.0,
             },
             _ if !has_text => 0.0,
             PageDefectKind::Blurry => smooth_ramp(seen.edge_width, 3.2, 5.2),

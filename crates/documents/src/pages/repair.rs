@@ -1,9 +1,9 @@
 //! Repairs a page image so that it can be read: only what its defects call for, in an order in
 //! which each step helps the next.
 //!
-//! turn → cut the sheet out of its photograph → even out the light → stretch the contrast →
-//! calm noise → sharpen → straighten and enlarge. A page without a defect that a step is for is
-//! left alone. The result is grey: Tesseract's own threshold was never beaten by one of ours.
+//! turn → cut the sheet out of its photograph → straighten its lines → even out the light → stretch
+//! the contrast → calm noise → sharpen → straighten and enlarge. A page without a defect that a step
+//! is for is left alone. The result is grey: Tesseract's own threshold was never beaten by one of ours.
 //!
 //! Deterministic: the same page gives the same pixels. Whether the repaired page reads better is
 //! for the reader to compare.
@@ -42,19 +42,59 @@ pub fn repair_page(
     if !switches.enabled {
         return Ok(None);
     }
-    if let (true, PaperOutline::Sheet(corners)) = (switches.perspective, found.outline) {
-        let sheet = plane::raster_from_mat(
-            &steps::rectify_sheet(&plane::view_raster(page)?, corners)?,
-            page.dpi,
-        )?;
-        let seen = quality::assess_page(&sheet)?;
-        let mut done = vec![RepairStep::Perspective];
-        let further = repair_surface(&sheet, &seen, switches)?;
-        done.extend(further.iter().flat_map(|repaired| repaired.steps.iter().copied()));
-        let raster = further.map_or(sheet, |repaired| repaired.raster);
-        return Ok(Some(RepairedRaster { raster, steps: done }));
+    let Some(sheet) = find_sheet(page, found, switches)? else {
+        return repair_surface(page, found, switches);
+    };
+    let FlatSheet { mut raster, mut steps, seen } = sheet;
+    if let Some(further) = repair_surface(&raster, &seen, switches)? {
+        steps.extend(further.steps);
+        raster = further.raster;
     }
-    repair_surface(page, found, switches)
+    Ok(Some(RepairedRaster { raster, steps }))
+}
+
+/// The sheet in the photograph `page`, of which `found` is known, cut out and made flat, as far as
+/// `switches` allow; its light and its grey as they are. `None`: there is no sheet in it, or it fills
+/// the picture.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub fn cut_out_sheet(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<RepairedRaster>, OpenCvError> {
+    let sheet = find_sheet(page, found, switches)?;
+    Ok(sheet.map(|FlatSheet { raster, steps, .. }| RepairedRaster { raster, steps }))
+}
+
+/// A sheet that was cut out of its photograph.
+struct FlatSheet {
+    raster: PageRaster,
+    steps: Vec<RepairStep>,
+    seen: PageAssessment,
+}
+
+fn find_sheet(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<FlatSheet>, OpenCvError> {
+    let is_allowed = switches.enabled && switches.perspective;
+    let (true, PaperOutline::Sheet { corners, .. }) = (is_allowed, found.outline) else {
+        return Ok(None);
+    };
+    let sheet = steps::rectify_sheet(&plane::view_raster(page)?, corners)?;
+    let raster = plane::raster_from_mat(&sheet, page.dpi)?;
+    let (seen, bend) = quality::assess_sheet(&raster)?;
+    let Some(bend) = bend else {
+        return Ok(Some(FlatSheet { raster, steps: vec![RepairStep::Perspective], seen }));
+    };
+    let straight = quality::straighten_lines(&sheet, &bend)?;
+    let raster = plane::raster_from_mat(&straight, page.dpi)?;
+    let seen = quality::assess_page(&raster)?;
+    let steps = vec![RepairStep::Perspective, RepairStep::Dewarp];
+    Ok(Some(FlatSheet { raster, steps, seen }))
 }
 
 /// Everything but the perspective.

@@ -1,45 +1,58 @@
-//! The outline of a sheet of paper in a photograph: four edges, dark outside and bright inside.
+//! The outline of a sheet of paper in a photograph: four straight edges, dark outside and bright
+//! inside, at whatever angle the sheet lies.
 //!
-//! Each edge is the straight line along which the logarithm of the brightness rises most on its
-//! way in, on average over its length and with single jumps clipped: a shadow changes both sides
-//! of an edge by the same factor, so the logarithm does not see it, and a block of print is
-//! steeper than paper but only in places. A line counts as an edge of the paper only if nine
-//! tenths of it rise.
+//! Of the candidates for each side ([`edges`]) the four are taken that are best supported along
+//! their whole length, larger sheets before smaller ones. One or two sides may be missing where the
+//! picture cuts the sheet off: such a side is put where the picture ends, in the direction that the
+//! other sides tell.
+//!
+//! Not promised: white paper on a white table, and sheets whose corners are torn off or folded over
+//! half of a side. A sheet that is not surely found is not found: cutting into the text costs more
+//! than a table beside it.
 
-use opencv::core::{self, Mat, Point2f, Scalar};
+mod edges;
+
+use opencv::Result;
+use opencv::core::{self, Mat, Point2f};
 use opencv::prelude::*;
-use opencv::{Result, imgproc};
 
-use super::shear;
 use crate::pages::plane::{self, PixelMatrix, to_f32};
+use edges::{EdgeLine, Place, RiseMap};
 
 /// The longer side of the picture in which edges are searched for.
 const LONGER_SIDE: i32 = 400;
-/// Steepest edge that is searched for, as a tangent, and the steps.
-const STEEPEST: i32 = 16;
-const SLOPE_STEP: f64 = 0.015;
-/// An edge lies within this share of the page from its side.
-const REACH: f64 = 0.35;
-/// The ends of an edge, where it meets the next one, are not examined.
-const ENDS: f64 = 0.12;
-/// Rise per pixel, in logarithms, that is clipped, and that counts as rising.
-const CLIPPED: f64 = 0.35;
-const RISING: f64 = 0.08;
-/// What an edge of paper reaches: mean rise, and share of its length that rises.
-const EDGE_RISE: f32 = 0.15;
-const EDGE_SHARE: f32 = 0.9;
 /// The frame of the picture is darker than the paper by this factor somewhere.
 const FRAME: f64 = 0.75;
+/// Share of a side that has to be seen as an edge, and to lie in the picture.
+const EDGE_SHARE: f64 = 0.6;
+const INSIDE_SHARE: f64 = 0.4;
+/// What a side counts that the picture cuts off, as a share of a side that is wholly seen.
+const CUT_SHARE: f64 = 0.45;
+const MOST_CUT: usize = 2;
+/// The least a sheet's sides are supported, on average, times the fourth root of its share of the
+/// picture.
+const LEAST_SCORE: f64 = 0.66;
+/// The least share of the picture that a sheet takes.
+const LEAST_AREA: f64 = 0.2;
+/// Corners may lie outside the picture by this share of a side, ...
+const OUTSIDE: f64 = 0.12;
+/// ... and are right angles, more or less: the sine.
+const LEAST_SINE: f64 = 0.75;
+/// A sheet whose corners are all this near to those of the picture, as a share of a side, fills it.
+const FILLS: f64 = 0.015;
 
 /// What was found of the sheet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::pages) enum PaperOutline {
-    /// The page fills its picture.
+    /// The page fills its picture, or nothing is sure.
     None,
-    /// Some edges, one to three: the picture cuts the sheet off.
-    Partial(u8),
-    /// All four corners in pixels of the page: top left, top right, bottom right, bottom left.
-    Sheet([Point2f; 4]),
+    /// A sheet, of which the picture may cut off a part.
+    Sheet {
+        /// In pixels of the page: top left, top right, bottom right, bottom left.
+        corners: [Point2f; 4],
+        /// How many of its edges are in the picture, 2 to 4.
+        edges: u8,
+    },
 }
 
 impl PaperOutline {
@@ -50,49 +63,39 @@ impl PaperOutline {
             Point2f::new(to_f32(f64::from(corner.x) * factor), to_f32(f64::from(corner.y) * factor))
         };
         match self {
-            Self::Sheet(corners) => Self::Sheet(corners.map(larger)),
-            other => other,
+            Self::Sheet { corners, edges } => Self::Sheet { corners: corners.map(larger), edges },
+            Self::None => Self::None,
         }
     }
-}
-
-/// A line: where it crosses the middle of the page, and its slope against the side.
-#[derive(Clone, Copy)]
-struct PaperEdge {
-    middle: f64,
-    slope: f64,
-    found: bool,
 }
 
 /// Finds the outline in `plane`.
 pub(in crate::pages) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOutline> {
     let factor = (plane.cols().max(plane.rows()) / LONGER_SIDE).max(1);
-    let small = plane::smooth_median(&plane::shrink_mat(plane, factor)?, 5)?;
+    let small = edges::shrink_for_edges(plane, factor)?;
     if small.cols() < 64 || small.rows() < 64 || !has_dark_frame(&small)? {
         return Ok(PaperOutline::None);
     }
-    let (mut bright, mut logarithm) = (Mat::default(), Mat::default());
-    small.convert_to(&mut bright, core::CV_32F, 1.0, 4.0)?;
-    core::log(&bright, &mut logarithm)?;
-    let mut edges = Vec::with_capacity(4);
-    for (across, direction) in [(false, 1.0), (false, -1.0), (true, 1.0), (true, -1.0)] {
-        edges.push(find_edge(&brightness_rise(&logarithm, across, direction)?, direction > 0.0)?);
+    let rises = RiseMap::from_picture(&small)?;
+    let search = SheetSearch { size: (f64::from(small.cols()), f64::from(small.rows())) };
+    let Some(sides) = search.best_sides(&rises.candidates()) else {
+        return Ok(PaperOutline::None);
+    };
+    let refined = search.refine_sides(&rises, &sides);
+    let Some(corners) = refined.as_ref().and_then(corners_of) else {
+        return Ok(PaperOutline::None);
+    };
+    if search.fills_picture(&corners) {
+        return Ok(PaperOutline::None);
     }
-    let found = edges.iter().filter(|edge| edge.found).count();
-    let size = (f64::from(small.cols()), f64::from(small.rows()));
-    match edges.as_slice() {
-        [left, right, top, bottom] if found == 4 => {
-            let corner = |side, cap| edge_crossing(side, cap, size, f64::from(factor));
-            Ok(PaperOutline::Sheet([
-                corner(left, top),
-                corner(right, top),
-                corner(right, bottom),
-                corner(left, bottom),
-            ]))
-        }
-        _ if found > 0 => Ok(PaperOutline::Partial(u8::try_from(found).unwrap_or(3))),
-        _ => Ok(PaperOutline::None),
-    }
+    let (middle_x, middle_y) = rises.middle();
+    let whole = |(x, y): Place| {
+        let large = |place: f64| to_f32((place + 0.5) * f64::from(factor));
+        Point2f::new(large(x + middle_x), large(y + middle_y))
+    };
+    let seen = sides.iter().filter(|side| side.support.is_some()).count();
+    let edges = u8::try_from(seen).unwrap_or(4);
+    Ok(PaperOutline::Sheet { corners: corners.map(whole), edges })
 }
 
 /// Whether some side of the frame is darker than the page: a search is worth its time.
@@ -115,117 +118,162 @@ fn has_dark_frame(small: &Mat) -> Result<bool> {
     Ok(false)
 }
 
-/// How the logarithm rises towards the right, or downwards as a transposed page.
-fn brightness_rise(logarithm: &Mat, across: bool, direction: f64) -> Result<Mat> {
-    let (dx, dy) = if across { (0, 1) } else { (1, 0) };
-    let mut slope = Mat::default();
-    // A Sobel kernel of three sums four differences over two pixels; here it is per two pixels.
-    imgproc::sobel(
-        logarithm,
-        &mut slope,
-        core::CV_32F,
-        dx,
-        dy,
-        3,
-        direction / 4.0,
-        0.0,
-        core::BORDER_REPLICATE,
-    )?;
-    let mut upright = slope;
-    if across {
-        let mut turned = Mat::default();
-        core::transpose(&upright, &mut turned)?;
-        upright = turned;
-    }
-    let (mut clipped, mut bounded) = (Mat::default(), Mat::default());
-    core::min(&upright, &Scalar::all(CLIPPED), &mut clipped)?;
-    core::max(&clipped, &Scalar::all(-0.1), &mut bounded)?;
-    Ok(bounded)
+/// Left, top, right, bottom.
+type Sides = [EdgeLine; 4];
+/// Top left, top right, bottom right, bottom left.
+type Corners = [Place; 4];
+
+struct SheetSearch {
+    size: (f64, f64),
 }
 
-/// The line, near the left side or the right one, that `rise` is greatest along.
-fn find_edge(rise: &Mat, left: bool) -> Result<PaperEdge> {
-    let rises = RiseRows::from_mat(rise)?;
-    let mut found = (f32::MIN, PaperEdge { middle: 0.0, slope: 0.0, found: false }, 0_i32);
-    for step in -STEEPEST..=STEEPEST {
-        let slope = f64::from(step) * SLOPE_STEP;
-        for (x, mean) in (0_i32..).zip(rises.mean_rises(slope)) {
-            if mean > found.0 && is_near_side(x, rise.cols(), left) {
-                found = (mean, PaperEdge { middle: f64::from(x), slope, found: false }, x);
+fn corners_of([left, top, right, bottom]: &Sides) -> Option<Corners> {
+    Some([
+        left.crossing(top)?,
+        top.crossing(right)?,
+        right.crossing(bottom)?,
+        bottom.crossing(left)?,
+    ])
+}
+
+impl SheetSearch {
+    /// The four sides that are best supported.
+    fn best_sides(&self, candidates: &[Vec<EdgeLine>; 4]) -> Option<Sides> {
+        let [lefts, tops, rights, bottoms] = candidates;
+        let mut best: Option<(f64, [&EdgeLine; 4])> = None;
+        for left in lefts {
+            for top in tops {
+                // Most pairs do not meet in or near the picture.
+                if !left.crossing(top).is_some_and(|corner| self.is_near(corner)) {
+                    continue;
+                }
+                for right in rights {
+                    for bottom in bottoms {
+                        let sides = [left, top, right, bottom];
+                        let score = self.score(sides).unwrap_or(0.0);
+                        if score > best.map_or(LEAST_SCORE, |(best, _)| best) {
+                            best = Some((score, sides));
+                        }
+                    }
+                }
             }
         }
-    }
-    let (mean, mut edge, x) = found;
-    let share = rises.rising_share(edge.slope, x);
-    edge.found = mean >= EDGE_RISE && share >= EDGE_SHARE;
-    Ok(edge)
-}
-
-fn is_near_side(x: i32, width: i32, left: bool) -> bool {
-    let from_side = if left { x } else { width - 1 - x };
-    from_side >= 2 && f64::from(from_side) <= REACH * f64::from(width)
-}
-
-/// How a page rises, row by row; its ends are left out.
-struct RiseRows<'a> {
-    rows: Vec<(f64, &'a [f32])>,
-    width: usize,
-}
-
-impl<'a> RiseRows<'a> {
-    /// The rows with their places from the middle.
-    fn from_mat(rise: &'a Mat) -> Result<Self> {
-        let width = usize::try_from(rise.cols()).unwrap_or_default().max(1);
-        let end = share_of(rise.rows(), ENDS);
-        let middle = f64::from(rise.rows()) / 2.0;
-        let rows = (0_i32..).zip(rise.data_typed::<f32>()?.chunks_exact(width));
-        let body = rows.filter(|(y, _)| (end..rise.rows() - end).contains(y));
-        Ok(Self { rows: body.map(|(y, row)| (f64::from(y) - middle, row)).collect(), width })
+        best.map(|(_, sides)| sides.map(EdgeLine::clone))
     }
 
-    /// The mean rise along each line of `slope`, by the column where it crosses the middle.
-    fn mean_rises(&self, slope: f64) -> Vec<f32> {
-        let mut sums = vec![0.0; self.width];
-        for (place, row) in &self.rows {
-            shear::add_shifted(&mut sums, row, slope * place);
+    fn is_near(&self, (x, y): Place) -> bool {
+        let (width, height) = self.size;
+        x.abs() <= (0.5 + OUTSIDE) * width && y.abs() <= (0.5 + OUTSIDE) * height
+    }
+
+    /// How well four sides are supported; `None` if they make no sheet.
+    fn score(&self, sides: [&EdgeLine; 4]) -> Option<f64> {
+        if sides.iter().filter(|side| side.support.is_none()).count() > MOST_CUT {
+            return None;
         }
-        let rows = rows_to_f32(self.rows.len().max(1));
-        sums.iter().map(|sum| sum / rows).collect()
+        let [left, top, right, bottom] = sides;
+        let corners = [
+            left.crossing(top)?,
+            top.crossing(right)?,
+            right.crossing(bottom)?,
+            bottom.crossing(left)?,
+        ];
+        if !corners.iter().all(|corner| self.is_near(*corner)) {
+            return None;
+        }
+        let area = convex_area(&corners)? / (self.size.0 * self.size.1);
+        if area < LEAST_AREA {
+            return None;
+        }
+        let [top_left, top_right, bottom_right, bottom_left] = corners;
+        let ends = [
+            (bottom_left, top_left),
+            (top_left, top_right),
+            (top_right, bottom_right),
+            (bottom_right, bottom_left),
+        ];
+        let (mut supported, mut length) = (0.0, 0.0);
+        for (side, (one, other)) in sides.into_iter().zip(ends) {
+            let whole = (one.0 - other.0).hypot(one.1 - other.1);
+            length += whole;
+            supported += match side.support_between(one, other) {
+                None => CUT_SHARE * whole,
+                Some(seen) => {
+                    let is_seen = seen.inside >= INSIDE_SHARE * seen.length
+                        && seen.rising >= EDGE_SHARE * seen.inside;
+                    is_seen.then_some(seen.rising + CUT_SHARE * (seen.length - seen.inside))?
+                }
+            };
+        }
+        Some(supported / length.max(1.0) * area.powf(0.25))
     }
 
-    /// Share of the rows that rise within two pixels of the line of `slope` through column `x`.
-    fn rising_share(&self, slope: f64, x: i32) -> f32 {
-        let mut near = vec![0.0_f32; self.width];
-        let from = usize::try_from(x - 2).unwrap_or_default();
-        let rises = |(place, row): &&(f64, &[f32])| {
-            near.fill(0.0);
-            shear::add_shifted(&mut near, row, slope * place);
-            near.iter().skip(from).take(5).any(|rise| f64::from(*rise) > RISING)
-        };
-        rows_to_f32(self.rows.iter().filter(rises).count()) / rows_to_f32(self.rows.len().max(1))
+    /// The sides where they really are; those that are cut off in the direction of the others.
+    fn refine_sides(&self, rises: &RiseMap, sides: &Sides) -> Option<Sides> {
+        let [top_left, top_right, bottom_right, bottom_left] = corners_of(sides)?;
+        let [left, top, right, bottom] = sides;
+        let mut refined = [
+            rises.refine(left, bottom_left, top_left),
+            rises.refine(top, top_left, top_right),
+            rises.refine(right, top_right, bottom_right),
+            rises.refine(bottom, bottom_right, bottom_left),
+        ];
+        for at in 0..refined.len() {
+            let [before, own, after, opposite] =
+                [3, 0, 1, 2].map(|turn| refined.get((at + turn) % 4));
+            let (Some(before), Some(own), Some(after), Some(opposite)) =
+                (before, own, after, opposite)
+            else {
+                return None;
+            };
+            if own.support.is_some() {
+                continue;
+            }
+            let normal = match opposite.support {
+                Some(_) => (-opposite.normal.0, -opposite.normal.1),
+                None => normal_between(before.normal, after.normal),
+            };
+            // Out to where the neighbours leave the picture.
+            let ends = [own.crossing(before)?, own.crossing(after)?];
+            let away = ends.map(|(x, y)| x * normal.0 + y * normal.1);
+            let distance = away.into_iter().fold(f64::MAX, f64::min);
+            let moved = EdgeLine { normal, distance, support: None };
+            *refined.get_mut(at)? = moved;
+        }
+        Some(refined)
+    }
+
+    fn fills_picture(&self, corners: &Corners) -> bool {
+        let (width, height) = self.size;
+        corners.iter().all(|(x, y)| {
+            (0.5 * width - x.abs()).abs() <= FILLS * width
+                && (0.5 * height - y.abs()).abs() <= FILLS * height
+        })
     }
 }
 
-fn rows_to_f32(rows: usize) -> f32 {
-    u16::try_from(rows).map_or(f32::MAX, f32::from)
+/// The normal of a side between two others, of which the one before it in the order left, top, right,
+/// bottom comes first: both are turned by a quarter towards it.
+fn normal_between(before: Place, after: Place) -> Place {
+    let (x, y) = (-before.1 + after.1, before.0 - after.0);
+    let length = x.hypot(y).max(f64::EPSILON);
+    (x / length, y / length)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a part of some hundred pixels")]
-fn share_of(side: i32, share: f64) -> i32 {
-    (f64::from(side) * share) as i32
-}
-
-/// Where an upright and a level edge meet, in pixels of the page.
-fn edge_crossing(
-    side: &PaperEdge,
-    cap: &PaperEdge,
-    (width, height): (f64, f64),
-    factor: f64,
-) -> Point2f {
-    // x = side.middle + side.slope * (y - height / 2), y = cap.middle + cap.slope * (x - width / 2)
-    let level = cap.middle + cap.slope * (side.middle - side.slope * height / 2.0 - width / 2.0);
-    let y = level / (1.0 - side.slope * cap.slope);
-    let x = side.middle + side.slope * (y - height / 2.0);
-    let whole = |small: f64| to_f32((small + 0.5) * factor);
-    Point2f::new(whole(x), whole(y))
+/// The area within corners that go round clockwise and are right angles, more or less.
+fn convex_area(corners: &Corners) -> Option<f64> {
+    let mut twice = 0.0;
+    for at in 0..corners.len() {
+        let [before, own, after] = [3, 0, 1].map(|turn| corners.get((at + turn) % 4));
+        let (before, own, after) = (before?, own?, after?);
+        let (one, other) =
+            ((own.0 - before.0, own.1 - before.1), (after.0 - own.0, after.1 - own.1));
+        let turn = one.0 * other.1 - one.1 * other.0;
+        let lengths = one.0.hypot(one.1) * other.0.hypot(other.1);
+        if turn < LEAST_SINE * lengths || lengths <= 0.0 {
+            return None;
+        }
+        twice += own.0 * after.1 - own.1 * after.0;
+    }
+    Some(twice / 2.0)
 }

@@ -140,3 +140,58 @@ pub(in crate::pages) fn glaring(page: &PageRaster) -> PageRaster {
         lit
     })
 }
+
+/// Under a hard shadow that runs aslant across it and leaves three tenths of the light.
+pub(in crate::pages) fn half_shaded(page: &PageRaster) -> PageRaster {
+    let mut dark = page.clone();
+    let width = page.width as usize;
+    for (y, row) in dark.pixels.chunks_mut(width).enumerate() {
+        for (x, pixel) in row.iter_mut().enumerate() {
+            if 3 * x + y < 2 * width {
+                *pixel = u8::try_from(u32::from(*pixel) * 3 / 10).unwrap();
+            }
+        }
+    }
+    dark
+}
+
+/// Folded twice: its quarters turned to the light by different angles.
+pub(in crate::pages) fn creased(page: &PageRaster) -> PageRaster {
+    let mut folded = page.clone();
+    let (width, height) = (page.width as usize, page.height as usize);
+    for (y, row) in folded.pixels.chunks_mut(width).enumerate() {
+        for (x, pixel) in row.iter_mut().enumerate() {
+            let tenths = [[9, 7], [6, 8]][usize::from(2 * y > height)][usize::from(2 * x > width)];
+            *pixel = u8::try_from(u32::from(*pixel) * tenths / 10).unwrap();
+        }
+    }
+    folded
+}
+
+/// On paper that curls: its lines sag by `depth` pixels between the sides, those at the foot of the
+/// page by half of that.
+pub(in crate::pages) fn curled(page: &PageRaster, depth: f64) -> PageRaster {
+    spoilt(page, |plane| {
+        let (width, height) = (f64::from(plane.cols()), f64::from(plane.rows()));
+        let place = |x: i32, y: i32| {
+            let (x, y) = (f64::from(x), f64::from(y));
+            let sag = depth * (1.0 - y / height / 2.0) * (x / width * 3.0).sin();
+            (plane::to_f32(x), plane::to_f32(y - sag))
+        };
+        let (mut across, mut down) = (Vec::new(), Vec::new());
+        for y in 0..plane.rows() {
+            for x in 0..plane.cols() {
+                let (from_x, from_y) = place(x, y);
+                across.push(from_x);
+                down.push(from_y);
+            }
+        }
+        let (rows, cols) = (plane.rows(), plane.cols());
+        let across = Mat::new_rows_cols_with_data(rows, cols, &across).unwrap();
+        let down = Mat::new_rows_cols_with_data(rows, cols, &down).unwrap();
+        let mut bent = Mat::default();
+        let (linear, edge) = (imgproc::INTER_LINEAR, core::BORDER_REPLICATE);
+        imgproc::remap(plane, &mut bent, &across, &down, linear, edge, Scalar::default()).unwrap();
+        bent
+    })
+}

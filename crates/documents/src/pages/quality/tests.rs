@@ -3,7 +3,8 @@
 use opencv::core::Point2f;
 
 use super::page_in_code::{
-    compressed, glaring, noisy, photographed, scaled, shadowed, skewed, speckled, spoilt, text_page,
+    compressed, creased, curled, glaring, half_shaded, noisy, photographed, scaled, shadowed,
+    skewed, speckled, spoilt, text_page,
 };
 use super::*;
 use crate::pages::plane;
@@ -57,7 +58,7 @@ fn each_defect_is_found_and_named() {
 
 #[test]
 fn the_angle_is_found_to_a_tenth_of_a_degree() {
-    for degrees in [-14.0, -3.3, -0.6, 1.25, 7.0, 16.5] {
+    for degrees in [-25.0, -14.0, -3.3, -0.6, 1.25, 7.0, 16.5, 24.0] {
         let found = assess_page(&skewed(&page(), degrees)).unwrap().direction;
         let skew = f64::from(found.skew_degrees);
         assert!((skew - degrees).abs() < 0.1, "{degrees}: {found:?}");
@@ -107,18 +108,74 @@ fn coarse_compression_and_grain_make_a_page_rough_and_fine_compression_does_not(
     }
 }
 
+/// How far the corners that were found are from those that were drawn, at most.
+fn farthest_corner(found: [Point2f; 4], truth: [(f32, f32); 4]) -> f32 {
+    let off =
+        |(found, truth): (&Point2f, &(f32, f32))| (found.x - truth.0).hypot(found.y - truth.1);
+    found.iter().zip(&truth).map(off).fold(0.0, f32::max)
+}
+
 #[test]
-fn the_corners_of_a_photographed_sheet_are_found() {
-    let corners = [(90.0, 130.0), (1150.0, 90.0), (1180.0, 1620.0), (70.0, 1650.0)];
-    let corners = corners.map(|(x, y)| Point2f::new(x, y));
-    for photo in [photographed(&page(), corners), shadowed(&photographed(&page(), corners))] {
-        let PaperOutline::Sheet(found) = assess_page(&photo).unwrap().outline else {
-            panic!("no sheet")
+fn the_corners_of_a_photographed_sheet_are_found_at_any_angle_in_any_light() {
+    let points = |corners: [(f32, f32); 4]| corners.map(|(x, y)| Point2f::new(x, y));
+    let straight = [(90.0, 130.0), (1150.0, 90.0), (1180.0, 1620.0), (70.0, 1650.0)];
+    let askew = [(420.0, 60.0), (1200.0, 420.0), (800.0, 1680.0), (40.0, 1300.0)];
+    let small = [(210.0, 200.0), (1030.0, 160.0), (1080.0, 1490.0), (160.0, 1530.0)];
+    #[rustfmt::skip]
+    let table = [
+        ("straight",             straight, photographed(&page(), points(straight))),
+        ("in shadow",            straight, shadowed(&photographed(&page(), points(straight)))),
+        ("under a hard shadow",  straight, half_shaded(&photographed(&page(), points(straight)))),
+        ("lying askew",          askew,    photographed(&page(), points(askew))),
+        ("creased",              straight, photographed(&creased(&page()), points(straight))),
+        ("farther away",         small,    photographed(&page(), points(small))),
+        ("on a grained table",   straight, noisy(&photographed(&page(), points(straight)), 12)),
+    ];
+    for (name, corners, photo) in table {
+        let outline = assess_page(&photo).unwrap().outline;
+        let PaperOutline::Sheet { corners: found, edges: 4 } = outline else {
+            panic!("{name}: {outline:?}")
         };
-        for (found, truth) in found.iter().zip(&corners) {
-            let off = (found.x - truth.x).hypot(found.y - truth.y);
-            assert!(off < 12.0, "{found:?} is not {truth:?}");
-        }
+        let off = farthest_corner(found, corners);
+        assert!(off < 12.0, "{name}: {found:?} is {off} pixels off {corners:?}");
+    }
+}
+
+#[test]
+fn a_sheet_that_its_picture_cuts_off_is_found_by_the_edges_that_are_there() {
+    let points = |corners: [(f32, f32); 4]| corners.map(|(x, y)| Point2f::new(x, y));
+    let cut = [(200.0, 200.0), (1100.0, 160.0), (1150.0, 1900.0), (150.0, 1930.0)];
+    let found = assess_page(&photographed(&page(), points(cut))).unwrap();
+    let PaperOutline::Sheet { corners, edges: 3 } = found.outline else {
+        panic!("{:?}", found.outline)
+    };
+    let [top_left, top_right, bottom_right, bottom_left] = corners;
+    let near = |found: Point2f, (x, y): (f32, f32)| (found.x - x).hypot(found.y - y) < 12.0;
+    assert!(near(top_left, cut[0]) && near(top_right, cut[1]), "{corners:?}");
+    assert!(bottom_left.y >= 1740.0 && bottom_right.y >= 1740.0, "nothing is lost: {corners:?}");
+    assert!(found.has_defect(PageDefectKind::DocumentCutoff));
+}
+
+#[test]
+fn what_is_no_sheet_on_a_table_is_left_whole() {
+    let mut barred = page();
+    for row in barred.pixels.chunks_mut(1240).skip(500).take(60) {
+        row[100..1140].fill(40);
+    }
+    let mut halves = page();
+    for row in halves.pixels.chunks_mut(1240) {
+        row[..400].iter_mut().for_each(|pixel| *pixel /= 2);
+    }
+    let table = [
+        ("a page", page()),
+        ("a page with a dark bar", barred),
+        ("a page with a dark column", halves),
+        ("a page in shadow", shadowed(&page())),
+        ("a page under a hard shadow", half_shaded(&page())),
+        ("noise", noisy(&scaled(&page(), 0.0, 120.0), 120)),
+    ];
+    for (name, page) in table {
+        assert_eq!(assess_page(&page).unwrap().outline, PaperOutline::None, "{name}");
     }
 }
 
@@ -130,6 +187,24 @@ fn pages_of_any_shape_and_shade_are_judged_without_failing() {
             let pixels = vec![shade; (width * height) as usize];
             let found = assess_page(&PageRaster { width, height, dpi: 300, pixels }).unwrap();
             assert!((0.0..=1.0).contains(&found.score), "{width}x{height} {shade}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn bent_lines_are_found_by_how_far_they_bend_and_straight_ones_are_not() {
+    let bend = |page: &PageRaster| assess_sheet(page).unwrap().1;
+    for (name, page) in [("straight", page()), ("askew", skewed(&page(), 2.0))] {
+        assert_eq!(bend(&page), None, "{name}");
+    }
+    for depth in [-40.0, 25.0, 40.0] {
+        let found = bend(&curled(&page(), depth)).unwrap();
+        // Between the middle and a place beside it, a third of the way down.
+        let (y, drawn) = (585.0, |x: f64| depth * (5.0 / 6.0) * (x / 1240.0 * 3.0).sin());
+        for x in [250.0, 450.0, 850.0, 1000.0] {
+            let (found, drawn) =
+                (found.offset(x, y) - found.offset(620.0, y), drawn(x) - drawn(620.0));
+            assert!((found - drawn).abs() < 2.5, "{depth} at {x}: {found}, drawn {drawn}");
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum RepairStep {
     Turn,
     /// The sheet was cut out of its surroundings and made a rectangle.
     Perspective,
+    /// The bent lines of a sheet that was cut out were straightened.
+    Dewarp,
     /// Shadows were evened out.
     Flatten,
     /// The paper was made white and the ink black.
@@ -36,7 +38,7 @@ pub enum RepairStep {
 impl RepairStep {
     /// Whether afterwards the ink lies elsewhere on the page, its scale left aside.
     pub fn moves_ink(self) -> bool {
-        matches!(self, Self::Turn | Self::Perspective | Self::Deskew)
+        matches!(self, Self::Turn | Self::Perspective | Self::Dewarp | Self::Deskew)
     }
 
     /// Its name in transcripts and logs.
@@ -44,6 +46,7 @@ impl RepairStep {
         match self {
             Self::Turn => "turn",
             Self::Perspective => "perspective",
+            Self::Dewarp => "dewarp",
             Self::Flatten => "flatten",
             Self::Stretch => "stretch",
             Self::Denoise => "denoise",
@@ -65,6 +68,8 @@ const SMALL_HEIGHT: f32 = 20.0;
 const GRAIN: f32 = 5.0;
 /// How many times the difference from a smoothed page is added to a blurred one.
 const SHARPENING: f64 = 3.0;
+/// A page that is turned gets no more than so many times as many pixels: only strips would.
+const MOST_GROWTH: f32 = 4.0;
 /// Pixels of an enlarged page, at most: an A4 page of 300 dots per inch stays as it is, small print
 /// and all, because reading four times as many pixels takes long and finds little more.
 const MOST_PIXELS: f32 = 20_000_000.0;
@@ -87,7 +92,7 @@ pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Ve
             (enlarge, RepairStep::Upscale),
             // A median is kinder to letters that are large.
             (is_speckled(found) && switches.noise, RepairStep::Denoise),
-            (switches.deskew && found.has_defect(PageDefectKind::Skewed), RepairStep::Deskew),
+            (switches.deskew && needs_deskew(found), RepairStep::Deskew),
         ]
     };
     let chosen = |enlarge| {
@@ -98,6 +103,13 @@ pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Ve
     let worked_on = plan.iter().any(|step| *step != RepairStep::Turn);
     let enlarges = found.has_defect(PageDefectKind::TextTooSmall) || (is_small(found) && worked_on);
     if switches.upscale && enlarges && enlargement_factor(found) > 1 { chosen(true) } else { plan }
+}
+
+/// Whether lines are askew, and the page is none that would lie across a vast sheet once turned.
+fn needs_deskew(found: &PageAssessment) -> bool {
+    let (sine, cosine) = found.direction.skew_degrees.to_radians().sin_cos();
+    let growth = 1.0 + (sine * cosine).abs() * found.elongation;
+    found.has_defect(PageDefectKind::Skewed) && growth <= MOST_GROWTH
 }
 
 fn needs_stretch(found: &PageAssessment) -> bool {
@@ -141,7 +153,7 @@ pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
 pub(super) fn apply_step(step: RepairStep, page: &Mat, found: &PageAssessment) -> Result<Mat> {
     match step {
         RepairStep::Turn => plane::turn_mat(page, found.quarter_turns()),
-        RepairStep::Perspective => page.try_clone(),
+        RepairStep::Perspective | RepairStep::Dewarp => page.try_clone(),
         RepairStep::Flatten => plane::flatten_light(page, &plane::estimate_paper(page)?),
         RepairStep::Stretch => stretch_contrast(page),
         RepairStep::Denoise => denoise_page(page, found),
@@ -229,6 +241,7 @@ fn deskew_page(page: &Mat, degrees: f64) -> Result<Mat> {
 }
 
 /// The sheet with these corners (from the top left, clockwise) as a rectangle of its longer sides.
+/// What of it lies outside the picture is blank.
 pub(super) fn rectify_sheet(page: &impl PixelMatrix, corners: [Point2f; 4]) -> Result<Mat> {
     let [top_left, top_right, bottom_right, bottom_left] = corners;
     let length = |one: Point2f, other: Point2f| f64::from((other.x - one.x).hypot(other.y - one.y));
@@ -243,6 +256,7 @@ pub(super) fn rectify_sheet(page: &impl PixelMatrix, corners: [Point2f; 4]) -> R
         Point2f::new(0.0, bottom),
     ]);
     let view = imgproc::get_perspective_transform(&from, &to, core::DECOMP_LU)?;
+    let paper = plane::count_values(&page.try_clone()?, &Mat::default())?.quantile(0.75);
     let mut sheet = Mat::default();
     imgproc::warp_perspective(
         page,
@@ -250,8 +264,8 @@ pub(super) fn rectify_sheet(page: &impl PixelMatrix, corners: [Point2f; 4]) -> R
         &view,
         Size::new(to_i32(width).max(1), to_i32(height).max(1)),
         imgproc::INTER_LINEAR,
-        core::BORDER_REPLICATE,
-        Scalar::default(),
+        core::BORDER_CONSTANT,
+        Scalar::all(f64::from(paper)),
     )?;
     Ok(sheet)
 }

@@ -5,7 +5,7 @@ use opencv::core::Point2f;
 use super::*;
 use crate::pages::quality::assess_page;
 use crate::pages::quality::page_in_code::{
-    compressed, noisy, photographed, scaled, shadowed, skewed, speckled, text_page,
+    compressed, curled, noisy, photographed, scaled, shadowed, skewed, speckled, text_page,
 };
 
 fn page() -> PageRaster {
@@ -49,6 +49,24 @@ fn each_defect_gets_the_step_that_is_for_it_and_then_is_gone() {
         let again = repaired(&done.raster).map(|again| again.steps);
         assert_eq!(again, None, "{name} was repaired twice: {after:?}");
     }
+}
+
+#[test]
+fn the_lines_of_a_curled_sheet_are_straight_after_its_repair() {
+    let corners = [(90.0, 130.0), (1150.0, 90.0), (1180.0, 1620.0), (70.0, 1650.0)];
+    let corners = corners.map(|(x, y)| Point2f::new(x, y));
+    let photo = photographed(&curled(&page(), 30.0), corners);
+    let done = repaired(&photo).unwrap();
+    assert_eq!(done.steps.get(..2), Some(&[RepairStep::Perspective, RepairStep::Dewarp][..]));
+    assert_eq!(quality::assess_sheet(&done.raster).unwrap().1, None, "nothing bends any more");
+    let cut = cut_out_sheet(&photo, &assess_page(&photo).unwrap(), RepairSwitches::default());
+    assert_eq!(cut.unwrap().unwrap().steps, [RepairStep::Perspective, RepairStep::Dewarp]);
+    let flat = repaired(&photographed(&page(), corners)).unwrap();
+    assert!(!flat.steps.contains(&RepairStep::Dewarp), "{:?}", flat.steps);
+    let kept = RepairSwitches { perspective: false, ..RepairSwitches::default() };
+    let left = repair_page(&photo, &assess_page(&photo).unwrap(), kept).unwrap();
+    let steps = left.map(|left| left.steps).unwrap_or_default();
+    assert!(!steps.iter().any(|step| matches!(step, RepairStep::Perspective | RepairStep::Dewarp)));
 }
 
 #[test]
@@ -101,6 +119,38 @@ fn four_quarter_turns_are_none() {
     }
     assert_eq!(turning, page);
     assert_eq!(turn_page(&page, 5).unwrap(), turn_page(&page, 1).unwrap());
+}
+
+#[test]
+fn hostile_photographs_are_repaired_within_bounds() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let shapes = [(35_000, 64), (64, 30_000), (1_200, 1_200), (400, 300), (30_000, 1)];
+    for (width, height) in shapes {
+        let framed = |at: usize| {
+            let (x, y) = (at % width, at / width);
+            let is_frame = x < width / 8 || x > width * 7 / 8 || y < height / 8;
+            if is_frame { 30 } else { 230 }
+        };
+        let noise: Vec<u8> = (0..width * height).map(|_| random.u8(..)).collect();
+        let sheet: Vec<u8> = (0..width * height).map(framed).collect();
+        // Lines that fall by twenty degrees.
+        let aslant = |at: usize| {
+            let level = (at / width) as f64 - (at % width) as f64 * 0.364;
+            if (at % width / 9).is_multiple_of(2) && level.rem_euclid(20.0) < 10.0 {
+                20
+            } else {
+                240
+            }
+        };
+        let askew: Vec<u8> = (0..width * height).map(aslant).collect();
+        for pixels in [noise, sheet, askew] {
+            let [width, height] = [width, height].map(|side| u32::try_from(side).unwrap());
+            let page = PageRaster { width, height, dpi: 300, pixels };
+            let most = 4 * page.pixels.len().max(20_000_000);
+            let done = repaired(&page).map_or(page, |done| done.raster);
+            assert!(done.pixels.len() <= most, "{width} x {height}: {}", done.pixels.len());
+        }
+    }
 }
 
 #[test]
