@@ -24,7 +24,9 @@ pub(crate) fn docmill(world: &World, arguments: &[&str], settings: &[(&str, &str
         .env("DOCMILL__STORE__PATH", &config.store.path)
         .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
         .env("DOCMILL__WORKER__DRAIN", "6s")
-        .env("DOCMILL__JANITOR__ENABLED", "false");
+        .env("DOCMILL__JANITOR__ENABLED", "false")
+        // The same whether the weights of the neural reader are installed or not.
+        .env("DOCMILL__OCR__ENGINE", "tesseract");
     if let Some(llm) = &world.llm {
         command
             .env("DOCMILL__LLM__PROVIDER", "openai")

@@ -12,7 +12,7 @@ use docmill::pipeline::{DocumentReader, PipelineContext, PipelineServices};
 use docmill::runner::{RunnerMonitor, WorkerStats};
 use docmill::shutdown::Shutdown;
 use docmill::worker::QueueWorker;
-use docmill_core::config::{Config, LlmProvider, QueueBackend, StoreBackend};
+use docmill_core::config::{Config, LlmProvider, OcrEngineChoice, QueueBackend, StoreBackend};
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::Ledger;
@@ -99,6 +99,8 @@ impl World {
         config.store.allow = vec!["documents/documents/".parse().unwrap()];
         config.janitor.enabled = false;
         config.cpu.program = super::page_processes::docmill();
+        // The same whether the weights of the neural reader are installed or not.
+        config.ocr.engine = OcrEngineChoice::Tesseract;
         if let Some(server) = &llm {
             config.llm.provider = LlmProvider::Openai;
             config.llm.base_url = server.base_url();
