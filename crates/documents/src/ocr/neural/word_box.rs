@@ -105,7 +105,7 @@ impl StripInk {
             .chunks_exact(self.width.max(1))
             .map(|row| row.get(left..right).is_some_and(|part| part.iter().any(|it| *it != 0)))
             .collect();
-        let (gap, middle) = (self.height / 8, self.height / 2);
+        let (gap, middle) = (self.height / 5, self.height / 2);
         let reach = |rows: &mut dyn Iterator<Item = usize>| {
             let mut last = None;
             let mut empty = 0;
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn ink_of_the_lines_above_and_below_is_none_of_a_words() {
         let mut strip = Mat::new_rows_cols_with_default(48, 80, core::CV_8U, 255.0.into()).unwrap();
-        for (y, height) in [(0, 3), (12, 2), (17, 15), (45, 3)] {
+        for (y, height) in [(0, 2), (12, 2), (17, 15), (45, 3)] {
             let part = core::Rect::new(10, y, 50, height);
             imgproc::rectangle(&mut strip, part, 0.0.into(), -1, imgproc::LINE_8, 0).unwrap();
         }
