@@ -85,7 +85,7 @@ pub(super) struct EvalArgs {
     /// without XML and model
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inject", "no_repair"])]
     transcripts: Option<PathBuf>,
-    /// Write the signs of every candidate of the tune part, for scripts/fit_reading.py
+    /// Write the signs of every candidate of the tune part, for `scripts/fit_reading.py`
     #[arg(long, value_name = "FILE", requires = "transcripts", conflicts_with = "split")]
     evidence: Option<PathBuf>,
 }

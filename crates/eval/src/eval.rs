@@ -279,6 +279,12 @@ fn read_truth(path: &Path) -> Result<Option<Map<String, Value>>, EvalError> {
         .map_err(|error| EvalError::BadTruth { path: path.to_owned(), detail: error.to_string() })
 }
 
+/// Scores the text of a document, if its transcript is known.
+fn score_text(document: &LabelledDocument, sample: &EvalSample) -> Option<TextScore> {
+    let read = sample.text.as_deref().unwrap_or_default();
+    document.text.as_deref().map(|known| TextScore::compare_texts(known, read))
+}
+
 /// Scores one document: what was read of it against what is known.
 pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> DocumentScore {
     let empty = Map::new();
@@ -323,10 +329,6 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
             }
         }
     }
-    let text = document
-        .text
-        .as_deref()
-        .map(|known| TextScore::compare_texts(known, sample.text.as_deref().unwrap_or_default()));
     DocumentScore {
         name: document.name.clone(),
         kind: document.kind.clone(),
@@ -335,7 +337,7 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
         needs_review: sample.needs_review,
         whole,
         faults,
-        text,
+        text: score_text(document, sample),
         score: sample.score,
         certainty: sample.certainty,
         flagged_otherwise: sample.flagged_otherwise,
