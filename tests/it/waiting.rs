@@ -112,7 +112,7 @@ async fn a_backlog_that_takes_far_longer_than_the_time_of_a_job_completes_in_ord
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_longer_than_the_time_of_a_job_goes_on_from_the_pages_that_were_kept() {
     let mut world = World::new().await;
-    world.config.worker.job_timeout = Duration::from_secs(3);
+    world.config.worker.job_timeout = Duration::from_secs(4);
     let page_time = Duration::from_millis(100);
     let counting = Counting { page_time, quality: 0.9, ..Counting::default() };
     let id = world.submit("scans.pdf", scans(100)).await;

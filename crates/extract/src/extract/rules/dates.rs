@@ -28,6 +28,8 @@ const REACH_BESIDE: usize = 24;
 /// Between a title and its date the document's number may stand.
 const REACH_TITLED: usize = 40;
 
+/// The most certain that a day is which another label names.
+const CALLED_OTHERWISE: f32 = 0.45;
 /// Certainty that remains where day and month may be the other way round.
 const OPEN_ORDER: f32 = 0.45;
 
@@ -237,7 +239,11 @@ impl<'a> DateSearch<'a> {
         }
         let cell = self.spots.layout.cells.get(one.place.0)?;
         let open = if one.certain { 1.0 } else { OPEN_ORDER };
-        Some(FoundValue::weighed(one.date, share * open, cell))
+        // However alone it stands: something else is what the page calls it.
+        let is_other =
+            |sign: &DateSign| [DateSign::OtherLabel, DateSign::OtherBefore].contains(sign);
+        let most = if one.signs.iter().any(is_other) { CALLED_OTHERWISE } else { 1.0 };
+        Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
     }
 }
 
