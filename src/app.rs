@@ -12,6 +12,7 @@ mod page_process;
 mod providers;
 mod workspace;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -332,12 +333,9 @@ impl App {
         threads: usize,
     ) -> fault::Result<Arc<ProcessPool>> {
         let Config { cpu, limits, ocr, .. } = &self.config;
-        // A page process runs from elsewhere and must not look for the weights again: it may read
-        // no folder but the one that was found here.
-        let ocr = match engines.weights() {
-            Some(folder) => OcrConfig { models: folder.to_owned(), ..ocr.clone() },
-            None => OcrConfig { engine: OcrEngineChoice::Tesseract, ..ocr.clone() },
-        };
+        // A page process looks for no weights: it is told the folder, or that there is none.
+        let models = engines.weights().map(Path::to_owned).unwrap_or_default();
+        let ocr = OcrConfig { models, ..ocr.clone() };
         let setup = ProcessSetup::new(cpu, limits, &ocr, self.page_recipe(), threads);
         let setup = setup.permitting(engines.process_permissions());
         let program = match cpu.program.as_os_str().is_empty() {

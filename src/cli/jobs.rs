@@ -203,12 +203,9 @@ pub(super) async fn list(context: &CommandContext, list: ListArgs) -> anyhow::Re
 }
 
 fn format_ingestions(rows: &[IngestionRow]) -> String {
-    let now = OffsetDateTime::now_utc();
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {
-            let age = (now - row.created_at).whole_seconds().max(0).unsigned_abs();
-            let age = std::time::Duration::from_secs(age);
             [
                 row.id.to_string(),
                 row.original_name.clone().unwrap_or_else(|| row.file_path.clone()),
@@ -217,7 +214,7 @@ fn format_ingestions(rows: &[IngestionRow]) -> String {
                 print::or_dash(row.kind.as_deref()),
                 row.attempt_count.to_string(),
                 if row.needs_human_review { row.review_reasons.join(" ") } else { "-".to_owned() },
-                humantime::format_duration(age).to_string(),
+                print::age_of(row.created_at),
             ]
         })
         .collect();

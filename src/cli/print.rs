@@ -8,8 +8,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde::Serialize;
+use time::OffsetDateTime;
 
 /// Cells longer than this are cut in tables; `--json` has them whole.
 const WIDEST: usize = 60;
@@ -152,6 +154,12 @@ fn sanitize_cell(cell: &str) -> String {
         return plain;
     }
     plain.chars().take(WIDEST - 1).chain(['…']).collect()
+}
+
+/// How long ago that was, in whole seconds.
+pub(super) fn age_of(since: OffsetDateTime) -> String {
+    let seconds = (OffsetDateTime::now_utc() - since).whole_seconds().max(0).unsigned_abs();
+    humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
 /// `-` for what is not there.

@@ -38,7 +38,7 @@ pub(super) enum ReviewCommand {
     /// Say what is right instead
     Correct(CorrectArgs),
     /// Say that it is no document to be recorded
-    Reject(RejectArgs),
+    Reject(DecisionArgs),
 }
 
 /// Arguments of `review list`.
@@ -61,9 +61,9 @@ pub(super) struct ReviewListArgs {
     after: Option<Uuid>,
 }
 
-/// Arguments of every decision.
+/// Arguments of every decision, and all of `review reject`.
 #[derive(Debug, clap::Args)]
-struct DecisionArgs {
+pub(super) struct DecisionArgs {
     /// Document id, ingestion id, or the beginning of a SHA-256
     id: String,
     /// The version that `review show` named: nothing is written if there is another by now
@@ -102,13 +102,6 @@ pub(super) struct CorrectArgs {
     data: Option<PathBuf>,
 }
 
-/// Arguments of `review reject`.
-#[derive(Debug, clap::Args)]
-pub(super) struct RejectArgs {
-    #[command(flatten)]
-    decision: DecisionArgs,
-}
-
 fn parse_version(text: &str) -> Result<OffsetDateTime, String> {
     OffsetDateTime::parse(text, &Rfc3339)
         .map_err(|_| "copy it from `docmill review show`, e.g. 2026-01-31T08:15:00.123456Z".into())
@@ -145,7 +138,7 @@ pub(super) async fn run(
             let done = review::correct_document(&db, &case, &kinds, correction, &by).await?;
             show_decision(context, &done)
         }
-        ReviewCommand::Reject(RejectArgs { decision }) => {
+        ReviewCommand::Reject(decision) => {
             let (_, db) = open_database(context, DATABASE).await?;
             let case = load_seen(&db, &decision).await?;
             let by = audit_note(decision.why);
@@ -208,12 +201,9 @@ async fn list_reviews(
 }
 
 fn format_reviews(rows: &[ReviewRow]) -> String {
-    let now = OffsetDateTime::now_utc();
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {
-            let waited = (now - row.since).whole_seconds().max(0).unsigned_abs();
-            let waited = std::time::Duration::from_secs(waited);
             [
                 row.document_id.to_string(),
                 row.original_name.clone().unwrap_or_else(|| row.file_path.clone()),
@@ -221,7 +211,7 @@ fn format_reviews(rows: &[ReviewRow]) -> String {
                 print::or_dash(row.tenant.as_deref()),
                 print::or_dash(row.status.as_deref()),
                 row.review_reasons.join(" "),
-                humantime::format_duration(waited).to_string(),
+                print::age_of(row.since),
             ]
         })
         .collect();

@@ -110,6 +110,7 @@ impl WorkspaceReader for PipelineReader {
             }
         }
     }
+
     fn find_outage(&self) -> Option<String> {
         self.pipeline.services().find_outage()
     }

@@ -23,7 +23,7 @@ use crate::cpu::wire::{
 use crate::cpu::{ProcessSetup, STACK_BYTES};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{OutcomeReason, PageReadResult, PageText, PageViewResult, ReadRecipe};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 pub use super::page_error::PageError;
 
@@ -82,7 +82,7 @@ pub fn serve_pages<W: Write + Send + 'static>(
     });
     while let Some((ask, body)) = wire::read_frame::<RequestFrame>(&mut input, most)? {
         if let DocumentRequest::Close { document } = ask.request {
-            lock_mutex(&desk.documents).remove(&document);
+            desk.documents.lock().remove(&document);
             continue;
         }
         let desk = Arc::clone(&desk);
@@ -107,7 +107,7 @@ impl PageThreads {
             let receiver = Arc::clone(&receiver);
             let take = move || {
                 // The lock is held while waiting, so that the one that waits longest is next.
-                let next = || lock_mutex(&receiver).recv();
+                let next = || receiver.lock().recv();
                 while let Ok(work) = next() {
                     work();
                 }
@@ -151,7 +151,7 @@ impl<W: Write> PageServer<W> {
     }
 
     fn write_reply(&self, id: u64, answer: DocumentAnswer, body: &[u8]) -> io::Result<()> {
-        wire::write_frame(&mut *lock_mutex(&self.output), &ReplyFrame { id, answer }, body)
+        wire::write_frame(&mut *self.output.lock(), &ReplyFrame { id, answer }, body)
     }
 
     fn handle_request(
@@ -164,7 +164,7 @@ impl<W: Write> PageServer<W> {
                 let ProcessSetup { limits, recipe, .. } = &self.setup;
                 let opened = open_document(body.into(), limits, recipe.dpi)?;
                 let pages = opened.page_count();
-                lock_mutex(&self.documents).insert(document, Arc::new(opened));
+                self.documents.lock().insert(document, Arc::new(opened));
                 Ok((DocumentAnswer::Opened { pages }, Vec::new()))
             }
             DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
@@ -194,7 +194,7 @@ impl<W: Write> PageServer<W> {
     }
 
     fn find_document(&self, number: u64) -> fault::Result<Arc<ParsedDocument>> {
-        let open = lock_mutex(&self.documents).get(&number).cloned();
+        let open = self.documents.lock().get(&number).cloned();
         open.ok_or_else(|| fault::Error::internal("no such document"))
     }
 
@@ -208,14 +208,14 @@ impl<W: Write> PageServer<W> {
         document: &ParsedDocument,
         index: u32,
     ) -> Result<PageReadResult, PageError> {
-        let idle = lock_mutex(&self.readers).pop();
+        let idle = self.readers.lock().pop();
         let mut reader = match idle {
             Some(reader) => reader,
             None => (self.make)()?,
         };
         // A reader that panics is not used again.
         let read = reader.read_page(document, index, &self.setup.recipe);
-        lock_mutex(&self.readers).push(reader);
+        self.readers.lock().push(reader);
         let read = read?;
         self.check_text(&read.page)?;
         Ok(read)
@@ -232,8 +232,4 @@ fn answer_for_error(trouble: PageError) -> DocumentAnswer {
             DocumentAnswer::Failed { passing, context: error.context.into_owned() }
         }
     }
-}
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -9,7 +9,7 @@ use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
 use docmill_llm::llm::{Llm, Prompt};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// Most calls about one document: a bound on what one document may cost.
 pub(super) const MOST_CALLS: usize = 400;
@@ -43,12 +43,8 @@ struct InFlightCall<'a>(&'a Mutex<CallState>);
 
 impl Drop for InFlightCall<'_> {
     fn drop(&mut self) {
-        lock_calls(self.0).under_way -= 1;
+        self.0.lock().under_way -= 1;
     }
-}
-
-fn lock_calls(state: &Mutex<CallState>) -> MutexGuard<'_, CallState> {
-    state.lock()
 }
 
 impl<'a> JournaledCalls<'a> {
@@ -90,7 +86,7 @@ impl<'a> JournaledCalls<'a> {
         let reply = self.llm.complete(prompt).await?;
         metrics::count_tokens(&reply.usage);
         let came = {
-            let mut state = lock_calls(&self.state);
+            let mut state = self.state.lock();
             state.replies.add_reply(purpose, key.clone(), reply);
             state.came += 1;
             state.came
@@ -100,7 +96,7 @@ impl<'a> JournaledCalls<'a> {
     }
 
     fn find_stored(&self, key: &str) -> Option<StoredCall> {
-        let is_first = lock_calls(&self.state).answered == 0;
+        let is_first = self.state.lock().answered == 0;
         let call = self.use_reply(key)?;
         if is_first {
             metrics::count_reuse("extraction");
@@ -110,7 +106,7 @@ impl<'a> JournaledCalls<'a> {
 
     /// Counts what is about to be used.
     fn use_reply(&self, key: &str) -> Option<StoredCall> {
-        let mut state = lock_calls(&self.state);
+        let mut state = self.state.lock();
         let call = state.replies.find_call(key).cloned()?;
         state.answered += 1;
         state.usage += call.usage;
@@ -119,7 +115,7 @@ impl<'a> JournaledCalls<'a> {
     }
 
     fn reserve_call(&self) -> Option<InFlightCall<'_>> {
-        let mut state = lock_calls(&self.state);
+        let mut state = self.state.lock();
         let calls = state.replies.calls.len() + state.under_way;
         if calls >= MOST_CALLS || state.replies.text_bytes() > MOST_BYTES {
             return None;
@@ -135,7 +131,7 @@ impl<'a> JournaledCalls<'a> {
             return Ok(());
         }
         let (replies, newest) = {
-            let state = lock_calls(&self.state);
+            let state = self.state.lock();
             (state.replies.clone(), state.came)
         };
         kept.journal.save_replies(&replies).await?;
@@ -145,7 +141,7 @@ impl<'a> JournaledCalls<'a> {
 
     /// Tokens of the calls that were used, and the model that answered last.
     pub(super) fn total_usage(&self) -> (ModelUsage, Option<String>) {
-        let state = lock_calls(&self.state);
+        let state = self.state.lock();
         (state.usage, state.model.clone())
     }
 }

@@ -17,7 +17,7 @@ use opencv::core::{self, Mat, Point2f};
 use opencv::prelude::*;
 
 use crate::pages::plane::{self, PixelMatrix, to_f32};
-use edges::{EdgeLine, Place, RiseMap};
+use edges::{EdgeLine, PlanePoint, RiseMap};
 
 /// The longer side of the picture in which edges are searched for.
 const LONGER_SIDE: i32 = 400;
@@ -89,7 +89,7 @@ pub(in crate::pages) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOu
         return Ok(PaperOutline::None);
     }
     let (middle_x, middle_y) = rises.middle();
-    let whole = |(x, y): Place| {
+    let whole = |(x, y): PlanePoint| {
         let large = |place: f64| to_f32((place + 0.5) * f64::from(factor));
         Point2f::new(large(x + middle_x), large(y + middle_y))
     };
@@ -121,7 +121,7 @@ fn has_dark_frame(small: &Mat) -> Result<bool> {
 /// Left, top, right, bottom.
 type Sides = [EdgeLine; 4];
 /// Top left, top right, bottom right, bottom left.
-type Corners = [Place; 4];
+type Corners = [PlanePoint; 4];
 
 struct SheetSearch {
     size: (f64, f64),
@@ -161,7 +161,7 @@ impl SheetSearch {
         best.map(|(_, sides)| sides.map(EdgeLine::clone))
     }
 
-    fn is_near(&self, (x, y): Place) -> bool {
+    fn is_near(&self, (x, y): PlanePoint) -> bool {
         let (width, height) = self.size;
         x.abs() <= (0.5 + OUTSIDE) * width && y.abs() <= (0.5 + OUTSIDE) * height
     }
@@ -254,7 +254,7 @@ impl SheetSearch {
 
 /// The normal of a side between two others, of which the one before it in the order left, top, right,
 /// bottom comes first: both are turned by a quarter towards it.
-fn normal_between(before: Place, after: Place) -> Place {
+fn normal_between(before: PlanePoint, after: PlanePoint) -> PlanePoint {
     let (x, y) = (-before.1 + after.1, before.0 - after.0);
     let length = x.hypot(y).max(f64::EPSILON);
     (x / length, y / length)

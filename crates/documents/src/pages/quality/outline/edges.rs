@@ -34,13 +34,13 @@ const WIDEST: f64 = 46.0;
 const BESIDE: i32 = 3;
 
 /// A place in the small picture, counted from its middle.
-pub(super) type Place = (f64, f64);
+pub(super) type PlanePoint = (f64, f64);
 
 /// A line across the whole picture, and where along it the picture rises.
 #[derive(Debug, Clone)]
 pub(super) struct EdgeLine {
     /// The direction into the sheet, of length 1.
-    pub normal: Place,
+    pub normal: PlanePoint,
     /// Pixels from the middle of the picture, along the normal.
     pub distance: f64,
     /// `None` for a side of the picture itself.
@@ -65,12 +65,12 @@ pub(super) struct SegmentSupport {
 
 impl EdgeLine {
     /// Where a place lies along the line.
-    fn along(&self, (x, y): Place) -> f64 {
+    fn along(&self, (x, y): PlanePoint) -> f64 {
         y * self.normal.0 - x * self.normal.1
     }
 
     /// Where two lines meet, unless they are all but parallel.
-    pub(super) fn crossing(&self, other: &Self) -> Option<Place> {
+    pub(super) fn crossing(&self, other: &Self) -> Option<PlanePoint> {
         let ((a, b), (c, d)) = (self.normal, other.normal);
         let sine = a * d - b * c;
         (sine.abs() > 0.5).then(|| {
@@ -80,7 +80,11 @@ impl EdgeLine {
     }
 
     /// What supports the line between two of its places; `None` for a side of the picture.
-    pub(super) fn support_between(&self, one: Place, other: Place) -> Option<SegmentSupport> {
+    pub(super) fn support_between(
+        &self,
+        one: PlanePoint,
+        other: PlanePoint,
+    ) -> Option<SegmentSupport> {
         let support = self.support.as_ref()?;
         let (one, other) = (self.along(one), self.along(other));
         let index = |at: f64| {
@@ -138,7 +142,7 @@ impl RiseMap {
     }
 
     /// The middle of the picture, from which places count.
-    pub(super) fn middle(&self) -> Place {
+    pub(super) fn middle(&self) -> PlanePoint {
         (f64::from(self.width - 1) / 2.0, f64::from(self.height - 1) / 2.0)
     }
 
@@ -148,7 +152,7 @@ impl RiseMap {
         round_to_i32(x.hypot(y)) + 2
     }
 
-    fn index(&self, (x, y): Place) -> Option<usize> {
+    fn index(&self, (x, y): PlanePoint) -> Option<usize> {
         let (middle_x, middle_y) = self.middle();
         let (x, y) = (round_to_i32(x + middle_x), round_to_i32(y + middle_y));
         let is_inside = (0..self.width).contains(&x) && (0..self.height).contains(&y);
@@ -175,7 +179,8 @@ impl RiseMap {
         let reach = self.reach();
         let columns = usize::try_from(2 * reach + 1).unwrap_or_default();
         let mut votes = EdgeVotes { sums: vec![0.0; DIRECTIONS * columns], columns };
-        let directions: Vec<Place> = (0..DIRECTIONS).map(|at| direction(degrees_of(at))).collect();
+        let directions: Vec<PlanePoint> =
+            (0..DIRECTIONS).map(|at| direction(degrees_of(at))).collect();
         let (middle_x, middle_y) = self.middle();
         let row_length = usize::try_from(self.width).unwrap_or(1).max(1);
         for (at, (dx, dy)) in self.across.iter().zip(&self.down).enumerate() {
@@ -253,14 +258,14 @@ impl RiseMap {
 
     /// `line` moved to where the picture really rises between two of its places: a straight line
     /// through these, without those that lie far off it.
-    pub(super) fn refine(&self, line: &EdgeLine, one: Place, other: Place) -> EdgeLine {
+    pub(super) fn refine(&self, line: &EdgeLine, one: PlanePoint, other: PlanePoint) -> EdgeLine {
         let (one, other) = (line.along(one), line.along(other));
         let (from, to) = (round_to_i32(one.min(other)), round_to_i32(one.max(other)));
         let seen = (from..=to).filter_map(|along| {
             let along = f64::from(along);
             Some((along, f64::from(self.rise_beside(line, along)?)))
         });
-        let mut seen: Vec<Place> = seen.collect();
+        let mut seen: Vec<PlanePoint> = seen.collect();
         let (mut offset, mut slope) = fit_line(&seen);
         seen.retain(|(along, beside)| (beside - offset - slope * along).abs() < 1.5);
         if seen.len() > 1 {
@@ -275,16 +280,16 @@ impl RiseMap {
 }
 
 /// A place of a line: so far along it, and so far beside it towards the inside.
-fn place_on(line: &EdgeLine, along: f64, beside: f64) -> Place {
+fn place_on(line: &EdgeLine, along: f64, beside: f64) -> PlanePoint {
     let (x, y) = line.normal;
     let away = line.distance + beside;
     (x * away - y * along, y * away + x * along)
 }
 
 /// Least squares: the height at 0 and the slope.
-fn fit_line(places: &[Place]) -> (f64, f64) {
+fn fit_line(places: &[PlanePoint]) -> (f64, f64) {
     let count = to_f64(places.len().max(1));
-    let mean = |value: fn(&Place) -> f64| places.iter().map(value).sum::<f64>() / count;
+    let mean = |value: fn(&PlanePoint) -> f64| places.iter().map(value).sum::<f64>() / count;
     let (x, y) = (mean(|place| place.0), mean(|place| place.1));
     let spread: f64 = places.iter().map(|place| (place.0 - x).powi(2)).sum();
     let common: f64 = places.iter().map(|place| (place.0 - x) * (place.1 - y)).sum();
@@ -339,7 +344,7 @@ fn degrees_of(direction: usize) -> f64 {
     to_f64(direction * DEGREES)
 }
 
-fn direction(degrees: f64) -> Place {
+fn direction(degrees: f64) -> PlanePoint {
     let (sine, cosine) = degrees.to_radians().sin_cos();
     (cosine, sine)
 }
