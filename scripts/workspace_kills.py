@@ -52,6 +52,8 @@ class Workspace:
     def work(self):
         # What a dead worker held is free again after six seconds, and no death makes a document bad.
         words = ["--workers", "2", "--timeout", "6s", "--tries", "100"]
+        if self.endpoint:
+            words.append("--local-files")
         return subprocess.Popen(
             [self.program, "workspace", "work", self.place, *words],
             env=self.environment,

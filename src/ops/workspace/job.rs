@@ -202,6 +202,15 @@ impl GroupJob {
         if written != PutResult::Refused {
             let entries: Vec<GroupEntry> =
                 group.paths.iter().map(|path| known.entry_for(path)).collect();
+            for entry in entries.iter().filter(|entry| entry.is_unread()) {
+                let document = sha1_hex(entry.path.as_bytes());
+                let reason = entry.reason.as_str();
+                tracing::warn!(
+                    document,
+                    reason,
+                    "a document was not read, `stats` names it: {reason}"
+                );
+            }
             backlog.lock_tally().add_group(entries.iter());
         }
         known.remove(workspace, |entry| !entry.is_unread()).await?;
