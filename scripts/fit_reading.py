@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the weights of signs in the rules reader to labelled documents, and cross-validates them.
 
-    docmill eval DIR --transcripts KEPT --evidence FILE     for each folder of documents
+    docmill eval DIR --keep KEPT --evidence FILE     for each folder of documents
     fit_reading.py FILE... [--field NAME]
 
 Every line of FILE is one known field of one document: its candidates, the signs of each, and

@@ -1,8 +1,9 @@
 //! Commands on documents alone: no database, no queue, no store.
 
-mod kept;
+mod evidence;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use docmill_eval::eval::inject::{ErrorInjector, InjectReport};
 use docmill_eval::eval::limits::{self, MeasureLimit};
 use docmill_eval::eval::{self, EvalReport, EvalSample, FamilyPart};
 use docmill_gate::gate::{EinvoiceState, GateLookups};
+use docmill_storage::store::folder::FolderStore;
 
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
@@ -81,12 +83,11 @@ pub(super) struct EvalArgs {
     /// Score one part of the families alone: fit on `tune`, quote `check`
     #[arg(long, value_enum, value_name = "PART")]
     split: Option<SplitPart>,
-    /// Keep transcripts in this folder, and read from those that are kept: the rules reader alone,
-    /// without XML and model
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["inject", "no_repair"])]
-    transcripts: Option<PathBuf>,
+    /// Keep transcripts and replies of models in this folder, and use those that are kept
+    #[arg(long, value_name = "DIR", conflicts_with = "no_repair")]
+    keep: Option<PathBuf>,
     /// Write the signs of every candidate of the tune part, for `scripts/fit_reading.py`
-    #[arg(long, value_name = "FILE", requires = "transcripts", conflicts_with = "split")]
+    #[arg(long, value_name = "FILE", conflicts_with = "split")]
     evidence: Option<PathBuf>,
 }
 
@@ -220,13 +221,13 @@ pub(super) async fn eval(
     // Before an hour's work, not after it.
     let earlier = arguments.baseline.as_deref().map(load_earlier).transpose()?;
     if arguments.inject {
-        let pipeline = app.local_pipeline().await?;
+        let pipeline = open_pipeline(&app, &arguments).await?;
         let report = inject_errors(&app, &pipeline, &arguments).await?;
         context.result_output().show(&report, || report.to_string())?;
         return Ok(CommandExit::Done);
     }
     if let Some(path) = &arguments.evidence {
-        kept::write_evidence(&app, &arguments, path).await?;
+        evidence::write_evidence(&app, &arguments, path).await?;
         return Ok(CommandExit::Done);
     }
     let mut report = score_documents(&app, &arguments).await?;
@@ -267,17 +268,21 @@ fn load_earlier(path: &Path) -> anyhow::Result<EarlierReport> {
         .with_context(|| format!("{} is not what `docmill eval --json` prints", path.display()))
 }
 
-async fn score_documents(app: &App, arguments: &EvalArgs) -> anyhow::Result<EvalReport> {
+/// The pipeline as the arguments of `eval` have it.
+async fn open_pipeline(app: &App, arguments: &EvalArgs) -> anyhow::Result<LocalPipeline> {
     let mut services = app.pipeline_services().await?;
     services.ignore_xml = arguments.ignore_xml;
-    let pipeline = &LocalPipeline::new(services);
+    let pipeline = LocalPipeline::new(services);
+    let Some(folder) = &arguments.keep else { return Ok(pipeline) };
+    let store = FolderStore::open(folder).await;
+    let store = store.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
+    Ok(pipeline.keeping_artefacts(Arc::new(store)))
+}
+
+async fn score_documents(app: &App, arguments: &EvalArgs) -> anyhow::Result<EvalReport> {
+    let pipeline = &open_pipeline(app, arguments).await?;
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
     let part = arguments.split.map(FamilyPart::from);
-    if let Some(folder) = &arguments.transcripts {
-        let kept = &kept::KeptTranscripts::open(folder, app, pipeline)?;
-        let sample = |path, bytes| Box::pin(kept.score_sample(path, bytes));
-        return Ok(eval::run(&arguments.dir, part, at_once, sample).await?);
-    }
     let sample = |path, bytes| Box::pin(score_sample(pipeline, path, bytes));
     Ok(eval::run(&arguments.dir, part, at_once, sample).await?)
 }

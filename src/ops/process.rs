@@ -3,7 +3,8 @@
 //!
 //! The same pipeline as in a worker, over a ledger and a store in memory that are dropped with the
 //! document. So nothing is stored, each run asks anew, and nothing is known of what was spent
-//! elsewhere: the day's budget does not apply here.
+//! elsewhere: the day's budget does not apply here. Where artefacts are kept, a later run finds them
+//! as a worker finds those of an earlier attempt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +31,7 @@ use docmill_documents::pages;
 use docmill_gate::gate;
 use docmill_ledger::ledger::memory::MemoryLedger;
 use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
-use docmill_storage::store::ObjectStore as _;
+use docmill_storage::store::ObjectStore;
 use docmill_storage::store::memory::MemoryStore;
 
 /// Where a document lies in the store that is made for it.
@@ -39,6 +40,8 @@ const KEY: &str = "document";
 /// The pipeline on this machine alone.
 pub struct LocalPipeline {
     services: Arc<PipelineServices>,
+    /// Keeps what is made of documents, if it is to be kept.
+    artefacts: Option<Arc<dyn ObjectStore>>,
 }
 
 /// The answer of `docmill process FILE --json`; the shape is the design's.
@@ -117,7 +120,15 @@ impl LocalPipeline {
         let cost = services.config.cost.clone();
         let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
         services.costs = Arc::new(CostTracker::new(unbounded));
-        Self { services: Arc::new(services) }
+        Self { services: Arc::new(services), artefacts: None }
+    }
+
+    /// With transcripts and replies of models kept in `store`, below the hash of their document and
+    /// how they were made: what is there already is not made again.
+    #[must_use]
+    pub fn keeping_artefacts(mut self, store: Arc<dyn ObjectStore>) -> Self {
+        self.artefacts = Some(store);
+        self
     }
 
     /// The services that the pipeline works with.
@@ -131,7 +142,7 @@ impl LocalPipeline {
     /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
     /// error but a failed [`ProcessReport`].
     pub async fn process_file(&self, file: &Path, bytes: Bytes) -> fault::Result<ProcessReport> {
-        let alone = LocalAttempt::begin(&self.services, &bytes).await?;
+        let alone = LocalAttempt::begin(self, &bytes).await?;
         let LocalAttempt { context, claimed, claim } = &alone;
         process_claimed(context, claimed, claim, file, &bytes).await
     }
@@ -141,7 +152,7 @@ impl LocalPipeline {
     /// # Errors
     /// Rejected with the reader's reasons; faults of OCR.
     pub async fn transcribe_file(&self, bytes: Bytes) -> Result<Arc<Transcript>, StepError> {
-        let alone = LocalAttempt::begin(&self.services, &bytes).await?;
+        let alone = LocalAttempt::begin(self, &bytes).await?;
         let LocalAttempt { context, claimed, claim } = &alone;
         let read = Box::pin(pipeline::transcribe_document(context, claimed, claim)).await;
         read.map_err(|failed| failed.error)
@@ -156,12 +167,14 @@ struct LocalAttempt {
 }
 
 impl LocalAttempt {
-    async fn begin(services: &Arc<PipelineServices>, bytes: &Bytes) -> fault::Result<Self> {
+    async fn begin(pipeline: &LocalPipeline, bytes: &Bytes) -> fault::Result<Self> {
         let store = Arc::new(MemoryStore::default());
         store.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
         let ledger = Arc::new(MemoryLedger::new(OffsetDateTime::now_utc()));
-        let id = IngestionId::random();
-        ledger.insert_ingestion(id, DocumentId::random(), KEY);
+        // The same at each run, so that what was kept is found.
+        let document = DocumentId::from_content(&digest::sha256_hex(bytes), "");
+        let id = IngestionId::first_for_document(document);
+        ledger.insert_ingestion(id, document, KEY);
         let terms = ClaimTerms {
             worker: "local".to_owned(),
             lease: Duration::from_secs(86_400),
@@ -174,9 +187,9 @@ impl LocalAttempt {
         let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
         let context = PipelineContext {
             documents: Arc::clone(&store) as _,
-            artefacts: store,
+            artefacts: pipeline.artefacts.clone().unwrap_or(store),
             ledger,
-            services: Arc::clone(services),
+            services: Arc::clone(&pipeline.services),
         };
         Ok(Self { context, claimed, claim })
     }

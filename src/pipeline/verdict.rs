@@ -14,9 +14,8 @@ use docmill_core::model::{
     Transcript,
 };
 use docmill_core::work_clock::wait_off_clock;
-use docmill_extract::extract::rules;
 use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
-use docmill_gate::kinds::{ClassifiedKind, KindSet};
+use docmill_gate::kinds::ClassifiedKind;
 use docmill_ledger::ledger::{IngestionResult, VerdictDetails};
 
 /// What the gate has to know of a document beside its data.
@@ -66,25 +65,8 @@ pub(super) async fn judge_extraction(
     Ok(verdict)
 }
 
-/// Tells the kind of a transcript, has it read by labels and layout, and judges that: what the
-/// pipeline does of a document without XML and model, from a transcript that was kept.
-pub fn read_kept_transcript(
-    kinds: &KindSet,
-    transcript: &Transcript,
-    lookups: &GateLookups,
-) -> Option<IngestionResult> {
-    let told = match kinds.classify(transcript) {
-        Some(told) => told,
-        None => ClassifiedKind::certain(Arc::clone(kinds.for_name(None)?)),
-    };
-    let extraction = rules::extract_by_rules(transcript, &told.kind);
-    let mut verdict = gate::judge_extraction(&extraction, transcript, &told.kind, lookups);
-    kind::note_ambiguity(told.doubt, &mut verdict);
-    Some(judged_result(extraction, &verdict, None))
-}
-
 /// What is recorded of an extraction the gate has judged.
-pub fn judged_result(
+pub(super) fn judged_result(
     extraction: Extraction,
     verdict: &Verdict,
     sha256: Option<String>,

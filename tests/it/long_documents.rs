@@ -4,13 +4,18 @@
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, PipeReader, PipeWriter};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use docmill::app::App;
-use docmill::pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, RemoteOcr, StepError};
+use docmill::ops::process::LocalPipeline;
+use docmill::pipeline::{
+    DocumentReader, PageSink, PipelineServices, ReadOptions, ReadRequest, RemoteOcr, StepError,
+};
 use docmill_core::config::Config;
 use docmill_core::model::{
     BoundingBox, EncodedImage, ImageEncoding, ImageHeader, IngestionId, PageReadResult, PageSource,
@@ -21,6 +26,7 @@ use docmill_documents::cpu::{ProcessPool, ProcessProgram};
 use docmill_documents::pages::serve::{self, PageError, PageReader, PageReaderFactory};
 use docmill_documents::pages::{ImagePdf, ParsedDocument};
 use docmill_ledger::db::operators::{self, AuditNote};
+use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, keys};
 use docmill_testkit::sqs::Action;
 use serde_json::Value;
@@ -332,4 +338,26 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
     world.pass(world.config.janitor.row_retention * 2).await;
     assert_eq!(maintenance.run_pass(false).await.failed, []);
     assert_eq!(left().await, [0, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_evaluation_keeps_is_not_read_again_by_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let counting = Counting { quality: 0.9, ..Counting::default() };
+    let reader = reader(&counting, 100).await;
+    let mut config = Config::default();
+    config.cpu.program = crate::support::page_processes::docmill();
+    let (one, other) = (Bytes::from(scans(3)), Bytes::from(scans(2)));
+    let mut texts = Vec::new();
+    for document in [&one, &one, &other] {
+        let services = App::new(config.clone()).pipeline_services().await.unwrap();
+        let services = PipelineServices { reader: Arc::clone(&reader), ..services };
+        let store = Arc::new(FolderStore::open(folder.path()).await.unwrap());
+        let pipeline = LocalPipeline::new(services).keeping_artefacts(store);
+        let done = pipeline.process_file(Path::new("scans.pdf"), document.clone()).await.unwrap();
+        texts.push(done.transcript.unwrap().full_text());
+    }
+    assert_eq!(counting.pages.load(Ordering::SeqCst), 3 + 2, "each page was read once");
+    assert_eq!(texts[0], texts[1]);
+    assert_ne!(texts[0], texts[2]);
 }

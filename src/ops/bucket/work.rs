@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::{Mutex as SyncMutex, MutexGuard};
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -158,13 +158,9 @@ impl BucketWorker {
 }
 
 impl BucketBacklog {
-    fn lock_put_off(&self) -> MutexGuard<'_, PutOffDocuments> {
-        self.put_off.lock()
-    }
-
     /// Keeps in mind what is to stay away, for as long as the failure table says.
     fn note_conclusion(&self, hash: &str, conclusion: &JobConclusion<JobConversion>) {
-        let mut put_off = self.lock_put_off();
+        let mut put_off = self.put_off.lock();
         match conclusion {
             JobConclusion::Again { counted: false, after, .. } if !after.is_zero() => {
                 put_off.put_off(hash, *after);
@@ -245,7 +241,7 @@ impl Backlog for BucketBacklog {
                 Ok(Some(candidate)) => {
                     let is_running = runner.is_running(|job| job.hash == candidate.hash);
                     // What is put off still waits: there is more to come.
-                    if self.lock_put_off().is_put_off(&candidate.hash)
+                    if self.put_off.lock().is_put_off(&candidate.hash)
                         || !is_running && self.begin_job(&runner, &candidate, slot).await
                     {
                         look.mark_productive();
