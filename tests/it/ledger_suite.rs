@@ -247,7 +247,9 @@ async fn neither_a_pause_nor_a_place_in_line_brings_a_document_nearer_to_its_def
             let id = IngestionId::random();
             at.insert(id, DocumentId::random()).await;
             let token = at.take(id).await.token;
-            at.ledger().release_claim(id, token, &failed(fault, false, 60)).await.unwrap();
+            // For as long as the limit and longer, not for a minute that grows in line.
+            let how = failed(fault, false, long.as_secs());
+            at.ledger().release_claim(id, token, &how).await.unwrap();
             at.advance(long).await;
             let again = at.take(id).await;
             assert_ne!(decide(again.deferred_for), ended, "{fault:?}, then its first 429");

@@ -550,56 +550,6 @@ async fn a_document_that_is_worked_on_again_keeps_its_original_and_a_doomed_one_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_opens_what_failed_and_leaves_what_was_completed_or_cancelled() {
-    let world = World::with_redrive(3).await;
-    let mut ids = Vec::new();
-    for number in 0..3 {
-        ids.push(world.submit("a.pdf", documents::invoice(&format!("R-{number}"))).await);
-    }
-    world.receive_to_death().await;
-    let states = [
-        "status = 'failed', reason = 'transient', valid_structured_data = false,
-         needs_human_review = true",
-        "status = 'completed', valid_structured_data = true",
-        "status = 'cancelled', reason = 'cancelled'",
-    ];
-    for (id, state) in ids.iter().zip(states) {
-        let sql = format!(
-            "UPDATE docmill.ingestion SET {state}, completed_at = docmill.docmill_now()
-             WHERE id = '{id}'"
-        );
-        world.execute(&sql).await;
-    }
-    let db = world.database.db();
-    let done = dead::redrive_letters(&db, world.queue.as_ref(), None, &by()).await.unwrap();
-    assert_eq!((done.sent.as_slice(), done.cleared, done.left), (&ids[..1], 2, 0));
-    let mut now = Vec::new();
-    for id in &ids {
-        now.push(world.column(*id, "status").await.unwrap());
-    }
-    assert_eq!(now, ["in-progress", "completed", "cancelled"]);
-    assert_eq!(world.queue.depth().await.unwrap().dead, Some(0));
-    assert_eq!(world.queue.depth().await.unwrap().ready, 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dead_lettered_group_or_event_comes_back_by_itself() {
-    let world = World::with_redrive(3).await;
-    let id = world.insert("a.pdf", documents::invoice("G-1")).await;
-    let group = serde_json::json!({ "ingestion_ids": [id.to_string()] });
-    world.send(group.to_string()).await;
-    world.send("no form that we know").await;
-    world.receive_to_death().await;
-    assert_eq!(world.queue.depth().await.unwrap().dead, Some(2));
-    let pass = maintenance_of(&world).run_pass(false).await;
-    assert_eq!((pass.revived, pass.failed.len()), (1, 0));
-    let worker = world.worker().await;
-    world.until(id, "status", "completed").await;
-    worker.stop().await;
-    assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "what is nothing stays");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn letters_that_come_round_again_end_the_reading_of_a_dead_letter_queue() {
     let database = TestDatabase::create().await;
     let queue = crate::support::endless_letters::EndlessLetters::default();

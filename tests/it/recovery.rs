@@ -7,6 +7,7 @@ use docmill::ops::dead;
 use docmill::ops::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::operators::AuditNote;
+use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
@@ -167,4 +168,63 @@ async fn a_dead_letter_that_no_worker_survived_is_not_sent_round_again() {
     assert_eq!(world.column(id, "reason").await.unwrap(), "crashed");
     assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "true");
     assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "there for a person");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_opens_what_failed_and_leaves_what_was_completed_cancelled_or_is_held() {
+    let world = World::with_redrive(3).await;
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        ids.push(world.submit("a.pdf", documents::invoice(&format!("R-{number}"))).await);
+    }
+    world.receive_to_death().await;
+    let states = [
+        "status = 'failed', reason = 'transient', valid_structured_data = false,
+         needs_human_review = true",
+        "status = 'completed', valid_structured_data = true",
+        "status = 'cancelled', reason = 'cancelled'",
+    ];
+    for (id, state) in ids.iter().zip(states) {
+        let sql = format!(
+            "UPDATE docmill.ingestion SET {state}, completed_at = docmill.docmill_now()
+             WHERE id = '{id}'"
+        );
+        world.execute(&sql).await;
+    }
+    let held = ids[3];
+    let worker = "it".to_owned();
+    let terms = ClaimTerms { worker, lease: Duration::from_secs(3600), crash_limit: 3 };
+    let claimed = world.ledger().await.claim(&[held], &terms).await.unwrap();
+    assert!(matches!(claimed.as_slice(), [ClaimOutcome::Claimed(_)]), "{claimed:?}");
+    let db = world.database.db();
+    let letters = dead::list_letters(&db, world.queue.as_ref(), 10).await.unwrap();
+    let wanted: Vec<_> = letters.iter().filter(|letter| letter.would_be_sent(None)).collect();
+    assert_eq!(wanted.iter().filter_map(|it| it.ingestion).collect::<Vec<_>>(), ids[..1]);
+    world.sqs.advance(Duration::from_secs(60));
+    let done = dead::redrive_letters(&db, world.queue.as_ref(), None, &somebody()).await.unwrap();
+    assert_eq!((done.sent.as_slice(), done.cleared, done.left), (&ids[..1], 2, 1));
+    let mut now = Vec::new();
+    for id in &ids {
+        now.push(world.column(*id, "status").await.unwrap());
+    }
+    assert_eq!(now, ["in-progress", "completed", "cancelled", "in-progress"]);
+    assert_eq!(world.queue.depth().await.unwrap().ready, 1);
+    world.sqs.advance(Duration::from_secs(60));
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "the letter of what is held");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_lettered_group_or_event_comes_back_by_itself() {
+    let world = World::with_redrive(3).await;
+    let id = world.insert("a.pdf", documents::invoice("G-1")).await;
+    let group = serde_json::json!({ "ingestion_ids": [id.to_string()] });
+    world.send(group.to_string()).await;
+    world.send("no form that we know").await;
+    world.receive_to_death().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(2));
+    assert_eq!(pass(&world).await.revived, 1);
+    let worker = world.worker().await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!(world.queue.depth().await.unwrap().dead, Some(1), "what is nothing stays");
 }
