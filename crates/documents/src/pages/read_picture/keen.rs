@@ -10,9 +10,8 @@ use super::{OcrPass, PictureCandidate, PictureReader, join_readers, text_cells};
 use crate::pages::language::LanguageEvidence;
 use crate::pages::page::PageRaster;
 use crate::pages::page_error::PageError;
-use crate::pages::probe;
 use crate::pages::quality::PageAssessment;
-use crate::pages::recognise::TurnedReading;
+use crate::pages::recognise::{TurnedPage, TurnedReading};
 use crate::pages::score::score_legibility;
 
 /// Pages whose picture scores less than this are no clean print: reading them plainly first would
@@ -77,19 +76,18 @@ impl PictureReader<'_> {
         candidate: PictureCandidate<'a>,
         found: &PageAssessment,
     ) -> Result<OcrPass<'a>, PageError> {
-        let PictureCandidate { mut picture, turned, repaired, in_place, enlarged } = candidate;
+        let PictureCandidate { mut picture, mut turned, repaired, in_place, enlarged } = candidate;
         let may_turn = self.may_turn();
         let languages = self.recipe.languages.clone();
         let reading = match self.recogniser.keen_reader() {
             Some(reader) if may_turn => reader.recognise_turned(&picture, &languages)?,
-            Some(reader) => {
-                TurnedReading { quarter_turns: 0, lines: reader.recognise(&picture, &languages)? }
-            }
-            None => TurnedReading { quarter_turns: 0, lines: Vec::new() },
+            Some(reader) => TurnedReading::of_upright(reader.recognise(&picture, &languages)?),
+            None => TurnedReading::of_upright(Vec::new()),
         };
-        let TurnedReading { quarter_turns, lines } = reading;
-        if quarter_turns != 0 {
-            picture = Cow::Owned(probe::rotate_raster(picture.into_owned(), quarter_turns));
+        let TurnedReading { turned: found_turned, lines } = reading;
+        if let Some(TurnedPage { quarter_turns, upright }) = found_turned {
+            picture = Cow::Owned(upright);
+            turned = (turned + quarter_turns) % 4;
         }
         let text = text_cells(&picture, found)?;
         let legibility = score_legibility(&text, &lines);
@@ -97,7 +95,7 @@ impl PictureReader<'_> {
         let heard = LanguageEvidence::from_lines(&lines).leading_language(known);
         Ok(OcrPass {
             picture,
-            turned: (turned + quarter_turns) % 4,
+            turned,
             repaired,
             in_place,
             enlarged,
