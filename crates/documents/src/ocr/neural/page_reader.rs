@@ -18,12 +18,12 @@ use docmill_core::model::TextLine;
 /// Lines that are read to learn which way up a page lies.
 const SAMPLE: usize = 6;
 /// A sample that is read this surely lies right, and is not read upside down.
-const SURELY_UPRIGHT: f32 = 0.9;
+const SURELY_UPRIGHT: f32 = 0.75;
 /// Length of all lines of a page in heights of a line: a dense page has some thousand. More of them
 /// would take longer than a page may, and are noise.
 const MOST_LENGTH: f32 = 8000.0;
 /// A line that is less sure than this is no text.
-const BELIEVED_LINE: f32 = 0.4;
+const BELIEVED_LINE: f32 = 0.2;
 
 /// Both networks, shared by all threads.
 pub(super) struct LoadedNetworks {
