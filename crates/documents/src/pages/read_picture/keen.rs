@@ -13,7 +13,7 @@ use crate::pages::page::PageRaster;
 use crate::pages::page_error::PageError;
 use crate::pages::quality::PageAssessment;
 use crate::pages::recognise::{TurnedPage, TurnedReading};
-use crate::pages::repair::{cut_out_sheet, turn_page};
+use crate::pages::repair::{RepairStep, cut_out_sheet, turn_page};
 
 /// Pages whose picture scores less than this are no clean print: reading them plainly first would
 /// mostly be for nothing. Clean print of 200 dots per inch, whose letters are smallish, scores more.
@@ -81,7 +81,8 @@ impl PictureReader<'_> {
     }
 
     /// Where the best so far falls short: with what the keen reader makes of the other picture of the
-    /// page, if there is another one; and whether there was a repair, `is_repaired` up to here.
+    /// page, if there is another one, and if that is of a sheet that was cut out and falls short as
+    /// well, of the whole photograph; and whether there was a repair, `is_repaired` up to here.
     pub(super) fn read_keen_again<'a>(
         &mut self,
         page: &'a PageRaster,
@@ -99,7 +100,13 @@ impl PictureReader<'_> {
         };
         let Some(candidate) = candidate else { return Ok((best, is_repaired)) };
         let again = self.read_keen(candidate, found, best.known_turns())?;
-        Ok((join_readers(best, again), true))
+        let best = join_readers(best, again);
+        if !best.moved.contains(&RepairStep::Perspective) || !self.falls_short(&best) {
+            return Ok((best, true));
+        }
+        // Print at the edge of the sheet may have been taken for the table.
+        let whole = self.read_keen(PictureCandidate::from_original(page), found, None)?;
+        Ok((join_readers(best, whole), true))
     }
 
     /// Whether a keen reading is worth a plain one beside it, which takes half as long: its mistakes
