@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Reads the same scans with docmill and with its peers, and prints the word recall and precision of
-# each by kind of scan, side by side:
+# Reads the same scans with docmill and with its peers, and prints the word recall, precision and
+# CPU time of each by kind of scan, side by side:
 #   scripts/reading_peers.sh DIR [NAME...]
 # DIR holds scans, truth/NAME.txt and, if there is one, SCANS.tsv (columns file, kind, language).
 # NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg docmill, and that one

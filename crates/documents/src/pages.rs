@@ -27,7 +27,7 @@ mod page;
 mod page_error;
 mod pdf;
 mod picture;
-mod plane;
+pub(crate) mod plane;
 mod probe;
 pub mod quality;
 mod read_page;
@@ -54,13 +54,13 @@ pub use page::{PageContent, PageRaster};
 pub use page_error::PageError;
 pub use plane::OpenCvError;
 pub use read_page::read_page;
-pub use recognise::{PageRecogniser, TurnedReading};
+pub use recognise::{PageRecogniser, TurnedPage, TurnedReading};
 pub use refusal::PageRefusal;
 pub use show_page::{has_text, page_from_reading, show_page};
 
 /// Version of what this module reads from the same bytes. Raise it with every change that can
 /// change a page's text.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// What this module's part in a transcript depends on besides its recipe; part of the transcript's
 /// identity.

@@ -118,7 +118,8 @@ async fn a_page_is_read_whichever_way_up_it_lies() {
 async fn pages_that_are_no_pages_cost_neither_the_process_nor_much_time() {
     let mut random = fastrand::Rng::with_seed(7);
     let noise = GrayImage::from_fn(620, 877, |_, _| Luma([random.u8(..)]));
-    let specks = GrayImage::from_fn(1200, 1200, |x, y| {
+    // 10,000 of them.
+    let specks = GrayImage::from_fn(2000, 2000, |x, y| {
         Luma([if x % 20 < 9 && y % 20 < 12 { 0 } else { 255 }])
     });
     let flat = |width, height| GrayImage::from_pixel(width, height, Luma([200]));
@@ -128,6 +129,7 @@ async fn pages_that_are_no_pages_cost_neither_the_process_nor_much_time() {
         ("one pixel", flat(1, 1)),
         ("one pixel high", flat(4000, 1)),
         ("one pixel wide", flat(1, 4000)),
+        ("a strip of 35,000 pixels", flat(35_000, 64)),
     ] {
         let file = encoded(&picture, ImageFormat::Png);
         let reader = reader(Arc::new(engines(OcrEngineChoice::Neural)), LimitsConfig::default());
@@ -137,6 +139,28 @@ async fn pages_that_are_no_pages_cost_neither_the_process_nor_much_time() {
             Ok(read) => assert!(name != "noise" || read.quality < 0.7, "{name}: {}", read.quality),
             Err(error) => assert_eq!(reason(Err(error)), Some(OutcomeReason::NoText), "{name}"),
         }
+    }
+}
+
+/// A PNG that says to be `side` pixels wide and high, and has none of them.
+fn promised_png(side: u32) -> Vec<u8> {
+    let flat = GrayImage::from_pixel(1, 1, Luma([200]));
+    let mut file = encoded(&flat, ImageFormat::Png);
+    // Signature and length of the header, then its name, the two sides, and what its sum is over.
+    file[16..20].copy_from_slice(&side.to_be_bytes());
+    file[20..24].copy_from_slice(&side.to_be_bytes());
+    let mut sum = flate2::Crc::new();
+    sum.update(&file[12..29]);
+    file[29..33].copy_from_slice(&sum.sum().to_be_bytes());
+    file
+}
+
+#[tokio::test]
+async fn a_page_of_35_000_pixels_by_as_many_is_refused_before_a_reader_sees_it() {
+    for engine in [OcrEngineChoice::Neural, OcrEngineChoice::Auto] {
+        let reader = reader(Arc::new(engines(engine)), LimitsConfig::default());
+        let read = reader.read(promised_png(35_000).into(), "sha", false).await;
+        assert_eq!(reason(read), Some(OutcomeReason::TooLarge), "{engine:?}");
     }
 }
 

@@ -13,6 +13,7 @@ use opencv::{Result, imgproc};
 
 use super::page::PageRaster;
 use super::refusal::PageRefusal;
+use docmill_core::fault::Error;
 use docmill_core::model::OutcomeReason;
 
 /// `OpenCV` refused a call: no memory, or a bug of ours.
@@ -29,6 +30,12 @@ impl From<opencv::Error> for OpenCvError {
     }
 }
 
+impl From<OpenCvError> for Error {
+    fn from(error: OpenCvError) -> Self {
+        Self::internal(error.to_string())
+    }
+}
+
 impl From<OpenCvError> for PageRefusal {
     fn from(error: OpenCvError) -> Self {
         Self::new(OutcomeReason::Internal, error.to_string())
@@ -36,7 +43,7 @@ impl From<OpenCvError> for PageRefusal {
 }
 
 /// Pixels in `OpenCV`'s hands, its own or borrowed ones.
-pub(super) trait PixelMatrix: MatTraitConst + core::ToInputArray {}
+pub(crate) trait PixelMatrix: MatTraitConst + core::ToInputArray {}
 
 impl<T: MatTraitConst + core::ToInputArray> PixelMatrix for T {}
 
@@ -50,13 +57,13 @@ fn disable_threads() -> Result<()> {
 }
 
 /// The raster's own bytes as a matrix, without a copy.
-pub(super) fn view_raster(page: &PageRaster) -> Result<BoxedRef<'_, Mat>> {
+pub(crate) fn view_raster(page: &PageRaster) -> Result<BoxedRef<'_, Mat>> {
     disable_threads()?;
     Mat::new_rows_cols_with_data(to_i32(page.height)?, to_i32(page.width)?, &page.pixels)
 }
 
 /// A matrix of grey bytes as a raster.
-pub(super) fn raster_from_mat(plane: &Mat, dpi: u32) -> Result<PageRaster> {
+pub(crate) fn raster_from_mat(plane: &Mat, dpi: u32) -> Result<PageRaster> {
     let size = |side: i32| u32::try_from(side).map_err(|_| out_of_range());
     Ok(PageRaster {
         width: size(plane.cols())?,
@@ -181,7 +188,7 @@ pub(super) fn uniform_mat(size: Size, value: f64) -> Result<Mat> {
 }
 
 /// Turns a page by so many quarter turns clockwise.
-pub(super) fn turn_mat(plane: &impl PixelMatrix, quarter_turns: u8) -> Result<Mat> {
+pub(crate) fn turn_mat(plane: &impl PixelMatrix, quarter_turns: u8) -> Result<Mat> {
     let code = match quarter_turns % 4 {
         1 => core::ROTATE_90_CLOCKWISE,
         2 => core::ROTATE_180,

@@ -17,7 +17,7 @@ use super::plane::{self, OpenCvError};
 use super::probe;
 use super::quality::{self, PageAssessment};
 use super::recognise::PageRecogniser;
-use super::repair::{RepairStep, repair_page, sharpen_enlarged};
+use super::repair::{RepairStep, RepairedRaster, repair_page, sharpen_enlarged};
 use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
 use super::two_readings::{ReadingOrigins, merge_lines};
@@ -27,6 +27,8 @@ use docmill_core::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, 
 const USUAL_LANGUAGE: &str = "eng";
 /// Letters stand on their feet beyond this, see [`quality::LineDirection::feet`].
 const UPRIGHT: f32 = 0.1;
+/// A page whose words are this sure lies as it was read: upside down they would not be.
+const SURELY_UPRIGHT: f32 = 0.7;
 /// A reading in the language that the words speak of may score this much less than the first one:
 /// confidences of two languages are not quite alike.
 const LANGUAGE_BONUS: f32 = 1.02;
@@ -72,15 +74,16 @@ pub(super) struct PictureReader<'a> {
 }
 
 /// A picture to read.
+#[derive(Clone)]
 struct PictureCandidate<'a> {
     picture: Cow<'a, PageRaster>,
     /// Quarter turns clockwise that it was given, to be confirmed by reading.
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
-    /// Whether it still shows the page in its original place, larger perhaps. A page is
-    /// repaired once at most, so pictures that are not in place show it in the same other places.
-    in_place: bool,
+    /// The steps, turns aside, that have moved its ink. Pictures that the same ones have moved, and
+    /// that lie the same way up, show the page in the same places, larger perhaps.
+    moved: Vec<RepairStep>,
     /// Whether its letters were enlarged.
     enlarged: bool,
 }
@@ -88,7 +91,24 @@ struct PictureCandidate<'a> {
 impl<'a> PictureCandidate<'a> {
     fn from_original(page: &'a PageRaster) -> Self {
         let picture = Cow::Borrowed(page);
-        Self { picture, turned: 0, repaired: false, in_place: true, enlarged: false }
+        Self { picture, turned: 0, repaired: false, moved: Vec::new(), enlarged: false }
+    }
+}
+
+impl PictureCandidate<'static> {
+    /// A page of which `found` was known.
+    fn from_repair(done: RepairedRaster, found: &PageAssessment) -> Self {
+        let RepairedRaster { raster, steps } = done;
+        Self {
+            picture: Cow::Owned(raster),
+            turned: if steps.contains(&RepairStep::Turn) { found.quarter_turns() } else { 0 },
+            repaired: steps.iter().any(|step| *step != RepairStep::Turn),
+            enlarged: steps.contains(&RepairStep::Upscale),
+            moved: steps
+                .into_iter()
+                .filter(|step| step.moves_ink() && *step != RepairStep::Turn)
+                .collect(),
+        }
     }
 }
 
@@ -97,7 +117,7 @@ struct OcrPass<'a> {
     picture: Cow<'a, PageRaster>,
     turned: u8,
     repaired: bool,
-    in_place: bool,
+    moved: Vec<RepairStep>,
     enlarged: bool,
     /// Whether the keen reader read it.
     keen: bool,
@@ -114,21 +134,29 @@ impl OcrPass<'_> {
         self.repaired || self.turned != 0
     }
 
+    /// Quarter turns clockwise that put the page upright, if it was read so surely that they are known.
+    fn known_turns(&self) -> Option<u8> {
+        (self.legibility.confidence >= SURELY_UPRIGHT).then_some(self.turned)
+    }
+
     /// With the words that `other`, a reading of the same page that is not as good, has better or
     /// alone; as it is if the words of the two cannot be compared, or if the other
     /// is so much worse that its few sure words are luck.
     fn merge_with(mut self, other: &Self) -> Self {
         let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;
-        if is_equal && self.in_place == other.in_place && self.turned == other.turned {
+        if is_equal && self.moved == other.moved && self.turned == other.turned {
             let scale = |picture: &PageRaster| f64::from(picture.width.max(1));
             #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
             let scale = (scale(&self.picture) / scale(&other.picture)) as f32;
             let origins = match self.keen == other.keen {
                 true => ReadingOrigins::OneReader,
-                false => ReadingOrigins::TwoReaders,
+                false => ReadingOrigins::TwoReaders {
+                    base: self.legibility.confidence,
+                    other: other.legibility.confidence,
+                },
             };
             self.lines = merge_lines(self.lines, &other.lines, scale, origins);
-            self.legibility = score_legibility(&self.text, &self.lines);
+            self.legibility = score_reading(&self.text, &self.lines, self.keen);
         }
         self
     }
@@ -193,8 +221,9 @@ impl PictureReader<'_> {
             return Ok((best, is_repaired));
         }
         if self.has_keen_reader() {
-            let (keen, was_repaired) = self.read_keenly(page, found)?;
-            return Ok((join_readers(keen, best), is_repaired || was_repaired));
+            let keen = self.read_keen_once(page, found, best.known_turns())?;
+            let was_repaired = is_repaired || keen.repaired;
+            return self.read_keen_again(page, found, join_readers(keen, best), was_repaired);
         }
         // A repair may have done harm; without one, a smaller defect may have.
         let other = match is_repaired {
@@ -243,7 +272,7 @@ impl PictureReader<'_> {
             languages,
             heard,
             turned: enlarged.turned,
-            in_place: enlarged.in_place,
+            moved: enlarged.moved.clone(),
             enlarged: true,
             keen: enlarged.keen,
         })
@@ -255,13 +284,7 @@ impl PictureReader<'_> {
         found: &PageAssessment,
     ) -> Result<Option<PictureCandidate<'static>>, PageError> {
         let done = repair_page(page, found, self.recipe.repairs)?;
-        Ok(done.map(|done| PictureCandidate {
-            picture: Cow::Owned(done.raster),
-            turned: if done.steps.contains(&RepairStep::Turn) { found.quarter_turns() } else { 0 },
-            repaired: done.steps.iter().any(|step| *step != RepairStep::Turn),
-            in_place: !done.steps.iter().any(|step| step.moves_ink()),
-            enlarged: done.steps.contains(&RepairStep::Upscale),
-        }))
+        Ok(done.map(|done| PictureCandidate::from_repair(done, found)))
     }
 
     /// Reads a picture upright and in its language.
@@ -270,7 +293,7 @@ impl PictureReader<'_> {
         candidate: PictureCandidate<'a>,
         found: &PageAssessment,
     ) -> Result<OcrPass<'a>, PageError> {
-        let PictureCandidate { mut picture, mut turned, repaired, in_place, enlarged } = candidate;
+        let PictureCandidate { mut picture, mut turned, repaired, moved, enlarged } = candidate;
         let mut text = text_cells(&picture, found)?;
         let mut language = self.hint.clone();
         let is_upright =
@@ -293,7 +316,7 @@ impl PictureReader<'_> {
             picture,
             turned,
             repaired,
-            in_place,
+            moved,
             enlarged,
             keen: false,
             text,
@@ -380,6 +403,16 @@ fn join_readers<'a>(one: OcrPass<'a>, other: OcrPass<'a>) -> OcrPass<'a> {
     match other.is_better_than(&one) {
         true => other.merge_with(&one),
         false => one.merge_with(&other),
+    }
+}
+
+/// How far the lines can be trusted. Letters that are too small lower what Tesseract makes of them
+/// before it notices; the keen reader's confidence says it.
+fn score_reading(text: &TextCells, lines: &[TextLine], is_keen: bool) -> LegibilityScore {
+    let legibility = score_legibility(text, lines);
+    match is_keen {
+        true => LegibilityScore { size: 1.0, ..legibility },
+        false => legibility,
     }
 }
 

@@ -4,13 +4,29 @@ use super::page::PageRaster;
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 
-/// What was read of a page after turning it.
+/// A page that did not lie upright, and does now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnedPage {
+    /// Quarter turns clockwise, 1 to 3, that it was given.
+    pub quarter_turns: u8,
+    /// Its pixels after that.
+    pub upright: PageRaster,
+}
+
+/// What was read of a page, whichever way up it lay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnedReading {
-    /// Quarter turns clockwise, 0 to 3, that put the page upright.
-    pub quarter_turns: u8,
-    /// Lines as they were found, boxes in pixels of the page turned so.
+    /// The page, if it had to be turned.
+    pub turned: Option<TurnedPage>,
+    /// Lines as they were found, boxes in pixels of the upright page.
     pub lines: Vec<TextLine>,
+}
+
+impl TurnedReading {
+    /// Of a page that lay upright.
+    pub fn of_upright(lines: Vec<TextLine>) -> Self {
+        Self { turned: None, lines }
+    }
 }
 
 /// Reads page images, one at a time, on the thread that calls it.
@@ -39,7 +55,7 @@ pub trait PageRecogniser: Send {
         page: &PageRaster,
         languages: &[String],
     ) -> Result<TurnedReading> {
-        Ok(TurnedReading { quarter_turns: 0, lines: self.recognise(page, languages)? })
+        Ok(TurnedReading::of_upright(self.recognise(page, languages)?))
     }
 
     /// Whether it reads bad pictures well, whichever way up they lie and in any of its languages at

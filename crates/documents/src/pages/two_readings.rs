@@ -1,86 +1,191 @@
-//! Two readings of one page in one: where both have a word, the one that was read more surely;
-//! where only one has a word, that one.
+//! Two readings of a page in one: where both have a place, the one that was read more surely; where
+//! only one has it, that one.
 //!
-//! A small or worn print is read now better unchanged, now better enlarged, and within one page
-//! that changes from word to word, so the better of two readings of a receipt still misses words
-//! that the other has. Voting among recognisers word by word is an old remedy (Lopresti and Zhou,
-//! "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two voters their
-//! confidence decides. It works on boxes, so both readings must be of the same page up to its
-//! scale.
+//! A small or worn print is read now better unchanged, now better enlarged, now better by the other
+//! reader, and within one page that changes from word to word, so the better of two readings of a
+//! receipt still misses words that the other has. Voting among recognisers word by word is an old
+//! remedy (Lopresti and Zhou, "Using consensus sequence voting to correct OCR errors", CVIU 67,
+//! 1997); with two voters their confidence decides. It works on boxes, so both readings must be of
+//! the same page up to its scale. One may have as one word what the other has as two: what is
+//! compared is all that either has of a place.
+
+use std::collections::BTreeMap;
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
-/// Two boxes are of one word if they share this much of the larger one.
-const SAME: f32 = 0.6;
-/// A box is taken if a word shares this much of the smaller of the two.
-const TAKEN: f32 = 0.5;
-/// How much surer the other reading of one reader must be of a word to replace it: confidences of two
-/// pictures are not quite alike.
+/// Two words are of one place if they share this much of the narrower one's width and of the lower
+/// one's height.
+const SHARED: f32 = 0.5;
+/// How much surer the other reading of one reader must be of a place to replace it: confidences of
+/// two pictures are not quite alike.
 const SURER: f32 = 0.1;
-/// The same of two readers: their mistakes are different ones, so either has as much to say.
-const SURER_OF_READERS: f32 = 0.0;
-
-/// Who two readings are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadingOrigins {
-    /// Of one reader, which read two pictures.
-    OneReader,
-    /// Of two readers.
-    TwoReaders,
-}
-
-impl ReadingOrigins {
-    fn surer(self) -> f32 {
-        match self {
-            Self::OneReader => SURER,
-            Self::TwoReaders => SURER_OF_READERS,
-        }
-    }
-}
 /// A word that only one reading has is believed from this confidence on: specks look like words
 /// too.
 const BELIEVED: f32 = 0.5;
 
+/// Who two readings are of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ReadingOrigins {
+    /// Of one reader, which read two pictures.
+    OneReader,
+    /// Of two readers, whose mistakes are different ones. How sure they are of all that they read,
+    /// 0 to 1: a reader that is lost on a page is so in words that it is sure of, too.
+    TwoReaders {
+        /// The reader of the reading that is kept.
+        base: f32,
+        /// The other one.
+        other: f32,
+    },
+}
+
+impl ReadingOrigins {
+    /// Whether what the other reading has of a place is to replace what the base has, by how sure
+    /// either is of it.
+    fn prefers_other(self, base_sure: f32, other_sure: f32) -> bool {
+        match self {
+            Self::OneReader => other_sure >= base_sure + SURER,
+            Self::TwoReaders { base, other } => {
+                other_sure * other.powi(2) > base_sure * base.powi(2)
+            }
+        }
+    }
+}
+
+/// What two readings have of one place: places in the lists of their words.
+#[derive(Debug, Default)]
+struct SharedPlace {
+    base: Vec<usize>,
+    other: Vec<usize>,
+}
+
 /// `base` with what `other` read more surely, and with what only `other` has. Boxes of `other` are
 /// multiplied by `scale` to be boxes of `base`; `origins`: who the two are of.
 pub(super) fn merge_lines(
-    mut base: Vec<TextLine>,
+    base: Vec<TextLine>,
     other: &[TextLine],
     scale: f32,
     origins: ReadingOrigins,
 ) -> Vec<TextLine> {
-    let others: Vec<TextLine> = other.iter().map(|line| scale_line(line, scale)).collect();
-    let places: Vec<BoundingBox> =
-        base.iter().flat_map(|line| &line.words).map(|word| word.bounding_box).collect();
-    for word in base.iter_mut().flat_map(|line| &mut line.words) {
-        let same = others.iter().flat_map(|line| &line.words);
-        let same = same.map(|other| (shared_area(&word.bounding_box, &other.bounding_box), other));
-        let same = same.filter(|(shared, other)| {
-            *shared >= SAME * box_area(&word.bounding_box).max(box_area(&other.bounding_box))
-        });
-        if let Some((_, other)) = same.max_by(|one, other| one.0.total_cmp(&other.0))
-            && other.confidence >= word.confidence + origins.surer()
-        {
-            *word = other.clone();
+    let mut others: Vec<TextLine> = other.iter().map(|line| scale_line(line, scale)).collect();
+    let own: Vec<&TextWord> = base.iter().flat_map(|line| &line.words).collect();
+    let theirs: Vec<&TextWord> = others.iter().flat_map(|line| &line.words).collect();
+    let mut chosen: Vec<Vec<TextWord>> = own.iter().map(|word| vec![(*word).clone()]).collect();
+    let mut is_new = vec![true; theirs.len()];
+    for place in shared_places(&own, &theirs) {
+        for at in &place.other {
+            if let Some(new) = is_new.get_mut(*at) {
+                *new = false;
+            }
+        }
+        let words = choose_words(&pick(&own, &place.base), &pick(&theirs, &place.other), origins);
+        let mut words = Some(words);
+        for at in &place.base {
+            // All of it stands where the first word of the place stood.
+            if let Some(here) = chosen.get_mut(*at) {
+                *here = words.take().unwrap_or_default();
+            }
         }
     }
-    let is_new = |word: &TextWord| {
+    let mut chosen = chosen.into_iter();
+    let mut merged: Vec<TextLine> = base
+        .iter()
+        .map(|line| TextLine { words: chosen.by_ref().take(line.words.len()).flatten().collect() })
+        .collect();
+    let mut is_new = is_new.into_iter();
+    for line in &mut others {
+        line.words.retain(|word| is_new.next().unwrap_or(false) && is_believed(word));
+    }
+    merged.append(&mut others);
+    merged.retain(|line| !line.words.is_empty());
+    merged
+}
+
+fn is_believed(word: &TextWord) -> bool {
+    word.confidence >= BELIEVED && word.text.chars().any(char::is_alphanumeric)
+}
+
+fn pick<'a>(words: &[&'a TextWord], places: &[usize]) -> Vec<&'a TextWord> {
+    let mut picked: Vec<&TextWord> =
+        places.iter().filter_map(|at| words.get(*at).copied()).collect();
+    picked.sort_by(|one, other| one.bounding_box.x.total_cmp(&other.bounding_box.x));
+    picked
+}
+
+/// Of what both have of a place what is to be believed. A word that two readers read alike is surer
+/// than either says.
+fn choose_words(base: &[&TextWord], other: &[&TextWord], origins: ReadingOrigins) -> Vec<TextWord> {
+    let (base_sure, other_sure) = (mean_confidence(base), mean_confidence(other));
+    let kept = if origins.prefers_other(base_sure, other_sure) { other } else { base };
+    let mut kept: Vec<TextWord> = kept.iter().map(|word| (*word).clone()).collect();
+    if let (ReadingOrigins::TwoReaders { .. }, [one], [another], [word]) =
+        (origins, base, other, kept.as_mut_slice())
+        && one.text == another.text
+    {
+        word.confidence = 1.0 - (1.0 - one.confidence) * (1.0 - another.confidence);
+    }
+    kept
+}
+
+/// Longer words count more.
+fn mean_confidence(words: &[&TextWord]) -> f32 {
+    let (mut sum, mut letters) = (0.0, 0.0);
+    for word in words {
+        let count = f32::from(u16::try_from(word.text.chars().count()).unwrap_or(u16::MAX));
+        sum += word.confidence * count;
+        letters += count;
+    }
+    sum / f32::max(letters, 1.0)
+}
+
+/// The places of which both have something.
+fn shared_places(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedPlace> {
+    let mut down: Vec<usize> = (0..other.len()).collect();
+    let top = |at: &usize| other.get(*at).map_or(0.0, |word| word.bounding_box.y);
+    down.sort_by(|one, other| top(one).total_cmp(&top(other)));
+    let tallest = other.iter().map(|word| word.bounding_box.h).fold(0.0, f32::max);
+    // Each word's number, or that of a word before it at the same place; those of `other` follow.
+    let mut before: Vec<usize> = (0..base.len() + other.len()).collect();
+    for (at, word) in base.iter().enumerate() {
         let place = &word.bounding_box;
-        let takes = |taken: &BoundingBox| {
-            shared_area(taken, place)
-                >= TAKEN * box_area(taken).min(box_area(place)).max(f32::EPSILON)
-        };
-        word.confidence >= BELIEVED
-            && word.text.chars().any(char::is_alphanumeric)
-            && !places.iter().any(takes)
-    };
-    for mut line in others {
-        line.words.retain(is_new);
-        if !line.words.is_empty() {
-            base.push(line);
+        let from = down.partition_point(|at| top(at) < place.y - tallest);
+        for candidate in down.iter().skip(from).take_while(|at| top(at) <= place.bottom()) {
+            if other.get(*candidate).is_some_and(|it| is_same_place(place, &it.bounding_box)) {
+                join_places(&mut before, at, base.len() + candidate);
+            }
         }
     }
-    base
+    let mut places: BTreeMap<usize, SharedPlace> = BTreeMap::new();
+    for at in 0..before.len() {
+        let place = places.entry(first_of_place(&before, at)).or_default();
+        match at.checked_sub(base.len()) {
+            None => place.base.push(at),
+            Some(at) => place.other.push(at),
+        }
+    }
+    places.into_values().filter(|it| !it.base.is_empty() && !it.other.is_empty()).collect()
+}
+
+fn join_places(before: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (first_of_place(before, one), first_of_place(before, other));
+    if let Some(link) = before.get_mut(one.max(other)) {
+        *link = one.min(other);
+    }
+}
+
+fn first_of_place(before: &[usize], mut at: usize) -> usize {
+    while let Some(earlier) = before.get(at).filter(|earlier| **earlier < at) {
+        at = *earlier;
+    }
+    at
+}
+
+fn is_same_place(one: &BoundingBox, other: &BoundingBox) -> bool {
+    let across = one.right().min(other.right()) - one.x.max(other.x);
+    let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
+    across > 0.0
+        && down > 0.0
+        && across >= SHARED * one.w.min(other.w)
+        && down >= SHARED * one.h.min(other.h)
 }
 
 fn scale_line(line: &TextLine, scale: f32) -> TextLine {
@@ -90,16 +195,6 @@ fn scale_line(line: &TextLine, scale: f32) -> TextLine {
         TextWord { bounding_box, ..word.clone() }
     };
     TextLine { words: line.words.iter().map(word).collect() }
-}
-
-fn box_area(place: &BoundingBox) -> f32 {
-    place.w * place.h
-}
-
-fn shared_area(one: &BoundingBox, other: &BoundingBox) -> f32 {
-    let across = one.right().min(other.right()) - one.x.max(other.x);
-    let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
-    across.max(0.0) * down.max(0.0)
 }
 
 #[cfg(test)]
@@ -146,8 +241,47 @@ mod tests {
             let merged = merge_lines(vec![line(&base, 2.0)], &other, 2.0, origins);
             merged.iter().map(TextLine::text).collect::<Vec<_>>()
         };
+        let readers = |base, other| ReadingOrigins::TwoReaders { base, other };
         assert_eq!(read(ReadingOrigins::OneReader), ["T0tal"]);
-        assert_eq!(read(ReadingOrigins::TwoReaders), ["Total"]);
+        assert_eq!(read(readers(0.9, 0.9)), ["Total"]);
+        assert_eq!(read(readers(0.9, 0.8)), ["T0tal"], "the other is lost on this page");
+        assert_eq!(read(readers(0.8, 0.9)), ["Total"]);
+    }
+
+    #[test]
+    fn words_that_one_reader_has_as_one_and_the_other_as_two_are_weighed_together() {
+        let wide = |text: &str, confidence| {
+            let mut one = line(&[(text, 0.0, confidence)], 1.0);
+            one.words[0].bounding_box.w = 90.0;
+            one
+        };
+        let two =
+            |confidence| line(&[("tax", 0.0, confidence), ("invoice", 48.0, confidence)], 1.0);
+        let origins = ReadingOrigins::TwoReaders { base: 0.9, other: 0.9 };
+        #[rustfmt::skip]
+        let table = [
+            ("the two are surer",               wide("taxinvoice", 0.7), two(0.9),                "tax invoice"),
+            ("the one is surer",                wide("taxinvoice", 0.9), two(0.7),                "taxinvoice"),
+            ("the two are the kept ones",       two(0.9),                wide("taxinvoice", 0.7), "tax invoice"),
+            ("the two are kept and less sure",  two(0.7),                wide("taxinvoice", 0.9), "taxinvoice"),
+        ];
+        for (name, base, other, expected) in table {
+            let merged = merge_lines(vec![base], &[other], 1.0, origins);
+            let text: Vec<String> = merged.iter().map(TextLine::text).collect();
+            assert_eq!(text, [expected], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_two_readers_read_alike_is_surer_than_either_and_of_one_reader_it_is_not() {
+        let read = |origins| {
+            let (base, other) =
+                (line(&[("4711", 0.0, 0.8)], 1.0), line(&[("4711", 0.0, 0.7)], 1.0));
+            merge_lines(vec![base], &[other], 1.0, origins)[0].words[0].confidence
+        };
+        let both = read(ReadingOrigins::TwoReaders { base: 0.9, other: 0.9 });
+        assert!((both - 0.94).abs() < 0.001, "{both}");
+        assert!((read(ReadingOrigins::OneReader) - 0.8).abs() < 0.001);
     }
 
     #[test]

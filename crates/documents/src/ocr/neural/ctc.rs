@@ -106,6 +106,12 @@ fn surest(probabilities: &[f32]) -> (usize, f32) {
     best
 }
 
+/// How often words of such a probability are right. The network is too sure of bad print: on degraded
+/// pages of 25 layouts nine in ten words are right at .97, three in four at .92, one in two at .8.
+fn calibrate(probability: f32) -> f32 {
+    probability.powi(3)
+}
+
 fn join_characters(characters: Vec<StripCharacter>) -> Option<StripWord> {
     let (first, last) = (characters.first()?, characters.last()?);
     let columns = first.columns.start..last.columns.end;
@@ -114,7 +120,7 @@ fn join_characters(characters: Vec<StripCharacter>) -> Option<StripWord> {
     #[expect(clippy::cast_precision_loss, reason = "letters of a word")]
     let mean = sum / characters.len() as f32;
     let text = characters.iter().map(|it| it.text.as_str()).collect();
-    Some(StripWord { text, columns, confidence: f32::midpoint(mean, lowest) })
+    Some(StripWord { text, columns, confidence: calibrate(f32::midpoint(mean, lowest)) })
 }
 
 #[cfg(test)]
@@ -172,6 +178,6 @@ mod tests {
             |rows: &[[f32; 4]]| classes.decode(&rows.concat()).first().map(|word| word.confidence);
         assert_eq!(confidence(&[sure]), Some(1.0));
         let both = confidence(&[sure, unsure]).unwrap();
-        assert!((both - 0.7).abs() < 0.001, "{both}");
+        assert!((both - 0.7_f32.powi(3)).abs() < 0.001, "{both}");
     }
 }

@@ -15,7 +15,9 @@ use rten_tensor::NdTensor;
 
 use super::line_box::{LineBox, find_boxes};
 use super::network::NeuralNetwork;
-use super::pixels::{self, LevelScale, PixelSource};
+use super::pixels::{self, LevelScale};
+use crate::pages::OpenCvError;
+use crate::pages::plane::PixelMatrix;
 use docmill_core::fault::Result;
 
 /// The shorter side of a page is at least this long when it is looked at, ...
@@ -58,35 +60,42 @@ impl LineDetector {
     /// No memory.
     pub(super) fn find_lines(
         &self,
-        page: &impl PixelSource,
+        page: &impl PixelMatrix,
         thread: &Arc<ThreadPool>,
     ) -> Result<Vec<LineBox>> {
         let size = viewing_size(page);
-        let view = pixels::resize_mat(page, size).map_err(pixels::opencv_error)?;
+        let view = pixels::resize_mat(page, size).map_err(OpenCvError::from)?;
         let map = self.probability_map(&view, thread)?;
         let scale = (
             pixels::side_to_f32(page.cols()) / pixels::side_to_f32(size.width),
             pixels::side_to_f32(page.rows()) / pixels::side_to_f32(size.height),
         );
-        find_boxes(&map, scale).map_err(pixels::opencv_error)
+        Ok(find_boxes(&map, scale).map_err(OpenCvError::from)?)
     }
 
     /// For each pixel of `view` how surely it is text, 0 to 255.
     fn probability_map(&self, view: &Mat, thread: &Arc<ThreadPool>) -> Result<Mat> {
-        let (width, height) = (pixels::side(view.cols()), pixels::side(view.rows()));
-        let grey = view.data_bytes().map_err(pixels::opencv_error)?;
-        let mut map = vec![0_u8; width * height];
-        for rows in tile_ranges(height) {
-            for columns in tile_ranges(width) {
+        let grey = view.data_bytes().map_err(OpenCvError::from)?;
+        let mut map = ProbabilityMap::empty(view);
+        for rows in tile_ranges(map.height) {
+            for columns in tile_ranges(map.width) {
                 let tile = ViewTile { rows: rows.clone(), columns };
-                let input = tile_input(grey, width, &tile.rows, &tile.columns);
+                let input = tile_input(grey, map.width, &tile.rows, &tile.columns);
                 let output = self.network.run(&input, thread)?;
-                tile.write_inside(&output.values, (width, height), &mut map);
+                map.write_inside(&tile, &output.values);
             }
         }
-        let map = Mat::new_rows_cols_with_data(view.rows(), view.cols(), &map);
-        map.and_then(|map| map.try_clone()).map_err(pixels::opencv_error)
+        let map = Mat::new_rows_cols_with_data(view.rows(), view.cols(), &map.shares);
+        Ok(map.and_then(|map| map.try_clone()).map_err(OpenCvError::from)?)
     }
+}
+
+/// How surely each pixel of a view is text.
+struct ProbabilityMap {
+    width: usize,
+    height: usize,
+    /// Row by row, of 255.
+    shares: Vec<u8>,
 }
 
 /// A part of the view that the network sees at once.
@@ -95,18 +104,24 @@ struct ViewTile {
     columns: Range<usize>,
 }
 
-impl ViewTile {
-    /// Writes of `values`, one for each pixel of the tile, what lies inside it: all but half of each
+impl ProbabilityMap {
+    /// Of a view of which nothing is known yet.
+    fn empty(view: &Mat) -> Self {
+        let (width, height) = (pixels::side(view.cols()), pixels::side(view.rows()));
+        Self { width, height, shares: vec![0; width * height] }
+    }
+
+    /// Writes of `values`, one for each pixel of `tile`, what lies inside it: all but half of each
     /// overlap.
-    fn write_inside(&self, values: &[f32], (width, height): (usize, usize), map: &mut [u8]) {
-        let across = self.columns.len();
-        let rows = inside(&self.rows, height);
-        let columns = inside(&self.columns, width);
+    fn write_inside(&mut self, tile: &ViewTile, values: &[f32]) {
+        let across = tile.columns.len();
+        let rows = inside(&tile.rows, self.height);
+        let columns = inside(&tile.columns, self.width);
         for y in rows {
-            let from = (y - self.rows.start) * across + columns.start - self.columns.start;
-            let to = y * width + columns.start;
+            let from = (y - tile.rows.start) * across + columns.start - tile.columns.start;
+            let to = y * self.width + columns.start;
             let values = values.get(from..from + columns.len()).unwrap_or_default();
-            let places = map.get_mut(to..to + columns.len()).unwrap_or_default();
+            let places = self.shares.get_mut(to..to + columns.len()).unwrap_or_default();
             for (place, value) in places.iter_mut().zip(values) {
                 *place = pixels::to_byte(value * 255.0);
             }
@@ -147,7 +162,7 @@ fn tile_input(
 }
 
 /// The size at which a page is looked at; both sides multiples of [`STRIDE`].
-fn viewing_size(page: &impl PixelSource) -> Size {
+fn viewing_size(page: &impl PixelMatrix) -> Size {
     let (width, height) = (pixels::side_to_f32(page.cols()), pixels::side_to_f32(page.rows()));
     let (shorter, longer) = (width.min(height), width.max(height));
     let mut scale = (SHORTER_SIDE / shorter).clamp(1.0, MOST_ENLARGED);

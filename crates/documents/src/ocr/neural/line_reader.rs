@@ -11,8 +11,10 @@ use super::ctc::{CharacterClasses, StripWord};
 use super::line_box::LineBox;
 use super::line_strip::cut_strip;
 use super::network::NeuralNetwork;
-use super::pixels::{self, LevelScale, PixelSource};
+use super::pixels::{self, LevelScale};
 use super::word_box::StripInk;
+use crate::pages::OpenCvError;
+use crate::pages::plane::PixelMatrix;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
@@ -56,11 +58,11 @@ impl LineReader {
     /// No memory; the network and the names of its classes do not fit.
     pub(super) fn read_line(
         &self,
-        page: &impl PixelSource,
+        page: &impl PixelMatrix,
         line: &LineBox,
         thread: &Arc<ThreadPool>,
     ) -> Result<LineReading> {
-        let strip = cut_strip(page, line, HEIGHT, WIDEST).map_err(pixels::opencv_error)?;
+        let strip = cut_strip(page, line, HEIGHT, WIDEST).map_err(OpenCvError::from)?;
         let input = strip_input(&strip)?;
         let output = self.network.run(&input, thread)?;
         if output.shape.last() != Some(&self.classes.count()) {
@@ -68,7 +70,7 @@ impl LineReader {
         }
         let columns = output.values.len() / self.classes.count();
         let words = self.classes.decode(&output.values);
-        let ink = StripInk::measure(&strip).map_err(pixels::opencv_error)?;
+        let ink = StripInk::measure(&strip).map_err(OpenCvError::from)?;
         // The last columns are those of the filling.
         let of_strip = padded_width(&strip);
         let per_column = f32::from(u16::try_from(of_strip).unwrap_or(u16::MAX))
@@ -104,7 +106,7 @@ fn padded_width(strip: &Mat) -> usize {
 fn strip_input(strip: &Mat) -> Result<NdTensor<f32, 4>> {
     let (width, height) = (pixels::side(strip.cols()), pixels::side(strip.rows()));
     let padded = padded_width(strip);
-    let grey = strip.data_bytes().map_err(pixels::opencv_error)?;
+    let grey = strip.data_bytes().map_err(OpenCvError::from)?;
     let mut plane = vec![0.0; padded * height];
     for (row, levels) in plane.chunks_exact_mut(padded).zip(grey.chunks_exact(width)) {
         for (value, level) in row.iter_mut().zip(levels) {

@@ -4,12 +4,13 @@ use opencv::core::{self, Mat, Point2f, Scalar, Size, Vector};
 use opencv::{Result, imgproc};
 
 use super::line_box::LineBox;
-use super::pixels::{PixelSource, resize_mat, side_to_f32, to_i32};
+use super::pixels::{resize_mat, side_to_f32, to_i32};
+use crate::pages::plane::PixelMatrix;
 
 /// What lies in `line`, made level, `height` pixels high and as wide as that makes it, up to
 /// `widest`.
 pub(super) fn cut_strip(
-    page: &impl PixelSource,
+    page: &impl PixelMatrix,
     line: &LineBox,
     height: i32,
     widest: i32,

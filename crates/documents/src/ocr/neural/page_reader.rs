@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use opencv::core::{self, Mat};
 use parking_lot::Mutex;
 use rten::ThreadPool;
 
 use super::detector::LineDetector;
 use super::line_box::LineBox;
 use super::line_reader::{LineReader, LineReading};
-use super::pixels::{self, PixelSource};
 use super::weights::NetworkFiles;
-use crate::pages::{PageRaster, PageRecogniser, TurnedReading};
+use crate::pages::plane::{self, PixelMatrix};
+use crate::pages::repair;
+use crate::pages::{OpenCvError, PageRaster, PageRecogniser, TurnedPage, TurnedReading};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 
 /// Lines that are read to learn which way up a page lies.
 const SAMPLE: usize = 6;
 /// A sample that is read this surely lies right, and is not read upside down.
-const SURELY_UPRIGHT: f32 = 0.9;
+const SURELY_UPRIGHT: f32 = 0.75;
 /// Length of all lines of a page in heights of a line: a dense page has some thousand. More of them
 /// would take longer than a page may, and are noise.
 const MOST_LENGTH: f32 = 8000.0;
 /// A line that is less sure than this is no text.
-const BELIEVED_LINE: f32 = 0.4;
+const BELIEVED_LINE: f32 = 0.2;
 
 /// Both networks, shared by all threads.
 pub(super) struct LoadedNetworks {
@@ -80,7 +80,7 @@ impl NeuralReader {
         Self { networks, thread, languages: Vec::new() }
     }
 
-    fn read_lines(&self, page: &impl PixelSource, boxes: &[LineBox]) -> Result<Vec<TextLine>> {
+    fn read_lines(&self, page: &impl PixelMatrix, boxes: &[LineBox]) -> Result<Vec<TextLine>> {
         let mut lines = Vec::with_capacity(boxes.len());
         for line in affordable_lines(boxes) {
             let read = self.read_box(page, line)?;
@@ -92,7 +92,7 @@ impl NeuralReader {
     }
 
     /// Reads a line; one that stands, from whichever side it is read more surely.
-    fn read_box(&self, page: &impl PixelSource, line: &LineBox) -> Result<LineReading> {
+    fn read_box(&self, page: &impl PixelMatrix, line: &LineBox) -> Result<LineReading> {
         let read = |line: &LineBox| self.networks.reader.read_line(page, line, &self.thread);
         if !line.is_upright() {
             return read(line);
@@ -102,7 +102,7 @@ impl NeuralReader {
     }
 
     /// Quarter turns clockwise that put upright a page with these lines on it.
-    fn find_turns(&self, page: &impl PixelSource, boxes: &[LineBox]) -> Result<u8> {
+    fn find_turns(&self, page: &impl PixelMatrix, boxes: &[LineBox]) -> Result<u8> {
         let length = |is_upright: bool| -> f32 {
             let such = boxes.iter().filter(|it| it.is_upright() == is_upright);
             such.map(|it| it.width().max(it.height())).sum()
@@ -129,7 +129,7 @@ impl NeuralReader {
 
     fn mean_confidence(
         &self,
-        page: &impl PixelSource,
+        page: &impl PixelMatrix,
         lines: &[LineBox],
         turns: usize,
     ) -> Result<f32> {
@@ -154,27 +154,25 @@ impl PageRecogniser for NeuralReader {
     }
 
     fn recognise(&mut self, page: &PageRaster, _languages: &[String]) -> Result<Vec<TextLine>> {
-        let page = view_page(page)?;
+        let page = plane::view_raster(page).map_err(OpenCvError::from)?;
         let boxes = self.networks.detector.find_lines(&page, &self.thread)?;
         self.read_lines(&page, &boxes)
     }
 
-    fn recognise_turned(&mut self, page: &PageRaster, _: &[String]) -> Result<TurnedReading> {
-        let page = view_page(page)?;
-        let boxes = self.networks.detector.find_lines(&page, &self.thread)?;
-        let quarter_turns = self.find_turns(&page, &boxes)?;
+    fn recognise_turned(
+        &mut self,
+        page: &PageRaster,
+        languages: &[String],
+    ) -> Result<TurnedReading> {
+        let view = plane::view_raster(page).map_err(OpenCvError::from)?;
+        let boxes = self.networks.detector.find_lines(&view, &self.thread)?;
+        let quarter_turns = self.find_turns(&view, &boxes)?;
         if quarter_turns == 0 {
-            return Ok(TurnedReading { quarter_turns, lines: self.read_lines(&page, &boxes)? });
+            return Ok(TurnedReading::of_upright(self.read_lines(&view, &boxes)?));
         }
-        let code = match quarter_turns {
-            1 => core::ROTATE_90_CLOCKWISE,
-            2 => core::ROTATE_180,
-            _ => core::ROTATE_90_COUNTERCLOCKWISE,
-        };
-        let mut upright = Mat::default();
-        core::rotate(&page, &mut upright, code).map_err(pixels::opencv_error)?;
-        let boxes = self.networks.detector.find_lines(&upright, &self.thread)?;
-        Ok(TurnedReading { quarter_turns, lines: self.read_lines(&upright, &boxes)? })
+        let upright = repair::turn_page(page, quarter_turns)?;
+        let lines = self.recognise(&upright, languages)?;
+        Ok(TurnedReading { turned: Some(TurnedPage { quarter_turns, upright }), lines })
     }
 
     fn is_keen(&self) -> bool {
@@ -197,13 +195,6 @@ fn affordable_lines(boxes: &[LineBox]) -> impl Iterator<Item = &LineBox> {
         left -= if fits { length } else { 0.0 };
         fits
     })
-}
-
-/// The raster's own bytes as a matrix, without a copy.
-fn view_page(page: &PageRaster) -> Result<opencv::boxed_ref::BoxedRef<'_, Mat>> {
-    let side = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
-    Mat::new_rows_cols_with_data(side(page.height), side(page.width), &page.pixels)
-        .map_err(pixels::opencv_error)
 }
 
 #[cfg(test)]

@@ -1,29 +1,18 @@
 //! Grey pixels for the networks: sizes and levels.
 
-use opencv::core::{self, Mat, Size};
-use opencv::prelude::*;
+use opencv::core::{Mat, Size};
 use opencv::{Result, imgproc};
 
-use docmill_core::fault::Error;
-
-/// A failure of `OpenCV` as one of ours: the number says what, and nothing of the page.
-pub(super) fn opencv_error(error: opencv::Error) -> Error {
-    Error::internal(format!("OpenCV error {}", error.code))
-}
+use crate::pages::plane::PixelMatrix;
 
 /// The pixels in another size: averaged where they become fewer, bent where they become more.
-pub(super) fn resize_mat(page: &impl PixelSource, size: Size) -> Result<Mat> {
+pub(super) fn resize_mat(page: &impl PixelMatrix, size: Size) -> Result<Mat> {
     let fewer = size.width < page.cols() || size.height < page.rows();
     let how = if fewer { imgproc::INTER_AREA } else { imgproc::INTER_CUBIC };
     let mut resized = Mat::default();
     imgproc::resize(page, &mut resized, size, 0.0, 0.0, how)?;
     Ok(resized)
 }
-
-/// Pixels in `OpenCV`'s hands, its own or borrowed ones.
-pub(super) trait PixelSource: MatTraitConst + core::ToInputArray {}
-
-impl<T: MatTraitConst + core::ToInputArray> PixelSource for T {}
 
 /// What a network was trained to be given for grey levels.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@
 //! Not promised: sharp folds, crumpled paper, and the narrowing of letters on the sides of a roll.
 
 use opencv::Result;
-use opencv::core::{self, Mat, Size};
+use opencv::core::{self, Mat, Size, Size2d};
 use opencv::prelude::*;
 
 use super::glyphs::{self, InkBox};
@@ -46,7 +46,7 @@ const FARTHEST_MOVE: f64 = 0.15;
 pub(in crate::pages) struct LineBend {
     /// Of the [`TERMS`], in pixels of the page.
     weights: Vec<f64>,
-    size: (f64, f64),
+    size: Size2d,
 }
 
 /// The foot of a letter: the place across and down from -1 to 1, and its height in measured pixels.
@@ -60,7 +60,7 @@ impl LineBend {
     /// Pixels by which the line through this place of the page is too low.
     pub(in crate::pages) fn offset(&self, x: f64, y: f64) -> f64 {
         let half = |side: f64| (side / 2.0).max(1.0);
-        let (across, down) = (x / half(self.size.0) - 1.0, y / half(self.size.1) - 1.0);
+        let (across, down) = (x / half(self.size.width) - 1.0, y / half(self.size.height) - 1.0);
         value(&self.weights, &LetterFoot { across, down, height: 0.0 })
     }
 
@@ -82,7 +82,7 @@ impl LineBend {
     pub(super) fn scaled(mut self, factor: i32) -> Self {
         let factor = f64::from(factor);
         self.weights.iter_mut().for_each(|weight| *weight *= factor);
-        self.size = (self.size.0 * factor, self.size.1 * factor);
+        self.size = Size2d::new(self.size.width * factor, self.size.height * factor);
         self
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn find_bend(letters: &[InkBox], size: Size) -> Result<Option<LineBen
     if letters.len() < FEWEST || letters.len() > MOST || median < 1.0 {
         return Ok(None);
     }
-    let page = (f64::from(size.width), f64::from(size.height));
+    let page = Size2d::new(f64::from(size.width), f64::from(size.height));
     let mut lines = letter_lines(letters, median, page);
     let Some(first) = fit_lines(&lines)? else { return Ok(None) };
     let letter = f64::from(median);
@@ -124,7 +124,7 @@ impl LineBend {
         let moved = feet().map(|foot| value(&self.weights, foot).abs()).fold(0.0, f64::max);
         (reach.1 - reach.0) / 2.0 >= LEAST_REACH
             && bend >= LEAST_BEND * letter
-            && moved <= FARTHEST_MOVE * self.size.1
+            && moved <= FARTHEST_MOVE * self.size.height
     }
 }
 
@@ -146,7 +146,7 @@ fn line_level(line: &[LetterFoot], weights: &[f64]) -> f64 {
 
 /// Letters chained to lines: each to the nearest one to its right if that has it for its nearest one
 /// to the left.
-fn letter_lines(letters: &[InkBox], median: f32, page: (f64, f64)) -> Vec<Vec<LetterFoot>> {
+fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<LetterFoot>> {
     let tall = |letter: &&InkBox| {
         let height = f64::from(letter.height) / f64::from(median);
         (0.5..2.5).contains(&height)
@@ -193,12 +193,12 @@ fn letter_lines(letters: &[InkBox], median: f32, page: (f64, f64)) -> Vec<Vec<Le
     lines.filter(|line: &Vec<LetterFoot>| line.len() >= FEWEST_IN_LINE).collect()
 }
 
-fn foot_of(letter: &InkBox, (width, height): (f64, f64)) -> LetterFoot {
+fn foot_of(letter: &InkBox, page: Size2d) -> LetterFoot {
     let foot = f64::from(letter.top + letter.height);
     let middle = f64::from(letter.left) + f64::from(letter.width) / 2.0;
     LetterFoot {
-        across: middle / (width / 2.0).max(1.0) - 1.0,
-        down: foot / (height / 2.0).max(1.0) - 1.0,
+        across: middle / (page.width / 2.0).max(1.0) - 1.0,
+        down: foot / (page.height / 2.0).max(1.0) - 1.0,
         height: foot,
     }
 }

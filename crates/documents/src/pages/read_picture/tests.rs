@@ -302,3 +302,15 @@ fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_
         assert_eq!(read.languages, [kept]);
     }
 }
+
+#[test]
+fn small_letters_count_against_tesseract_alone_because_the_keen_reader_says_it_itself() {
+    let blank = PageRaster { width: 400, height: 400, dpi: 100, pixels: vec![255; 160_000] };
+    let bounding_box = BoundingBox { x: 10.0, y: 10.0, w: 60.0, h: 7.0 };
+    let word = TextWord { text: "Total".to_owned(), bounding_box, confidence: 0.9 };
+    let lines = [TextLine { words: vec![word] }];
+    let quality =
+        |is_keen| score_reading(&TextCells::from_raster(&blank), &lines, is_keen).quality();
+    assert!((quality(true) - 0.9).abs() < 0.001, "{}", quality(true));
+    assert!(quality(false) < 0.5, "{}", quality(false));
+}
