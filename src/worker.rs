@@ -201,17 +201,23 @@ impl QueueBacklog {
         self.acknowledge(ticket).await;
     }
 
-    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included.
+    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included. Other
+    /// messages that came while the end was under way are visible again at once: they may have been
+    /// sent after it.
     async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
+        ticket.seal();
+        let released = MessageDisposition::Hide(Duration::ZERO);
         loop {
-            let receipts = ticket.take_receipts();
-            if receipts.is_empty() {
+            let (receipts, apart) = (ticket.take_receipts(), ticket.take_apart());
+            if receipts.is_empty() && apart.is_empty() {
                 return;
             }
-            if matches!(what, MessageDisposition::Hide(_)) {
+            if matches!(what, MessageDisposition::Hide(_)) || !apart.is_empty() {
                 ticket.wait_until_extended().await;
             }
-            let all = receipts.into_iter().map(|receipt| self.disposer.dispose(receipt, what));
+            let meant = receipts.into_iter().map(|receipt| (receipt, what));
+            let all = meant.chain(apart.into_iter().map(|receipt| (receipt, released)));
+            let all = all.map(|(receipt, what)| self.disposer.dispose(receipt, what));
             futures::future::join_all(all).await;
         }
     }
@@ -298,10 +304,12 @@ impl Backlog for QueueBacklog {
 
     async fn finish_job(
         &self,
-        _job: &QueuedJob,
+        job: &QueuedJob,
         claim: &ClaimHandle,
         conclusion: JobConclusion<Box<IngestionResult>>,
     ) -> FinishedJob<Option<MessageDisposition>> {
+        // Once the end is committed an operator may open the ingestion again and send another message.
+        job.ticket.seal();
         finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
     }
 

@@ -126,6 +126,8 @@ async fn claim_requested(
     wanted: Vec<RequestedIngestion>,
     mut slots: VecDeque<SlotPermit>,
 ) {
+    // Whatever the answers are, they are about the time at which they are asked for.
+    wanted.iter().for_each(|wanted| wanted.ticket.seal());
     let Some(wanted) = park_paused(backlog, wanted).await else { return };
     let asked: Vec<ClaimRequest> =
         wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
@@ -298,6 +300,7 @@ async fn start_job(
     if let Some(waited) = sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok()) {
         metrics::queue_wait(waited);
     }
+    taken.ticket.unseal();
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
     let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
     if backlog.acknowledges_early() && !try_delete_early(backlog, &taken.ticket).await {
