@@ -6,7 +6,7 @@
 //! pipeline's order of steps (`work`); the pipeline's own steps have tests of their own. A seed decides
 //! every fault and delay; the order in which futures that are ready at the same moment run is the
 //! runtime's, so that a seed is a schedule to within that.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod ports;
 mod work;
