@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint proof sqlx samples bare-root deploy-check image release-check
+.PHONY: help demo test lint model simulate proof sqlx samples bare-root deploy-check image release-check
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,14 @@ image:          ## build and run the image without Docker, and weigh it; root on
 	@scripts/setup.sh proof
 	scripts/image.sh
 
+model:          ## every state of claims and messages within bounds; DEPTH="FAULTS ORDERS" for others
+	@scripts/setup.sh test
+	scripts/model.sh $(DEPTH)
+
+simulate:       ## the worker under random faults for MINUTES=60, going on where the last run stopped
+	@scripts/setup.sh test
+	scripts/simulate.sh $(MINUTES)
+
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
@@ -52,6 +60,7 @@ PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh 
 
 proof:          ## long runs and figures; an idle machine, root for the last two
 	@scripts/setup.sh proof
+	scripts/model.sh 2 1
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
 
 samples:        ## draw samples/ again (needs a Python environment, see scripts/make_samples.py)

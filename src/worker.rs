@@ -30,6 +30,7 @@ pub mod pauses;
 pub mod registry;
 pub mod scale_in_protection;
 pub mod tier_poller;
+pub mod work;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::pipeline::failure::RetryAttempt;
-use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
+use crate::pipeline::{ClaimHandle, PipelineContext, StepError};
 use crate::runner::{
     Backlog, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms, PauseReason,
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
@@ -61,6 +62,7 @@ use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 use docmill_storage::store::keys;
 use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry};
+use work::IngestionWork;
 
 /// Jobs that were cancelled may take so long to write that down. With what ends after them it is
 /// less than the 10 s that lie between the default of `worker.drain` and what Fargate grants.
@@ -95,7 +97,7 @@ pub struct QueuedJob {
 
 /// Ingestions in Postgres that messages of a queue name.
 pub struct QueueBacklog {
-    pipeline: PipelineContext,
+    work: Arc<dyn IngestionWork>,
     ledger: Arc<dyn Ledger>,
     queue: Arc<dyn MessageQueue>,
     config: Arc<Config>,
@@ -201,17 +203,23 @@ impl QueueBacklog {
         self.acknowledge(ticket).await;
     }
 
-    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included.
+    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included. Other
+    /// messages that came while the end was under way are visible again at once: they may have been
+    /// sent after it.
     async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
+        ticket.seal();
+        let released = MessageDisposition::Hide(Duration::ZERO);
         loop {
-            let receipts = ticket.take_receipts();
-            if receipts.is_empty() {
+            let (receipts, apart) = (ticket.take_receipts(), ticket.take_apart());
+            if receipts.is_empty() && apart.is_empty() {
                 return;
             }
-            if matches!(what, MessageDisposition::Hide(_)) {
+            if matches!(what, MessageDisposition::Hide(_)) || !apart.is_empty() {
                 ticket.wait_until_extended().await;
             }
-            let all = receipts.into_iter().map(|receipt| self.disposer.dispose(receipt, what));
+            let meant = receipts.into_iter().map(|receipt| (receipt, what));
+            let all = meant.chain(apart.into_iter().map(|receipt| (receipt, released)));
+            let all = all.map(|(receipt, what)| self.disposer.dispose(receipt, what));
             futures::future::join_all(all).await;
         }
     }
@@ -272,8 +280,7 @@ impl Backlog for QueueBacklog {
         claim: &ClaimHandle,
     ) -> Result<Box<IngestionResult>, StepError> {
         let claimed = self.check_place(&job.claimed)?;
-        let output = pipeline::run_pipeline(&self.pipeline, &claimed, claim).await;
-        output.map(|output| Box::new(output.record)).map_err(|failed| failed.error)
+        self.work.run_attempt(&claimed, claim).await.map(Box::new)
     }
 
     fn lease_terms(&self) -> LeaseTerms {
@@ -298,10 +305,12 @@ impl Backlog for QueueBacklog {
 
     async fn finish_job(
         &self,
-        _job: &QueuedJob,
+        job: &QueuedJob,
         claim: &ClaimHandle,
         conclusion: JobConclusion<Box<IngestionResult>>,
     ) -> FinishedJob<Option<MessageDisposition>> {
+        // Once the end is committed an operator may open the ingestion again and send another message.
+        job.ticket.seal();
         finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
     }
 
@@ -354,11 +363,11 @@ impl Backlog for QueueBacklog {
     }
 
     async fn find_outage(&self) -> Option<String> {
-        if let Some(provider) = self.pipeline.services.find_outage() {
+        if let Some(provider) = self.work.find_outage() {
             return Some(provider);
         }
         let late = || fault::Error::transient("no answer in time");
-        let asked = self.pipeline.documents.head(STORE_PROBE);
+        let asked = self.work.documents().head(STORE_PROBE);
         with_deadline(PROBE_TIMEOUT, asked, late).await.err().map(|_| "the store".to_owned())
     }
 
@@ -400,9 +409,23 @@ impl QueueWorker {
         config: Arc<Config>,
         name: String,
     ) -> fault::Result<Self> {
+        Self::with_work(Arc::new(pipeline), ledger, queue, config, name).await
+    }
+
+    /// The same with any work.
+    ///
+    /// # Errors
+    /// As [`QueueWorker::new`].
+    pub async fn with_work(
+        work: Arc<dyn IngestionWork>,
+        ledger: Arc<dyn Ledger>,
+        queue: Arc<dyn MessageQueue>,
+        config: Arc<Config>,
+        name: String,
+    ) -> fault::Result<Self> {
         let replace_at = AtomicU32::new(replace_limit(queue.receives_before_dead().await?));
         let (disposer, dispositions) = AckBatcher::with_inbox();
-        let pause_terms = pipeline.services.pause_terms(&config.kinds.default);
+        let pause_terms = work.pause_terms(&config.kinds.default);
         let terms = ClaimTerms {
             worker: name,
             lease: config.claim.lease,
@@ -420,7 +443,7 @@ impl QueueWorker {
         let intake_gate =
             Arc::new(IntakeGate::new(FIRST_PAUSE, LONGEST_PAUSE).starting_closed(DATABASE));
         let backlog = QueueBacklog {
-            pipeline,
+            work,
             ledger,
             queue,
             retry: config.retry_terms(),

@@ -137,7 +137,7 @@ async fn resolve_object(
     };
     let tenant = place.tenant.map(ToOwned::to_owned);
     let name = store.object_name(bucket, key);
-    let there = match backlog.pipeline.documents.head(&name).await {
+    let there = match backlog.work.documents().head(&name).await {
         Ok(Some(there)) => Some(there),
         Ok(None) => return Ok(ArrivedObject::Absent),
         // It is there and cannot be read: its row will say so, for a person to see.

@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use tracing::Span;
 
 use crate::pipeline::{ClaimHandle, claim_handle};
@@ -126,6 +127,8 @@ async fn claim_requested(
     wanted: Vec<RequestedIngestion>,
     mut slots: VecDeque<SlotPermit>,
 ) {
+    // Whatever the answers are, they are about the time at which they are asked for.
+    wanted.iter().for_each(|wanted| wanted.ticket.seal());
     let Some(wanted) = park_paused(backlog, wanted).await else { return };
     let asked: Vec<ClaimRequest> =
         wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
@@ -238,8 +241,11 @@ async fn give_up_claims(
         backlog.hide(&wanted.ticket, Some(wanted.id), after)
     });
     let taken_back = asked.iter().filter(|_| *in_doubt).map(|asked| async move {
-        let (claim, _renewer) =
-            claim_handle::claim_pair(asked.id, asked.token, Instant::now() + backlog.terms.lease);
+        let (claim, _renewer) = claim_handle::claim_pair(
+            asked.id,
+            asked.token,
+            (Instant::now() + backlog.terms.lease).into_std(),
+        );
         let stopped = unstarted_release(&claim);
         finalize::write_release(backlog.ledger.as_ref(), &claim, &stopped).await;
     });
@@ -298,6 +304,7 @@ async fn start_job(
     if let Some(waited) = sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok()) {
         metrics::queue_wait(waited);
     }
+    taken.ticket.unseal();
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
     let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
     if backlog.acknowledges_early() && !try_delete_early(backlog, &taken.ticket).await {
@@ -311,7 +318,7 @@ async fn start_job(
         document.id = %claimed.document.id,
         ingestion.attempt = claimed.attempt,
     );
-    let since = claiming.start.into();
+    let since = claiming.start;
     let job = QueuedJob { claimed, ticket };
     runner.start_job(ClaimedJob { job, claim, renewer, since, place, trace, log }, slot);
 }
@@ -376,8 +383,9 @@ fn job_span(backlog: &QueueBacklog, taken: &ClaimedDelivery) -> Span {
         attempt: claimed.attempt,
     };
     let span = spans::process_span(message, work);
-    spans::add_past_span(&span, "receive", delivery.received, claiming.start);
-    spans::add_past_span(&span, "claim", claiming.start, claiming.end);
+    let (asked, answered) = (claiming.start.into_std(), claiming.end.into_std());
+    spans::add_past_span(&span, "receive", delivery.received, asked);
+    spans::add_past_span(&span, "claim", asked, answered);
     span
 }
 

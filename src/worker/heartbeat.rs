@@ -4,7 +4,9 @@
 //! The row decides: only its answer "no such claim" is a loss. A receipt that is no longer good
 //! changes nothing. The runner says when, and lets neither of the two wait for the other.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::runner::{DueRenewal, LeaseTerms, RenewalResult};
 use crate::worker::registry::{DueExtension, MessageRegistry};
@@ -66,9 +68,9 @@ pub async fn extend_messages(
 ) {
     let started = Instant::now();
     let Some(before) = started.checked_sub(every / 2) else { return };
-    let due = registry.due_extensions(before);
+    let due = registry.due_extensions(before.into_std());
     let Some(oldest) = due.first() else { return };
-    let hidden_for = started.saturating_duration_since(oldest.renewed);
+    let hidden_for = started.into_std().saturating_duration_since(oldest.renewed);
     metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
     let mut left = due.len();
     let extending = async {
@@ -99,7 +101,7 @@ async fn extend_part(
         // Missing: received again by somebody, or deleted; the row decides what that means.
         let has_failed = answer.is_err_and(|error| error.fault != Fault::Missing);
         if !has_failed {
-            registry.note_extended(due.key, asked);
+            registry.note_extended(due.key, asked.into_std());
             done += 1;
         }
     }

@@ -37,6 +37,11 @@ struct RegistryState {
 struct HeldMessage {
     /// The newest receipt of each message that asks for the same ingestion, by message id.
     receipts: Vec<(String, ReceiptHandle)>,
+    /// An answer about the ingestion, or its end, is under way.
+    sealed: bool,
+    /// Receipts of other messages that came meanwhile: they are released, and get an answer of their
+    /// own.
+    apart: Vec<(String, ReceiptHandle)>,
     receive_count: u32,
     id: Option<IngestionId>,
     renewed: Instant,
@@ -44,6 +49,21 @@ struct HeldMessage {
     extending: bool,
     /// Tier, tenant and trace of a message that takes this one's place.
     successor: OutgoingMessage,
+}
+
+impl HeldMessage {
+    /// Newer receipts of messages that ask for the same ingestion.
+    fn adopt(&mut self, newer: Vec<(String, ReceiptHandle)>) {
+        for (id, receipt) in newer {
+            let is_known = self.receipts.iter().any(|(known, _)| *known == id);
+            let receipts = match self.sealed && !is_known {
+                true => &mut self.apart,
+                false => &mut self.receipts,
+            };
+            receipts.retain(|(known, _)| *known != id);
+            receipts.push((id, receipt));
+        }
+    }
 }
 
 /// A message in flight; dropping it ends its heartbeat.
@@ -75,6 +95,8 @@ impl MessageRegistry {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         let message = HeldMessage {
             receipts: vec![(delivery.message_id.clone(), delivery.receipt.clone())],
+            sealed: false,
+            apart: Vec::new(),
             receive_count: delivery.receive_count,
             id: None,
             renewed: delivery.received,
@@ -100,10 +122,12 @@ impl MessageRegistry {
     pub fn due_extensions(&self, before: Instant) -> Vec<DueExtension> {
         let mut due = Vec::new();
         for (key, message) in &mut self.lock_state().messages {
-            if message.renewed < before && !message.receipts.is_empty() {
-                message.extending = true;
+            let held = || message.receipts.iter().chain(&message.apart);
+            if message.renewed < before && held().next().is_some() {
                 let (key, renewed) = (*key, message.renewed);
-                let receipts = message.receipts.iter().map(|(_, receipt)| receipt.clone());
+                let receipts: Vec<_> = held().map(|(_, receipt)| receipt.clone()).collect();
+                message.extending = true;
+                let receipts = receipts.into_iter();
                 due.extend(receipts.map(|receipt| DueExtension { key, receipt, renewed }));
             }
         }
@@ -136,7 +160,7 @@ impl MessageRegistry {
 impl InFlightMessage {
     /// Reserves the ingestion for this message. If this process works on it already, that job
     /// adopts our receipt (of one message the newest is the one that is sure to work; another
-    /// message for the same ingestion shares its fate) and `false` returns.
+    /// message for the same ingestion shares its fate, unless that is sealed) and `false` returns.
     pub fn reserve(&self, id: IngestionId) -> bool {
         let mut held = self.registry.lock_state();
         let RegistryState { messages, by_id } = &mut *held;
@@ -144,8 +168,7 @@ impl InFlightMessage {
         let (receipts, count) = (ours.receipts.clone(), ours.receive_count);
         let other = by_id.get(&id).filter(|other| **other != self.key);
         if let Some(message) = other.and_then(|other| messages.get_mut(other)) {
-            message.receipts.retain(|(id, _)| receipts.iter().all(|(new, _)| new != id));
-            message.receipts.extend(receipts);
+            message.adopt(receipts);
             message.receive_count = message.receive_count.max(count);
             return false;
         }
@@ -154,6 +177,32 @@ impl InFlightMessage {
             message.id = Some(id);
         }
         true
+    }
+
+    /// From now on an answer about the ingestion, or its end, is under way: another message that comes
+    /// may have been sent after that, by an operator who opened the ingestion again, say. It is kept
+    /// apart, and does not share the fate of this one.
+    pub fn seal(&self) {
+        if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {
+            message.sealed = true;
+        }
+    }
+
+    /// The ingestion is ours to work on: every message that asks for it shares the fate of this one.
+    pub fn unseal(&self) {
+        if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {
+            message.sealed = false;
+            let apart = std::mem::take(&mut message.apart);
+            message.adopt(apart);
+        }
+    }
+
+    /// Takes the receipts that came while the message was sealed.
+    pub fn take_apart(&self) -> Vec<ReceiptHandle> {
+        let mut held = self.registry.lock_state();
+        let message = held.messages.get_mut(&self.key);
+        let apart = message.map(|message| std::mem::take(&mut message.apart));
+        apart.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
     }
 
     /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
@@ -259,5 +308,25 @@ mod tests {
         drop(first);
         assert!(registry.is_empty());
         assert!(registry.hold(&delivery("m", "next")).reserve(id), "free again once it is done");
+    }
+
+    #[test]
+    fn a_message_that_comes_while_an_end_is_written_does_not_share_the_fate_of_what_ends() {
+        let registry = Arc::new(MessageRegistry::default());
+        let id = IngestionId::random();
+        let first = registry.hold(&delivery("m", "old"));
+        assert!(first.reserve(id));
+        first.seal();
+        let (again, fresh) = (delivery("m", "newer"), delivery("n", "sent after the end"));
+        for delivery in [&again, &fresh] {
+            assert!(!registry.hold(delivery).reserve(id));
+        }
+        assert_eq!(first.take_receipts(), [ReceiptHandle("newer".into())]);
+        assert_eq!(first.take_apart(), [ReceiptHandle("sent after the end".into())]);
+
+        assert!(!registry.hold(&delivery("o", "before the work")).reserve(id));
+        first.unseal();
+        assert_eq!(first.take_receipts(), [ReceiptHandle("before the work".into())]);
+        assert_eq!(first.take_apart(), []);
     }
 }

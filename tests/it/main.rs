@@ -54,6 +54,7 @@ mod samples;
 mod schema;
 mod secrets;
 mod silence;
+mod simulation;
 mod sqs_probe;
 mod store_suite;
 mod submitting;

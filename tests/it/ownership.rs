@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use docmill::ops::retry;
 use docmill::worker::registry::MessageRegistry;
 use docmill_core::fault::Fault;
 use docmill_core::model::{ClaimToken, IngestionId};
+use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::ledger::{ClaimTerms, Ledger};
 use docmill_queue::queue::{Delivery, MessageQueue, ReceiptHandle};
 use docmill_testkit::openai::{Answer, Script};
@@ -249,4 +251,25 @@ async fn invariant_2_past_its_local_deadline_a_job_pays_for_nothing_until_it_is_
     world.until(id, "status", "completed").await;
     assert_eq!(calls(), 2);
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invariant_1_a_message_sent_after_the_end_outlives_the_message_of_the_end() {
+    let mut world = World::new().await;
+    let queue = Arc::new(RecordingQueue::holding_deletions(Arc::clone(&world.queue)));
+    world.queue = Arc::clone(&queue) as _;
+    let worker = world.worker().await;
+    let id = world.submit("a.pdf", documents::invoice("I-1")).await;
+    world.until(id, "status", "completed").await;
+    let deletions = || queue.fates().iter().filter(|fate| fate.acknowledged > 0).count();
+    until(SOON, || async { deletions() == 1 }).await;
+    // An operator wants it once more while the queue has not yet deleted the message.
+    let by = AuditNote { operator: "ada".to_owned(), why: "because".to_owned() };
+    retry::retry_ingestions(&world.database.db(), queue.as_ref(), &[id], &by).await.unwrap();
+    until(SOON, || async { queue.fates().len() == 2 }).await;
+    queue.let_delete();
+    until(SOON, || async { world.attempts(id).await.len() == 2 }).await;
+    world.until(id, "status", "completed").await;
+    world.until_empty().await;
+    worker.stop().await;
 }

@@ -185,7 +185,7 @@ impl Inside {
     }
 
     fn take(&mut self, dead: bool, max: usize, hidden: Duration) -> Vec<Delivery> {
-        let (now, wall, received) = (self.now(), self.wall(), std::time::Instant::now());
+        let (now, wall, received) = (self.now(), self.wall(), Instant::now().into_std());
         let shelf = if dead { &mut self.dead } else { &mut self.live };
         let mut twins = Vec::new();
         let mut deliveries = Vec::new();

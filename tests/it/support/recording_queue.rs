@@ -10,6 +10,7 @@ use docmill_core::fault::Result;
 use docmill_queue::queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
 };
+use tokio::sync::Semaphore;
 
 /// What became of one receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,11 +27,24 @@ pub(crate) struct RecordingQueue {
     fates: Mutex<BTreeMap<String, Fate>>,
     /// It hands out so many messages more than it is asked for.
     more: usize,
+    /// One permit for each request to delete that may pass.
+    deletions: Semaphore,
 }
 
 impl RecordingQueue {
     pub(crate) fn new(inner: Arc<dyn MessageQueue>) -> Self {
-        Self { inner, fates: Mutex::default(), more: 0 }
+        let deletions = Semaphore::new(Semaphore::MAX_PERMITS);
+        Self { inner, fates: Mutex::default(), more: 0, deletions }
+    }
+
+    /// One that does not answer to deletions until it may.
+    pub(crate) fn holding_deletions(inner: Arc<dyn MessageQueue>) -> Self {
+        Self { deletions: Semaphore::new(0), ..Self::new(inner) }
+    }
+
+    /// From now on it deletes.
+    pub(crate) fn let_delete(&self) {
+        self.deletions.add_permits(Semaphore::MAX_PERMITS);
     }
 
     /// One that hands out so many messages more than it is asked for.
@@ -91,6 +105,7 @@ impl MessageQueue for RecordingQueue {
 
     async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
         receipts.iter().for_each(|receipt| self.note(receipt, |fate| fate.acknowledged += 1));
+        let _may = self.deletions.acquire().await.unwrap();
         self.inner.acknowledge(receipts).await
     }
 

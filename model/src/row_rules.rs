@@ -1,0 +1,182 @@
+//! What the ledger does with the row: claims, renewals and ends, under its lock.
+//!
+//! What a claim finds is decided by the product's own `decide_claim`
+//! (`crates/ledger/src/ledger/decide.rs`); what it then writes mirrors `MemoryLedger::claim_ingestion`
+//! and `LedgerRow::{start_claim, release_claim, finish}`, which a differential test holds against the
+//! SQL of `db::claims`.
+
+use std::time::Duration;
+
+use docmill_core::model::IngestionStatus;
+use docmill_ledger::ledger::decide::{ClaimDecision, ClaimRowState, decide_claim};
+use time::OffsetDateTime;
+
+use crate::protocol::{EarlierRules, property};
+use crate::state::{CRASHES, Ending, LEASE, RowStatus, WorldState};
+
+/// What a tick is worth where the product counts in seconds; longer than `decide::SOON`.
+pub const TICK: Duration = Duration::from_secs(60);
+const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
+/// What a claim was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimAnswer {
+    /// The claim is the asker's.
+    Claimed,
+    /// Somebody else's for so many ticks.
+    Busy(u8),
+    /// Due in so many ticks.
+    NotDue(u8),
+    /// Nothing is left to do.
+    Ended,
+}
+
+fn decide(world: &WorldState) -> ClaimDecision {
+    let row = &world.row;
+    let status = match row.status {
+        RowStatus::Open => IngestionStatus::InProgress,
+        RowStatus::Completed => IngestionStatus::Completed,
+        RowStatus::Failed => IngestionStatus::Failed,
+        RowStatus::Cancelled => IngestionStatus::Cancelled,
+    };
+    let state = ClaimRowState {
+        status,
+        lease_expires_at: (row.token != 0).then(|| NOW + TICK * u32::from(row.lease)),
+        next_attempt_at: (row.due > 0).then(|| NOW + TICK * u32::from(row.due)),
+        crashes: u32::from(row.crashes),
+    };
+    decide_claim(&state, NOW, u32::from(CRASHES))
+}
+
+fn ticks(time: Duration) -> u8 {
+    u8::try_from(time.as_secs().div_ceil(TICK.as_secs())).unwrap_or(u8::MAX)
+}
+
+/// Asks for the claim under a token.
+///
+/// # Errors
+/// The property that the claim breaks.
+pub fn claim_row(
+    world: &mut WorldState,
+    token: u8,
+    rules: EarlierRules,
+) -> Result<ClaimAnswer, &'static str> {
+    if world.is_held_by(token) {
+        // The answer to this very request was lost.
+        world.row.lease = LEASE;
+        return Ok(ClaimAnswer::Claimed);
+    }
+    match decide(world) {
+        ClaimDecision::Terminal(_) => Ok(ClaimAnswer::Ended),
+        ClaimDecision::Busy(left) => Ok(ClaimAnswer::Busy(ticks(left))),
+        ClaimDecision::NotDue(left) => Ok(ClaimAnswer::NotDue(ticks(left))),
+        ClaimDecision::GiveUp { after_crash } => {
+            close_after_crash(world, after_crash, rules)?;
+            end_row(world, RowStatus::Failed);
+            Ok(ClaimAnswer::Ended)
+        }
+        ClaimDecision::Take { after_crash } => {
+            close_after_crash(world, after_crash, rules)?;
+            let row = &mut world.row;
+            row.token = token;
+            row.lease = LEASE;
+            row.due = 0;
+            row.claims += 1;
+            row.attempts += u8::from(!rules.counts_late);
+            row.silent = false;
+            Ok(ClaimAnswer::Claimed)
+        }
+    }
+}
+
+fn close_after_crash(
+    world: &mut WorldState,
+    after_crash: bool,
+    rules: EarlierRules,
+) -> Result<(), &'static str> {
+    if after_crash {
+        (0..world.workers.len()).for_each(|at| world.cut_short(at));
+        let row = &mut world.row;
+        row.token = 0;
+        if rules.counts_late {
+            // Nobody ever hears of it.
+            row.claims -= 1;
+        } else {
+            row.closed += 1;
+            row.crashes += 1;
+        }
+        if !row.silent {
+            return Err(property::CRASH_IS_A_CRASH);
+        }
+    }
+    Ok(())
+}
+
+fn end_row(world: &mut WorldState, status: RowStatus) {
+    let row = &mut world.row;
+    (row.status, row.token, row.lease, row.due, row.silent) = (status, 0, 0, 0, false);
+}
+
+/// Writes the end of an attempt under its token; `false`: the claim is not that token's any more.
+///
+/// # Errors
+/// The property that the write breaks.
+pub fn write_end(
+    world: &mut WorldState,
+    ending: Ending,
+    token: u8,
+    rules: EarlierRules,
+) -> Result<bool, &'static str> {
+    if !world.is_held_by(token) {
+        if !rules.has_no_token {
+            return Ok(false);
+        }
+        // `UPDATE … WHERE id = $1`: whoever comes last has it.
+        return Err(match world.is_open() {
+            true => property::ONLY_THE_HOLDER_WRITES,
+            false => property::ONE_END,
+        });
+    }
+    let row = &mut world.row;
+    row.closed += 1;
+    match ending {
+        Ending::Complete => end_row(world, RowStatus::Completed),
+        Ending::Refuse => end_row(world, RowStatus::Failed),
+        Ending::Again { counted } => give_back(world, counted, rules, 1),
+        Ending::Interrupt => give_back(world, false, rules, 0),
+    }
+    for worker in &mut world.workers {
+        worker.recorded |= worker.token == token;
+    }
+    Ok(true)
+}
+
+fn give_back(world: &mut WorldState, counted: bool, rules: EarlierRules, after: u8) {
+    let row = &mut world.row;
+    (row.token, row.lease, row.due, row.silent) = (0, 0, after, false);
+    if rules.counts_late {
+        row.attempts += u8::from(counted);
+    } else if !counted {
+        row.attempts -= 1;
+        row.returned += 1;
+    }
+}
+
+/// An operator withdraws the ingestion (`operators::cancel_ingestions`).
+pub fn cancel_row(world: &mut WorldState) {
+    world.row.closed += u8::from(world.row.token != 0);
+    end_row(world, RowStatus::Cancelled);
+}
+
+/// The janitor gives up a dead-lettered row that nobody survives (`db::janitor::fail_unclaimed`).
+pub fn fail_unclaimed(world: &mut WorldState) {
+    world.row.closed += u8::from(world.row.token != 0);
+    end_row(world, RowStatus::Failed);
+}
+
+/// An operator opens the ingestion again (`operators::reopen_ingestions`).
+pub fn reopen_row(world: &mut WorldState) {
+    let names_artefact = world.row.names_artefact;
+    world.row = crate::state::RowState { names_artefact, ..Default::default() };
+    (world.paid, world.cut_short) = (0, 0);
+}

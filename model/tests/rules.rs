@@ -1,0 +1,82 @@
+//! What the checker finds: nothing under our rules, the known counterexample under each rule of the
+//! earlier design and for each guard that is taken out.
+
+use docmill_model::checker::{Counterexample, StateGraph};
+use docmill_model::protocol::{ClaimProtocol, EarlierRules, has_ended, has_no_orphan, property};
+
+/// The first property that does not hold under these rules, with so many faults and orders.
+fn find_broken(rules: EarlierRules, faults: u8, orders: u8) -> Option<Counterexample> {
+    let checked = ClaimProtocol { faults, orders, rules };
+    let graph = StateGraph::explore(&checked);
+    let ends = || graph.longest_way(&checked, property::ENDS, has_ended).err();
+    let taken_over = || graph.longest_way(&checked, property::IS_TAKEN_OVER, has_no_orphan).err();
+    graph.counterexample.clone().or_else(ends).or_else(taken_over)
+}
+
+fn assert_found(rules: EarlierRules, bounds: [u8; 2], expected: &str, step: &str) {
+    let [faults, orders] = bounds;
+    let Some(found) = find_broken(rules, faults, orders) else {
+        panic!("nothing was found: {expected}")
+    };
+    assert_eq!(found.property, expected, "{:#?}", found.path);
+    assert!(found.path.iter().any(|label| label == step), "{step}: {:#?}", found.path);
+}
+
+#[test]
+fn our_rules_hold_whatever_single_fault_and_order_of_an_operator_come_together() {
+    for (faults, orders) in [(1, 0), (0, 1), (2, 0)] {
+        let found = find_broken(EarlierRules::default(), faults, orders);
+        assert!(found.is_none(), "{faults} faults, {orders} orders: {found:#?}");
+    }
+}
+
+#[test]
+fn deleting_the_message_of_a_row_that_is_taken_loses_it() {
+    let rules = EarlierRules { deletes_on_no_rows: true, ..Default::default() };
+    let step = "messages are disposed of";
+    assert_found(rules, [1, 0], property::DELETED_AFTER_THE_END, step);
+}
+
+#[test]
+fn without_a_token_a_write_that_comes_late_changes_what_has_ended() {
+    let rules = EarlierRules { has_no_token: true, ..Default::default() };
+    assert_found(rules, [1, 0], property::ONE_END, "a late end arrives");
+}
+
+#[test]
+fn counting_attempts_when_they_end_lets_a_document_kill_workers_for_ever() {
+    let rules = EarlierRules { counts_late: true, ..Default::default() };
+    assert_found(rules, [0, 0], property::ENDS, "the document kills its worker");
+}
+
+#[test]
+fn a_heartbeat_for_the_message_alone_lets_a_slow_job_be_taken_from_a_worker_that_is_well() {
+    let rules = EarlierRules { renews_message_only: true, ..Default::default() };
+    let step = "a hidden message is delivered again";
+    assert_found(rules, [1, 0], property::CRASH_IS_A_CRASH, step);
+}
+
+#[test]
+fn deleting_the_message_before_the_end_is_committed_is_seen_at_once() {
+    let rules = EarlierRules { deletes_first: true, ..Default::default() };
+    let step = "the row names the artefact";
+    assert_found(rules, [0, 0], property::DELETED_AFTER_THE_END, step);
+}
+
+#[test]
+fn asking_again_under_another_token_takes_a_lost_answer_for_a_crash() {
+    let rules = EarlierRules { asks_under_new_token: true, ..Default::default() };
+    assert_found(rules, [1, 0], property::CRASH_IS_A_CRASH, "the answer to a claim is lost");
+}
+
+#[test]
+fn putting_artefacts_blindly_replaces_what_a_newer_claim_refers_to() {
+    let rules = EarlierRules { puts_blindly: true, ..Default::default() };
+    assert_found(rules, [1, 0], property::ONLY_THE_HOLDER_WRITES, "a worker goes on");
+}
+
+#[test]
+fn a_message_that_shares_the_fate_of_an_end_before_it_was_sent_is_lost() {
+    let rules = EarlierRules { adopts_always: true, ..Default::default() };
+    assert_found(rules, [0, 1], property::DELETED_AFTER_THE_END, "an operator opens it again");
+}

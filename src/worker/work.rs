@@ -1,0 +1,58 @@
+//! What a worker does with an ingestion that it has claimed: the pipeline, or in simulations a script.
+//!
+//! Not promised: that the work ends by itself. The runner limits its time, and drops it when it must
+//! not go on.
+
+use async_trait::async_trait;
+
+use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
+use docmill_core::model::ClaimedIngestion;
+use docmill_ledger::ledger::{IngestionResult, PauseTerms};
+use docmill_storage::store::ObjectStore;
+
+/// The work on claimed ingestions, and what a worker has to know of it.
+#[async_trait]
+pub trait IngestionWork: Send + Sync {
+    /// Works on one ingestion, up to what is to be recorded. Dropped at any await.
+    ///
+    /// # Errors
+    /// Why it could not be done.
+    async fn run_attempt(
+        &self,
+        claimed: &ClaimedIngestion,
+        claim: &ClaimHandle,
+    ) -> Result<IngestionResult, StepError>;
+
+    /// The store that originals are fetched from.
+    fn documents(&self) -> &dyn ObjectStore;
+
+    /// A provider that every document needs and that is known to be down.
+    fn find_outage(&self) -> Option<String>;
+
+    /// What an operator's pause may hold back.
+    fn pause_terms(&self, default_kind: &str) -> PauseTerms;
+}
+
+#[async_trait]
+impl IngestionWork for PipelineContext {
+    async fn run_attempt(
+        &self,
+        claimed: &ClaimedIngestion,
+        claim: &ClaimHandle,
+    ) -> Result<IngestionResult, StepError> {
+        let output = pipeline::run_pipeline(self, claimed, claim).await;
+        output.map(|output| output.record).map_err(|failed| failed.error)
+    }
+
+    fn documents(&self) -> &dyn ObjectStore {
+        self.documents.as_ref()
+    }
+
+    fn find_outage(&self) -> Option<String> {
+        self.services.find_outage()
+    }
+
+    fn pause_terms(&self, default_kind: &str) -> PauseTerms {
+        self.services.pause_terms(default_kind)
+    }
+}
