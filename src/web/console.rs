@@ -51,8 +51,6 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 };
 /// Bytes of a body, where nothing else is said.
 const USUAL_BODY: usize = 64 << 10;
-/// Bytes of a form or of data with all lines of a document.
-const LARGE_BODY: usize = 4 << 20;
 
 /// The pages, ready to be served.
 pub struct ConsolePages {
@@ -135,7 +133,7 @@ fn viewer_pages() -> Router<ConsoleState> {
 }
 
 fn reviewer_pages() -> Router<ConsoleState> {
-    let large = DefaultBodyLimit::max(LARGE_BODY);
+    let large = DefaultBodyLimit::max(guard::LARGEST_BODY);
     Router::new().route("/reviews/{id}", post(reviews::post_review).layer(large))
 }
 
@@ -166,7 +164,9 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
         ApiOperation::Cancel => post(api::post_cancel),
         ApiOperation::Reviews => get(api::list_reviews),
         ApiOperation::Review => get(api::get_review),
-        ApiOperation::Decision => post(api::post_decision).layer(DefaultBodyLimit::max(LARGE_BODY)),
+        ApiOperation::Decision => {
+            post(api::post_decision).layer(DefaultBodyLimit::max(guard::LARGEST_BODY))
+        }
         ApiOperation::Description => get(describe),
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct ReviewFinding {
     pub(super) fields: Vec<String>,
 }
 
-/// The words of a reason such as `totals` or `required:total`.
+/// The words of a reason such as `net_and_vat_are_not_total` or `required:total`.
 pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
     let (name, place) = match code.split_once(':') {
         Some((name, place)) => (name, Some(place)),
@@ -102,7 +102,7 @@ mod tests {
         let missing = explain_reason(Some(invoice), "required:total");
         assert_eq!(missing.words, "This has to be there and is not.");
         assert_eq!(missing.fields, ["total"]);
-        let item = explain_reason(Some(invoice), "line_products:line_items[2].amount");
+        let item = explain_reason(Some(invoice), "line_product:line_items[2].amount");
         assert_eq!(item.fields, ["line_items"]);
         let unknown = explain_reason(Some(invoice), "gate_refused");
         assert_eq!((unknown.words.as_str(), unknown.fields.len()), ("Gate refused.", 0));

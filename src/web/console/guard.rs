@@ -13,6 +13,8 @@ use super::failure::ConsoleFailure;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 
+/// Bytes of a form, or of data with all lines of a document.
+pub(super) const LARGEST_BODY: usize = 4 << 20;
 /// Name of the cookie of a session.
 const COOKIE: &str = "docmill_session";
 /// Nothing from elsewhere, no script, in nobody's frame.
@@ -52,6 +54,9 @@ pub(super) async fn admit_visitor(
     if let Err(failure) = check_origin(&state, request.method(), request.headers()) {
         return failure.into_response();
     }
+    if announced_bytes(request.headers()).is_some_and(|bytes| bytes > LARGEST_BODY) {
+        return ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE).into_response();
+    }
     let path = request.uri().path();
     let (api, public) = (is_api(path), path == "/sign-in" || path.starts_with("/assets/"));
     let visitor = match (state.access().local_visitor(), api) {
@@ -71,6 +76,11 @@ pub(super) async fn admit_visitor(
         None => return ConsoleFailure::unknown_visitor().into_response(),
     }
     next.run(request).await
+}
+
+/// The length of the body, as far as it is told before it comes.
+fn announced_bytes(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Whether answers below this path are for programs.

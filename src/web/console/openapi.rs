@@ -1,5 +1,5 @@
 //! What the interface for programs can do: one table, from which the routes are made and the
-//! OpenAPI description is written. The forms of answers are written down here by hand; a test holds
+//! `OpenAPI` description is written. The forms of answers are written down here by hand; a test holds
 //! them against real answers.
 
 use serde_json::{Map, Value, json};

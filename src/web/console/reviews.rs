@@ -35,7 +35,6 @@ use crate::ops::review::{
 use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
-use docmill_gate::kinds::Kind;
 
 /// What a reviewer says about a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,7 +195,7 @@ fn queue_filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldV
             @if visitor.tenant.is_none() {
                 div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(value("tenant")); }
             }
-            div { label for="reason" { "Reason" } input id="reason" name="reason" placeholder="totals" value=(value("reason")); }
+            div { label for="reason" { "Reason" } input id="reason" name="reason" placeholder="required:total" value=(value("reason")); }
             button { "Show" }
         }
     }
@@ -247,7 +246,7 @@ async fn review_page(
         None => None,
     };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
-    let form = decision_form(state, visitor, case, kind, turn, &findings).await;
+    let form = decision_form(state, visitor, case, turn, &findings).await;
     let body = html! {
         (turn.notice)
         @if !turn.lost.is_empty() {
@@ -313,10 +312,10 @@ async fn decision_form(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     case: &ReviewCase,
-    kind: Option<&Kind>,
     turn: &ReviewTurn<'_>,
     findings: &[ReviewFinding],
 ) -> Markup {
+    let kind = state.kinds().for_name(case.kind.as_deref()).map(|kind| &**kind);
     let data = review::read_fields(case);
     let places = load_places(state, case).await;
     let none = Map::new();
