@@ -40,7 +40,7 @@ pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Resul
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
     let stop = Shutdown::default();
     stop.on_signals()?;
-    let console = app.open_console().await?;
+    let console = Box::pin(app.open_console()).await?;
     let base = &app.config().web.base_path;
     tracing::info!("pages on http://{}{base}/", console.address()?);
     if app.config().web.tokens.is_empty() {

@@ -135,7 +135,7 @@ impl Desk {
         std::fs::create_dir(&config.store.path).unwrap();
         change(&mut config);
         let base = config.web.base_path.clone();
-        let console = App::new(config).open_console().await.unwrap();
+        let console = Box::pin(App::new(config).open_console()).await.unwrap();
         let address = console.address().unwrap();
         let serving = tokio::spawn(console.serve(Shutdown::default()));
         Self { database, address, base, folder, serving }
