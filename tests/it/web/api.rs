@@ -1,5 +1,5 @@
 //! Programs at their interface.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -92,6 +92,8 @@ async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
     let version = desk.get(&format!("/reviews/{document}"), "ann").await.header("etag").to_owned();
     let call = |method: Method, path: &str| desk.call(method, path, "operator");
     let post = |path: &str| call(Method::POST, path).header("if-match", &version);
+    let accepted = json!({ "decision": "accepted" });
+    let old = "\"2020-01-01T00:00:00Z\"";
     for (request, status, code) in [
         (call(Method::GET, "/nowhere"), 404, "not_found"),
         (call(Method::GET, "/ingestions/x"), 404, "not_found"),
@@ -101,15 +103,9 @@ async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
         (call(Method::GET, "/ingestions?cursor=x"), 400, "bad_request"),
         (call(Method::GET, &format!("/ingestions/{open}/result")), 409, "conflict"),
         (call(Method::GET, &format!("/ingestions/{open}/transcript")), 409, "conflict"),
+        (call(Method::POST, &decide).json(&accepted), 428, "version_needed"),
         (
-            call(Method::POST, &decide).json(&json!({ "decision": "accepted" })),
-            428,
-            "version_needed",
-        ),
-        (
-            call(Method::POST, &decide)
-                .header("if-match", "\"2020-01-01T00:00:00Z\"")
-                .json(&json!({ "decision": "accepted" })),
+            call(Method::POST, &decide).header("if-match", old).json(&accepted),
             412,
             "version_changed",
         ),

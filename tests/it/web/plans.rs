@@ -11,10 +11,8 @@ use sqlx::Executor as _;
 use crate::maintenance::{fill, rows_read_by};
 use crate::support::postgres::TestDatabase;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
-    let database = TestDatabase::create().await;
-    fill(&database, 50_000).await;
+/// Rows that failed and that call for a person, among many that did not.
+async fn fail_some(database: &TestDatabase) {
     // Hundreds failed, one of them for a rare reason, and some call for a person.
     let change = "SET session_replication_role = replica;
         UPDATE ingestion SET status = 'failed', reason = 'corrupt', needs_human_review = true,
@@ -31,6 +29,13 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         session.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.unwrap();
         session.execute("SET session_replication_role = DEFAULT").await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
+    let database = TestDatabase::create().await;
+    fill(&database, 50_000).await;
+    fail_some(&database).await;
     let ids = "SELECT ARRAY[md5('i30000')::uuid, md5('d1600')::uuid]";
     let ids: Vec<uuid::Uuid> = sqlx::query_scalar(ids).fetch_one(database.pool()).await.unwrap();
     let (old, reviewed) = (ids.first().unwrap(), ids.last().unwrap());
@@ -62,7 +67,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
     for path in paths {
         let config = config.clone();
         let asked = path.clone();
-        let read = rows_read_by(&database, |_: Db| async move {
+        let read = Box::pin(rows_read_by(&database, |_: Db| async move {
             let stop = Shutdown::default();
             let console = Box::pin(App::new(config).open_console()).await.unwrap();
             let address = console.address().unwrap();
@@ -71,7 +76,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
             assert_eq!(answer.status(), StatusCode::OK, "{asked}");
             stop.request();
             serving.await.unwrap();
-        })
+        }))
         .await;
         for (table, [walked, fetched]) in read {
             // What is spent on a day is summed up.

@@ -10,6 +10,17 @@ async fn carried(desk: &Desk, document: impl ToString) -> Value {
     serde_json::from_str(&desk.scalar(&sql).await).unwrap_or(Value::Null)
 }
 
+fn assert_usable_by_keyboard(page: &str) {
+    for name in ["total", "invoice_date", "line_items", "why"] {
+        let id = if name == "why" { name.to_owned() } else { format!("field-{name}") };
+        assert!(page.contains(&format!("<label for=\"{id}\"")), "{name} has a label");
+        assert!(page.contains(&format!("id=\"{id}\"")), "{name} can be focused");
+    }
+    for key in ["accesskey=\"c\"", "accesskey=\"a\"", "accesskey=\"r\""] {
+        assert!(page.contains(key), "{key}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_the_next() {
     let desk = Desk::open().await;
@@ -31,14 +42,7 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
     assert!(place("This has to be there and is not.") < place("The rest"));
     assert!(page.contains("The amounts do not add up to the total."), "rules in words");
     assert!(page.contains("found on page 2"));
-    for name in ["total", "invoice_date", "line_items", "why"] {
-        let id = if name == "why" { name.to_owned() } else { format!("field-{name}") };
-        assert!(page.contains(&format!("<label for=\"{id}\"")), "{name} has a label");
-        assert!(page.contains(&format!("id=\"{id}\"")), "{name} can be focused");
-    }
-    for key in ["accesskey=\"c\"", "accesskey=\"a\"", "accesskey=\"r\""] {
-        assert!(page.contains(key), "{key}");
-    }
+    assert_usable_by_keyboard(&page);
 
     let filled = [
         ("field.total", "13"),
