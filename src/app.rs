@@ -4,6 +4,7 @@
 //! needs and to nothing else.
 
 mod bucket;
+mod console;
 mod descriptors;
 mod doctor;
 mod health;
@@ -51,6 +52,7 @@ use docmill_storage::store::ObjectStore;
 use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::s3::S3Store;
 
+pub use console::OpenConsole;
 pub use descriptors::raise_descriptor_limit;
 pub use health::HealthPages;
 pub use page_process::serve_page_process;

@@ -26,6 +26,7 @@ mod settings;
 mod shell;
 mod standard_input;
 mod submit;
+mod web;
 mod workspace;
 
 use std::path::PathBuf;
@@ -136,6 +137,8 @@ enum Command {
     Config(settings::ConfigCommand),
     /// Show the service at one glance: messages, jobs, throughput, failures
     Dashboard(dashboard::DashboardArgs),
+    /// Serve pages for operators and reviewers, and an interface for programs
+    Web(web::WebArgs),
     /// Look at everything a worker needs, and say what must be changed; changes nothing
     Doctor,
     /// Ask the worker on this machine whether it is well
@@ -298,6 +301,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Config(what) => settings::run(context, what),
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
+        Command::Web(what) => Box::pin(web::run(context, what)).await,
         Command::Completions(what) => shell::print_completions(&what),
         Command::Man(what) => shell::write_man_pages(context, &what),
         Command::Doctor => Box::pin(doctor::run(context)).await,

@@ -1,4 +1,5 @@
-//! Health, readiness and metrics over HTTP. Read-only by construction.
+//! What is served over HTTP: here health, readiness and metrics of a worker, read-only by
+//! construction; in `console` the pages and the interface of `docmill web`.
 //!
 //! `/livez` answers 503 when the intake loop has not turned for too long: the platform restarts
 //! the process. `/readyz` answers 503 while something the worker needs (Postgres and the queue, or
@@ -9,6 +10,7 @@
 //! seconds, and Postgres over a connection that no job needs.
 
 mod connections;
+pub mod console;
 mod fresh;
 
 use std::io::ErrorKind;
@@ -28,6 +30,7 @@ use tokio::net::TcpListener;
 use crate::ops::bucket::BlobForgeBucket;
 use crate::ops::workspace::Workspace;
 use crate::runner::RunnerMonitor;
+use connections::ConnectionLimits;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_ledger::db::Db;
@@ -38,6 +41,14 @@ use fresh::SharedAnswer;
 const STUCK: Duration = Duration::from_secs(60);
 /// A dependency must answer within this to count as there.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Probes are few, and their answers short.
+const HEALTH_LIMITS: ConnectionLimits = ConnectionLimits {
+    port: "health port",
+    most: 64,
+    head_time: Duration::from_secs(5),
+    connection_time: Duration::from_secs(15),
+};
 
 /// What a worker cannot do without, as the pages ask it. A trait, because workers of different
 /// backlogs need different things.
@@ -107,7 +118,15 @@ async fn is_answering<T>(question: impl Future<Output = fault::Result<T>>) -> bo
 /// # Errors
 /// The address is taken or not ours; the text names the key to change.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))
+    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, "worker", &error))
+}
+
+/// The same for the pages of `docmill web`.
+///
+/// # Errors
+/// As [`bind`].
+pub async fn bind_console(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, "web", &error))
 }
 
 /// Opens the port; `None` if another process has it.
@@ -118,12 +137,12 @@ pub async fn bind_if_free(address: SocketAddr) -> Result<Option<TcpListener>, St
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
-        Err(error) => Err(cannot_listen(address, &error)),
+        Err(error) => Err(cannot_listen(address, "worker", &error)),
     }
 }
 
-fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
-    format!("cannot listen on {address}: {error}; change worker.address (port 0: any free one)")
+fn cannot_listen(address: SocketAddr, section: &str, error: &std::io::Error) -> String {
+    format!("cannot listen on {address}: {error}; change {section}.address (port 0: any free one)")
 }
 
 /// What the pages are made of: the state, and the answers that are shared for a moment.
@@ -142,7 +161,7 @@ pub async fn serve(listener: TcpListener, health: HealthState) {
         .route("/readyz", get(readyz))
         .route("/metrics", get(render_metrics))
         .with_state(SharedPages { health, dependencies, metrics });
-    connections::serve_connections(listener, router).await;
+    connections::serve_connections(listener, router, HEALTH_LIMITS).await;
 }
 
 async fn livez(State(SharedPages { health, .. }): State<SharedPages>) -> (StatusCode, Json<Value>) {

@@ -5,15 +5,15 @@ use serde_json::Value;
 
 pub use docmill_ledger::db::costs::{CostGrouping, CostSum, sum_costs};
 pub use docmill_ledger::db::reports::{
-    InFlightIngestion, IngestionFilter, IngestionRow, find_waiting, ingestions_by_id,
-    list_ingestions,
+    AttemptRow, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting, ingestions_by_id,
+    list_ingestions, load_grounding,
 };
 pub use docmill_ledger::db::search::{DocumentQuery, DocumentRow, find_documents};
 
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::Db;
-use docmill_ledger::db::reports::{self, AttemptRow};
+use docmill_ledger::db::reports;
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
 const MOST: u32 = 100;
@@ -83,7 +83,7 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
             state: waits.map(|row| row.state.clone()),
             explanation: waits.map(|row| row.explanation.clone()),
             attempts: reports::list_attempts(db, IngestionId(ingestion.id)).await?,
-            grounded: reports::load_grounding(db, IngestionId(ingestion.id)).await?,
+            grounded: load_grounding(db, IngestionId(ingestion.id)).await?,
             ingestion,
         });
     }

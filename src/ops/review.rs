@@ -133,6 +133,23 @@ fn parse_typed_value(kind: &Kind, name: &str, text: &str) -> Result<Value> {
         let text = format!("kind {} has no field `{name}`, only {}", kind.name, names.join(", "));
         return Err(Error::new(Fault::Rejected, text));
     };
+    parse_as_type(field_type, name, text)
+}
+
+/// A cell of a list's item as it was typed, by the type that the kind's schema gives it.
+///
+/// # Errors
+/// `Rejected` if the items of that list have no such field, or it is not of its type.
+pub fn parse_typed_cell(kind: &Kind, list: &str, field: &str, text: &str) -> Result<Value> {
+    let name = format!("{list}.{field}");
+    match kind.item_types(list).find(|(known, _)| *known == field) {
+        Some((_, field_type)) => parse_as_type(field_type, &name, text.trim()),
+        None => Err(Error::new(Fault::Rejected, format!("there is no field `{name}`"))),
+    }
+}
+
+/// A text without blanks around it; nothing is null.
+fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value> {
     if text.is_empty() {
         return Ok(Value::Null);
     }
@@ -153,8 +170,9 @@ fn parse_typed_value(kind: &Kind, name: &str, text: &str) -> Result<Value> {
     })
 }
 
-/// The fields that a correction of single ones starts from.
-fn read_fields(case: &ReviewCase) -> Option<Map<String, Value>> {
+/// The fields that a correction of single ones starts from: those of the document, or else what its
+/// newest ingestion read; `None` if there are none.
+pub fn read_fields(case: &ReviewCase) -> Option<Map<String, Value>> {
     let data = case.document_data.as_ref().or(case.ingestion_data.as_ref())?;
     data.as_object().cloned()
 }

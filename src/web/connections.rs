@@ -1,7 +1,7 @@
-//! The connections of the health port: how many at once, and for how long each.
+//! The connections of a port: how many at once, and for how long each.
 //!
 //! Whoever reaches the port may open connections and say nothing, and each takes a descriptor that
-//! the worker needs for Postgres and the queue. So each is for one request, whose head has to be
+//! the process needs for Postgres and the queue. So each is for one request, whose head has to be
 //! there in time, and one too many ends the one that has been open longest: a probe that asks at
 //! once is answered while others idle. Not promised: an answer to everybody under a flood.
 
@@ -17,19 +17,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Connections at the same time.
-const MOST: usize = 64;
-/// How long the head of a request may take to arrive.
-const HEAD_TIME: Duration = Duration::from_secs(5);
-/// How long a connection may be open, answer included.
-const CONNECTION_TIME: Duration = Duration::from_secs(15);
+/// How much of the process the clients of a port may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionLimits {
+    /// What the port is for, in log lines.
+    pub(super) port: &'static str,
+    /// Connections at the same time.
+    pub(super) most: usize,
+    /// How long the head of a request may take to arrive.
+    pub(super) head_time: Duration,
+    /// How long a connection may be open, body and answer included.
+    pub(super) connection_time: Duration,
+}
+
 /// After a connection could not be taken, the next is tried this much later.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// That none can be taken is said this often.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// Answers whoever connects, until it is dropped.
-pub(super) async fn serve_connections(listener: TcpListener, router: Router) {
+pub(super) async fn serve_connections(
+    listener: TcpListener,
+    router: Router,
+    limits: ConnectionLimits,
+) {
     let mut tasks = JoinSet::new();
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     let mut said: Option<Instant> = None;
@@ -42,8 +53,9 @@ pub(super) async fn serve_connections(listener: TcpListener, router: Router) {
                     said = Some(Instant::now());
                     tracing::warn!(
                         error = %error,
-                        "the health port takes no connections: {error}; if descriptors have run \
-                         out, raise the limit (ulimit -n), and let only the platform reach the port"
+                        "the {} takes no connections: {error}; if descriptors have run out, raise \
+                         the limit (ulimit -n), and let only those reach the port who need it",
+                        limits.port
                     );
                 }
                 sleep(AFTER_FAILURE).await;
@@ -52,12 +64,12 @@ pub(super) async fn serve_connections(listener: TcpListener, router: Router) {
         };
         while tasks.try_join_next().is_some() {}
         open.retain(|one| !one.is_finished());
-        if open.len() >= MOST
+        if open.len() >= limits.most
             && let Some(longest) = open.pop_front()
         {
             longest.abort();
         }
-        open.push_back(tasks.spawn(answer_one(stream, router.clone())));
+        open.push_back(tasks.spawn(answer_one(stream, router.clone(), limits)));
     }
 }
 
@@ -68,11 +80,11 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// One request and its answer. A connection that breaks is its client's business.
-async fn answer_one(stream: TcpStream, router: Router) {
+async fn answer_one(stream: TcpStream, router: Router, limits: ConnectionLimits) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(limits.head_time)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    timeout(CONNECTION_TIME, connection).await.ok();
+    timeout(limits.connection_time, connection).await.ok();
 }

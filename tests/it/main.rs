@@ -63,4 +63,5 @@ mod throttling;
 mod traces;
 mod trigger;
 mod waiting;
+mod web;
 mod workspaces;

@@ -51,7 +51,7 @@ fn memory_queue() -> Arc<MemoryQueue> {
 }
 
 /// So many documents that have ended, each with an attempt, and a thousand that wait.
-async fn fill(database: &TestDatabase, ended: u32) {
+pub(crate) async fn fill(database: &TestDatabase, ended: u32) {
     let waiting = 1_000;
     let mut session = database.pool().acquire().await.unwrap();
     // Without the checks of references and without triggers: the rows are made to fit.
@@ -100,7 +100,7 @@ async fn rows_read(database: &TestDatabase) -> BTreeMap<String, [i64; 2]> {
 }
 
 /// Does something with connections of its own, and says how many rows of each table that read.
-async fn rows_read_by<F: Future<Output = ()>>(
+pub(crate) async fn rows_read_by<F: Future<Output = ()>>(
     database: &TestDatabase,
     work: impl FnOnce(Db) -> F,
 ) -> BTreeMap<String, [i64; 2]> {

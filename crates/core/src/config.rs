@@ -28,6 +28,7 @@ mod telemetry;
 mod throttle;
 mod tiers;
 mod units;
+mod web;
 mod worker;
 
 use std::ffi::OsString;
@@ -59,6 +60,7 @@ pub use telemetry::{QueueDestination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
 pub use tiers::TierConfig;
 pub use units::{ByteSize, SecretString};
+pub use web::{WebConfig, WebRole, WebToken};
 pub use worker::{LogFormat, WorkerConfig};
 
 /// Everything that can be set.
@@ -97,6 +99,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// A bucket that is worked on without a database.
     pub bucket: BucketConfig,
+    /// `[web]`: where the pages are, and who may see them.
+    pub web: WebConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -178,6 +182,7 @@ impl Config {
         self.janitor.collect_problems(&mut problems);
         self.telemetry.collect_problems(&mut problems);
         self.bucket.collect_problems(&mut problems);
+        self.web.collect_problems(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }

@@ -93,9 +93,14 @@ impl Kind {
 
     /// The names of the fields of a list.
     pub fn item_fields(&self, list: &str) -> Vec<&str> {
+        self.item_types(list).map(|(name, _)| name).collect()
+    }
+
+    /// The fields of a list's items in the order of the schema.
+    pub fn item_types(&self, list: &str) -> impl Iterator<Item = (&str, FieldType)> {
         let items = self.schema.get("properties").and_then(|all| all.get(list)?.get("items"));
         let properties = items.and_then(|items| items.get("properties")?.as_object());
-        properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+        properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), field_type(schema)))
     }
 
     /// Whether the kind has this field.

@@ -89,6 +89,21 @@ impl Db {
     /// `Unavailable` with host, port, database and what to check, after the timeout; at once when
     /// waiting cannot help (wrong password, no such database, an unreadable URL).
     pub async fn connect(config: &DatabaseConfig) -> Result<Self> {
+        Self::connect_with(config, session_statement(config)).await
+    }
+
+    /// The same for questions with conditions that may be left out: Postgres plans each anew with
+    /// its values, so that a condition that is there can use its index.
+    ///
+    /// # Errors
+    /// As [`Db::connect`].
+    pub async fn connect_for_questions(config: &DatabaseConfig) -> Result<Self> {
+        let settings = session_statement(config);
+        let settings = format!("{settings}; SET plan_cache_mode = force_custom_plan");
+        Self::connect_with(config, settings).await
+    }
+
+    async fn connect_with(config: &DatabaseConfig, settings: String) -> Result<Self> {
         let login = Arc::new(DatabaseLogin::new(config).await?);
         let options = login.connect_options().await?;
         let place = DatabaseAddress {
@@ -100,7 +115,6 @@ impl Db {
         };
         let first = wait_for_answer(&options, &place, config.connect_timeout).await?;
         pooler::refuse_transaction_pooling(first, &options, &place).await?;
-        let settings = session_statement(config);
         let pool = PgPoolOptions::new().max_connections(config.max_connections).after_connect(
             move |connection, _| {
                 let settings = settings.clone();

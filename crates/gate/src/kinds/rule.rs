@@ -193,7 +193,7 @@ pub struct GateRule {
 
 impl RuleCheck {
     /// The fields it names, for holding them against the schema; `a.b` is a field of a list.
-    pub(super) fn named_fields(&self) -> Vec<String> {
+    pub fn named_fields(&self) -> Vec<String> {
         let within = |list: &String, item: &String| format!("{list}.{item}");
         match self {
             Self::Required(fields)

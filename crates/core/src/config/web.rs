@@ -1,0 +1,173 @@
+//! `[web]`: the pages and the interface for programs that `docmill web` serves.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// What somebody who has signed in may do; each may also do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WebRole {
+    /// Look at ingestions, documents and their data.
+    Viewer,
+    /// Decide about documents that call for a person.
+    Reviewer,
+    /// Retry, cancel, pause.
+    Operator,
+}
+
+/// One token with which somebody signs in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebToken {
+    /// Who has it; stands in the audit.
+    pub name: String,
+    /// SHA-256 of the token, in hex: what `docmill web --new-token` prints.
+    pub sha256: String,
+    /// What it allows.
+    pub role: WebRole,
+    /// The only tenant whose documents it shows; empty: all, and what has no tenant.
+    #[serde(default)]
+    pub tenant: String,
+}
+
+/// `[web]`: where the pages are, and who may see them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebConfig {
+    /// Where the pages are served. Without tokens a loopback address.
+    pub address: SocketAddr,
+    /// What every path begins with, e.g. `/docmill`; empty: nothing.
+    pub base_path: String,
+    /// How browsers reach the pages through a proxy, e.g. `https://ops.example.com`; empty: as the
+    /// `Host` of their requests says.
+    pub origin: String,
+    /// Who may sign in. None: whoever is on this machine may do everything.
+    pub tokens: Vec<WebToken>,
+}
+
+impl Default for WebConfig {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 8090)),
+            base_path: String::new(),
+            origin: String::new(),
+            tokens: Vec::new(),
+        }
+    }
+}
+
+impl WebConfig {
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
+        if self.tokens.is_empty() && !self.address.ip().is_loopback() {
+            problems.push(
+                "web.address is no loopback address, and there are no web.tokens: anybody could \
+                 sign in; add a token (docmill web --new-token), or listen on 127.0.0.1"
+                    .to_owned(),
+            );
+        }
+        if !is_base_path(&self.base_path) {
+            problems.push(
+                "web.base_path must be empty, or begin with / and not end with it, of a-z, A-Z, \
+                 0-9, / - _ . ~"
+                    .to_owned(),
+            );
+        }
+        if !self.origin.is_empty() && !is_origin(&self.origin) {
+            problems.push(
+                "web.origin must be https://HOST or http://HOST, with a port if it has one, and \
+                 without a path"
+                    .to_owned(),
+            );
+        }
+        for (at, token) in self.tokens.iter().enumerate() {
+            let is_hex = token.sha256.len() == 64
+                && token.sha256.chars().all(|digit| matches!(digit, '0'..='9' | 'a'..='f'));
+            if !is_hex {
+                problems.push(format!(
+                    "web.tokens[{at}].sha256 must be 64 digits of lower-case hex: docmill web \
+                     --new-token prints them"
+                ));
+            }
+            if token.name.trim().is_empty() {
+                problems.push(format!("web.tokens[{at}].name is empty: the audit needs it"));
+            }
+            let earlier = self.tokens.iter().take(at);
+            if earlier.into_iter().any(|it| it.name == token.name || it.sha256 == token.sha256) {
+                problems.push(format!("web.tokens[{at}] has the name or the hash of another"));
+            }
+        }
+    }
+}
+
+fn is_base_path(path: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
+    let Some(rest) = path.strip_prefix('/') else { return path.is_empty() };
+    rest.split('/')
+        .all(|part| !part.is_empty() && !matches!(part, "." | "..") && part.chars().all(plain))
+}
+
+fn is_origin(origin: &str) -> bool {
+    let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':' | '[' | ']');
+    host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(config: &WebConfig) -> Vec<String> {
+        let mut problems = Vec::new();
+        config.collect_problems(&mut problems);
+        problems
+    }
+
+    fn token(name: &str, digit: &str) -> WebToken {
+        let role = WebRole::Viewer;
+        WebToken { name: name.to_owned(), sha256: digit.repeat(64), role, tenant: String::new() }
+    }
+
+    #[test]
+    fn without_a_token_nobody_else_s_machine_is_served() {
+        let open = WebConfig { address: ([0, 0, 0, 0], 8090).into(), ..WebConfig::default() };
+        assert!(problems(&open)[0].contains("there are no web.tokens"), "{:?}", problems(&open));
+        let tokens = vec![token("ann", "a")];
+        assert_eq!(problems(&WebConfig { tokens, ..open }), Vec::<String>::new());
+        assert_eq!(problems(&WebConfig::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_a_path_an_origin_or_a_token_is_refused() {
+        for (path, right) in [
+            ("", true),
+            ("/docmill", true),
+            ("/a/b-c", true),
+            ("docmill", false),
+            ("/", false),
+            ("/a/", false),
+            ("/a/../b", false),
+            ("/{id}", false),
+            ("/a b", false),
+        ] {
+            assert_eq!(is_base_path(path), right, "{path}");
+        }
+        for (origin, right) in [
+            ("https://ops.example.com", true),
+            ("http://10.0.0.1:8090", true),
+            ("https://ops.example.com/docmill", false),
+            ("ops.example.com", false),
+            ("https://", false),
+        ] {
+            assert_eq!(is_origin(origin), right, "{origin}");
+        }
+        for tokens in [
+            vec![token("", "a")],
+            vec![token("ann", "G")],
+            vec![token("ann", "a"), token("ann", "b")],
+            vec![token("ann", "a"), token("bob", "a")],
+        ] {
+            assert_eq!(problems(&WebConfig { tokens, ..WebConfig::default() }).len(), 1);
+        }
+    }
+}

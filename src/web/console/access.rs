@@ -1,0 +1,235 @@
+//! Who is asking: tokens, sessions, and what a visitor may do and see.
+//!
+//! Tokens are known by their SHA-256 alone, which is enough for what is random. Sessions live in
+//! this process and are known by the SHA-256 of their id; a restart ends them all.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::ops::retry::AuditNote;
+use docmill_core::config::{WebRole, WebToken};
+use docmill_core::model::digest::encode_hex;
+
+/// A session that nobody uses ends after this time.
+const IDLE: Duration = Duration::from_secs(8 * 3600);
+/// A session ends after this time in any case.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Sessions at the same time; one more ends the one that was not used for longest.
+const MOST_SESSIONS: usize = 1_000;
+
+/// Somebody who may come in.
+#[derive(Debug, Clone)]
+pub(super) struct ConsoleVisitor {
+    /// Name of the token; stands in the audit.
+    pub(super) name: String,
+    /// What the visitor may do.
+    pub(super) role: WebRole,
+    /// The only tenant that the visitor sees; `None`: all.
+    pub(super) tenant: Option<String>,
+    /// What every form of this visitor carries.
+    pub(super) form_secret: String,
+    /// Whether there is a session that can be ended.
+    pub(super) signed_in: bool,
+}
+
+impl ConsoleVisitor {
+    fn with_token(token: &WebToken, form_secret: String, signed_in: bool) -> Self {
+        let tenant = Some(token.tenant.clone()).filter(|tenant| !tenant.is_empty());
+        Self { name: token.name.clone(), role: token.role, tenant, form_secret, signed_in }
+    }
+
+    /// Whether documents of this tenant may be shown.
+    pub(super) fn sees(&self, tenant: Option<&str>) -> bool {
+        self.tenant.is_none() || self.tenant.as_deref() == tenant
+    }
+
+    /// The tenant to ask for: the visitor's own, or else the wished one.
+    pub(super) fn narrow_tenant(&self, wished: Option<String>) -> Option<String> {
+        self.tenant.clone().or(wished)
+    }
+
+    /// The visitor as the audit has it.
+    pub(super) fn audit_note(&self, why: &str) -> AuditNote {
+        AuditNote { operator: format!("web:{}", self.name), why: why.trim().to_owned() }
+    }
+
+    /// Whether a form is one that this visitor was given.
+    pub(super) fn owns_form(&self, secret: &str) -> bool {
+        !self.form_secret.is_empty()
+            && bool::from(self.form_secret.as_bytes().ct_eq(secret.as_bytes()))
+    }
+}
+
+/// One who has signed in.
+#[derive(Debug)]
+struct OpenSession {
+    visitor: ConsoleVisitor,
+    opened: Instant,
+    used: Instant,
+}
+
+impl OpenSession {
+    fn is_over(&self) -> bool {
+        self.used.elapsed() > IDLE || self.opened.elapsed() > LONGEST
+    }
+}
+
+/// Everybody who may come in.
+#[derive(Debug)]
+pub(super) struct AccessControl {
+    tokens: Vec<WebToken>,
+    local: Option<ConsoleVisitor>,
+    sessions: Mutex<HashMap<String, OpenSession>>,
+}
+
+impl AccessControl {
+    /// Without tokens whoever is on this machine may do everything.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub(super) fn new(tokens: Vec<WebToken>) -> Result<Self, getrandom::Error> {
+        let local = match tokens.is_empty() {
+            true => Some(ConsoleVisitor {
+                name: "local".to_owned(),
+                role: WebRole::Operator,
+                tenant: None,
+                form_secret: make_secret()?,
+                signed_in: false,
+            }),
+            false => None,
+        };
+        Ok(Self { tokens, local, sessions: Mutex::default() })
+    }
+
+    /// Whoever is on this machine, if nobody has to sign in.
+    pub(super) fn local_visitor(&self) -> Option<&ConsoleVisitor> {
+        self.local.as_ref()
+    }
+
+    /// Who has this token. All are compared, each in constant time.
+    pub(super) fn visitor_with_token(&self, token: &str) -> Option<ConsoleVisitor> {
+        let token = self.find_token(token)?;
+        Some(ConsoleVisitor::with_token(token, String::new(), false))
+    }
+
+    fn find_token(&self, token: &str) -> Option<&WebToken> {
+        let hash = hash_secret(token);
+        self.tokens.iter().fold(None, |found, known| {
+            let is_it = bool::from(known.sha256.as_bytes().ct_eq(hash.as_bytes()));
+            if is_it { Some(known) } else { found }
+        })
+    }
+
+    /// Signs somebody in: the id of the session, or `None` if there is no such token.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub(super) fn open_session(&self, token: &str) -> Result<Option<String>, getrandom::Error> {
+        let Some(token) = self.find_token(token) else { return Ok(None) };
+        let (id, form_secret) = (make_secret()?, make_secret()?);
+        let visitor = ConsoleVisitor::with_token(token, form_secret, true);
+        let now = Instant::now();
+        let mut sessions = self.sessions.lock();
+        sessions.retain(|_, session| !session.is_over());
+        if sessions.len() >= MOST_SESSIONS {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
+            if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
+                sessions.remove(&oldest);
+            }
+        }
+        sessions.insert(hash_secret(&id), OpenSession { visitor, opened: now, used: now });
+        Ok(Some(id))
+    }
+
+    /// Who has signed in with this session, if it is not over.
+    pub(super) fn visitor_of_session(&self, id: &str) -> Option<ConsoleVisitor> {
+        let hash = hash_secret(id);
+        let mut sessions = self.sessions.lock();
+        let session = sessions.get_mut(&hash)?;
+        if session.is_over() {
+            sessions.remove(&hash);
+            return None;
+        }
+        session.used = Instant::now();
+        Some(session.visitor.clone())
+    }
+
+    /// Ends a session.
+    pub(super) fn close_session(&self, id: &str) {
+        self.sessions.lock().remove(&hash_secret(id));
+    }
+}
+
+/// 256 random bits, in hex.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub(super) fn make_secret() -> Result<String, getrandom::Error> {
+    let mut bits = [0; 32];
+    getrandom::fill(&mut bits)?;
+    Ok(encode_hex(bits))
+}
+
+/// What is kept of a secret.
+pub(super) fn hash_secret(secret: &str) -> String {
+    encode_hex(Sha256::digest(secret.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(name: &str, secret: &str) -> WebToken {
+        WebToken {
+            name: name.to_owned(),
+            sha256: hash_secret(secret),
+            role: WebRole::Reviewer,
+            tenant: "acme".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_session_ends_with_its_sign_out_and_its_forms_are_its_own() {
+        let access = AccessControl::new(vec![token("ann", "a"), token("bob", "b")]).unwrap();
+        assert!(access.open_session("c").unwrap().is_none());
+        assert!(access.open_session(&hash_secret("a")).unwrap().is_none(), "the hash is no token");
+        let ann = access.open_session("a").unwrap().unwrap();
+        let bob = access.open_session("b").unwrap().unwrap();
+        let visitor = access.visitor_of_session(&ann).unwrap();
+        assert_eq!((visitor.name.as_str(), visitor.role), ("ann", WebRole::Reviewer));
+        assert!(visitor.sees(Some("acme")) && !visitor.sees(Some("other")) && !visitor.sees(None));
+        assert!(visitor.owns_form(&visitor.form_secret));
+        let other = access.visitor_of_session(&bob).unwrap();
+        assert!(!visitor.owns_form(&other.form_secret) && !visitor.owns_form(""));
+        access.close_session(&ann);
+        assert!(access.visitor_of_session(&ann).is_none());
+        assert!(access.visitor_of_session(&bob).is_some());
+    }
+
+    #[test]
+    fn a_session_that_nobody_used_for_hours_is_over_and_one_too_many_ends_the_least_used() {
+        let access = AccessControl::new(vec![token("ann", "a")]).unwrap();
+        let first = access.open_session("a").unwrap().unwrap();
+        for _ in 0..MOST_SESSIONS {
+            access.open_session("a").unwrap().unwrap();
+        }
+        assert!(access.visitor_of_session(&first).is_none());
+        let id = access.open_session("a").unwrap().unwrap();
+        if let Some(session) = access.sessions.lock().get_mut(&hash_secret(&id))
+            && let Some(long_ago) = Instant::now().checked_sub(IDLE + Duration::from_secs(1))
+        {
+            session.used = long_ago;
+        }
+        assert!(access.visitor_of_session(&id).is_none());
+    }
+
+    #[test]
+    fn a_visitor_with_a_bearer_token_owns_no_form() {
+        let access = AccessControl::new(vec![token("ann", "a")]).unwrap();
+        assert!(!access.visitor_with_token("a").unwrap().owns_form(""));
+    }
+}

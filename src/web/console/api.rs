@@ -1,0 +1,296 @@
+//! The interface for programs, below `/api/v1`: the same operations as the pages, in JSON.
+//!
+//! Field names are those of docs/json.md; fields are added, never taken away. What may be done is
+//! the table of [`openapi`](super::openapi), from which the routes are made as well.
+
+use std::collections::BTreeMap;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, QueryFields};
+use super::ingestion::{cancel_visible, find_visible, read_id, retry_visible};
+use super::layout::version_text;
+use super::listing::load_page;
+use super::overview::require_all_tenants;
+use super::reviews::{
+    ReviewerVerdict, load_queue, load_visible_case, record_verdict, stale_version,
+};
+use super::state::ConsoleState;
+use super::transcripts::load_transcript;
+use crate::ops::review::{AcceptedData, DataCorrection};
+use docmill_core::model::digest::encode_hex;
+
+/// Rows of a page, if nothing else is asked for.
+const USUAL_PAGE: u32 = 50;
+/// Most rows of a page.
+pub(super) const LARGEST_PAGE: u32 = 200;
+
+/// A body of JSON; nothing at all stands for `{}`.
+pub(super) struct JsonBody<T>(T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ConsoleFailure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| ConsoleFailure::from_status(error.status()))?;
+        let is_json = kind.as_ref().and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
+            let name = kind.split(';').next().unwrap_or_default().trim();
+            name.eq_ignore_ascii_case("application/json")
+        });
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        if !bytes.is_empty() && !is_json {
+            return Err(ConsoleFailure::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        serde_json::from_slice(text).map(Self).map_err(|error| {
+            // The parser's own words may quote the body.
+            let (line, column) = (error.line(), error.column());
+            ConsoleFailure::wrong_request(format!(
+                "The body is not what is expected, at line {line}, column {column}."
+            ))
+        })
+    }
+}
+
+/// Why something is changed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ChangeRequest {
+    why: String,
+}
+
+/// What a reviewer has decided.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecisionRequest {
+    decision: RequestedDecision,
+    #[serde(default)]
+    why: String,
+    /// With `accepted`: what the newest ingestion read.
+    #[serde(default)]
+    newest: bool,
+    /// With `corrected`: the whole data.
+    data: Option<Value>,
+    /// With `corrected`: single fields.
+    fields: Option<BTreeMap<String, Value>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RequestedDecision {
+    Accepted,
+    Corrected,
+    Rejected,
+}
+
+impl DecisionRequest {
+    fn into_verdict(self) -> Result<ReviewerVerdict, ConsoleFailure> {
+        let corrects = self.decision == RequestedDecision::Corrected;
+        if !corrects && (self.data.is_some() || self.fields.is_some()) {
+            let text = "data and fields go with the decision `corrected`";
+            return Err(ConsoleFailure::wrong_request(text));
+        }
+        match (self.decision, self.data, self.fields) {
+            (RequestedDecision::Accepted, ..) if self.newest => {
+                Ok(ReviewerVerdict::Accept(AcceptedData::Newest))
+            }
+            (RequestedDecision::Accepted, ..) => {
+                Ok(ReviewerVerdict::Accept(AcceptedData::Document))
+            }
+            (RequestedDecision::Rejected, ..) => Ok(ReviewerVerdict::Reject),
+            (RequestedDecision::Corrected, Some(data), None) => {
+                Ok(ReviewerVerdict::Correct(DataCorrection::Whole(data)))
+            }
+            (RequestedDecision::Corrected, None, Some(fields)) if !fields.is_empty() => {
+                let fields = fields.into_iter().map(|(name, value)| (name, typed_text(value)));
+                Ok(ReviewerVerdict::Correct(DataCorrection::Fields(fields.collect())))
+            }
+            (RequestedDecision::Corrected, ..) => {
+                let text = "`corrected` takes either data or fields, and at least one field";
+                Err(ConsoleFailure::wrong_request(text))
+            }
+        }
+    }
+}
+
+/// A value as a person would type it.
+fn typed_text(value: Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// JSON with an `ETag` of its content; 304 if the client has that already.
+fn tagged_json(headers: &HeaderMap, value: &impl Serialize) -> Result<Response, ConsoleFailure> {
+    let text = serde_json::to_vec(value)
+        .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
+    tagged_bytes(headers, text.into())
+}
+
+fn tagged_bytes(headers: &HeaderMap, bytes: Bytes) -> Result<Response, ConsoleFailure> {
+    let hash: String = encode_hex(Sha256::digest(&bytes)).chars().take(32).collect();
+    let tag = format!("\"{hash}\"");
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
+    let tag = HeaderValue::from_str(&tag)
+        .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
+    if is_known {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let json = HeaderValue::from_static("application/json");
+    Ok(([(header::CONTENT_TYPE, json), (header::ETAG, tag)], bytes).into_response())
+}
+
+fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
+    let Some(text) = wanted.get("limit") else { return Ok(USUAL_PAGE) };
+    let limit = text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit));
+    limit.ok_or_else(|| {
+        ConsoleFailure::wrong_request(format!("limit is a number from 1 to {LARGEST_PAGE}"))
+    })
+}
+
+/// `GET /overview`.
+pub(super) async fn get_overview(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let answer = state.load_overview().await?;
+    tagged_json(&headers, &json!({ "service": answer.service, "cost_today": answer.cost }))
+}
+
+/// `GET /ingestions`.
+pub(super) async fn list_ingestions(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let page = load_page(&state, &visitor, &wanted, read_limit(&wanted)?).await?;
+    tagged_json(&headers, &json!({ "items": page.rows, "next_cursor": page.next }))
+}
+
+/// `GET /ingestions/{id}`.
+pub(super) async fn get_ingestion(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    tagged_json(&headers, &find_visible(&state, &visitor, read_id(&id)?).await?)
+}
+
+/// `GET /ingestions/{id}/result`.
+pub(super) async fn get_result(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
+    if row.status == "in-progress" {
+        return Err(ConsoleFailure::conflict("The ingestion has not ended yet."));
+    }
+    let case = load_visible_case(&state, &visitor, row.id).await?;
+    let result = json!({
+        "ingestion_id": row.id, "document_id": row.document_id, "status": row.status,
+        "reason": row.reason, "data": row.structured_data, "document_data": case.document_data,
+        "needs_human_review": case.needs_human_review, "review_reasons": case.review_reasons,
+    });
+    tagged_json(&headers, &result)
+}
+
+/// `GET /ingestions/{id}/transcript`.
+pub(super) async fn get_transcript(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
+    let Some(key) = row.transcription_file_path else {
+        return Err(ConsoleFailure::conflict("There is no transcript yet."));
+    };
+    tagged_bytes(&headers, load_transcript(&state, &key).await?)
+}
+
+/// `POST /ingestions/{id}/retry`.
+pub(super) async fn post_retry(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<ChangeRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let done = retry_visible(&state, &visitor, read_id(&id)?, &request.why).await?;
+    Ok(Json(done).into_response())
+}
+
+/// `POST /ingestions/{id}/cancel`.
+pub(super) async fn post_cancel(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<ChangeRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let done = cancel_visible(&state, &visitor, read_id(&id)?, &request.why).await?;
+    Ok(Json(done).into_response())
+}
+
+/// `GET /reviews`.
+pub(super) async fn list_reviews(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let page = load_queue(&state, &visitor, &wanted, read_limit(&wanted)?).await?;
+    tagged_json(&headers, &json!({ "items": page.rows, "next_cursor": page.next }))
+}
+
+/// `GET /reviews/{document_id}`: its `ETag` is the version that a decision names.
+pub(super) async fn get_review(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let tag = format!("\"{}\"", version_text(case.version));
+    Ok(([(header::ETAG, tag)], Json(case)).into_response())
+}
+
+/// `POST /reviews/{document_id}/decision`.
+pub(super) async fn post_decision(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<DecisionRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let Some(named) = headers.get(header::IF_MATCH) else {
+        return Err(ConsoleFailure::version_needed());
+    };
+    let named = named.to_str().unwrap_or_default().trim_matches('"');
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    if OffsetDateTime::parse(named, &Rfc3339).ok() != Some(case.version) {
+        return Err(stale_version(&case));
+    }
+    let why = request.why.clone();
+    let done = record_verdict(&state, &visitor, &case, request.into_verdict()?, &why).await?;
+    Ok(Json(done).into_response())
+}

@@ -1,0 +1,123 @@
+//! Why a request is not answered with what it asked for; the same for pages and programs.
+//!
+//! The words are for whoever asked: never document content, and nothing about the inside of the
+//! service but what an operator would have to know.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use docmill_core::fault::{Error, Fault};
+
+/// Why a request is not answered. Written as a page or as `application/problem+json` further out.
+#[derive(Debug, Clone)]
+pub(super) struct ConsoleFailure {
+    /// The status of the answer.
+    pub(super) status: StatusCode,
+    /// A stable word for programs.
+    pub(super) code: &'static str,
+    /// What the reader has to know.
+    pub(super) detail: String,
+}
+
+impl ConsoleFailure {
+    fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into() }
+    }
+
+    /// What was asked for is not there, or not for this visitor: which of both is not told.
+    pub(super) fn missing() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "There is nothing of this name.")
+    }
+
+    /// Nobody has signed in.
+    pub(super) fn unknown_visitor() -> Self {
+        let text = "Sign in, or send a token that is known: Authorization: Bearer TOKEN.";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text)
+    }
+
+    /// This visitor may not do that.
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// The request does not say what it should.
+    pub(super) fn wrong_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+    }
+
+    /// The request is understood, and its content is refused.
+    pub(super) fn refused(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", detail)
+    }
+
+    /// It cannot be done in the state that things are in.
+    pub(super) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", detail)
+    }
+
+    /// The document is no longer as the reviewer has seen it.
+    pub(super) fn stale_version(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, "version_changed", detail)
+    }
+
+    /// A decision without the version it is about.
+    pub(super) fn version_needed() -> Self {
+        let text = "Say with If-Match which version the decision is about: the ETag of the review.";
+        Self::new(StatusCode::PRECONDITION_REQUIRED, "version_needed", text)
+    }
+
+    /// What a status alone says, for answers that were made further in.
+    pub(super) fn from_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::NOT_FOUND => Self::missing(),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                Self::new(status, "method_not_allowed", "This cannot be done with that method.")
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Self::new(status, "too_large", "The request is larger than what is taken here.")
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                Self::new(status, "unsupported_media_type", "Send application/json.")
+            }
+            _ if status.is_client_error() => {
+                Self::new(status, "bad_request", "The request cannot be understood.")
+            }
+            _ => Self::new(status, "internal", "This went wrong on our side; the log says more."),
+        }
+    }
+}
+
+impl From<Error> for ConsoleFailure {
+    fn from(error: Error) -> Self {
+        match error.fault {
+            Fault::Missing => Self::missing(),
+            Fault::Rejected => Self::refused(error.to_string()),
+            Fault::Misconfigured => Self::conflict(error.to_string()),
+            Fault::Transient | Fault::Unavailable | Fault::Throttled(_) => {
+                tracing::warn!(error = %error, "a page could not be made: {error}");
+                let text = "Postgres, the queue or the store does not answer in time. Ask again; \
+                            a search may be too wide: give it more.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", text)
+            }
+            _ => {
+                tracing::error!(error = %error, "a page could not be made: {error}");
+                Self::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+}
+
+impl IntoResponse for ConsoleFailure {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let how = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,125 @@
+//! Names and values of query strings and posted forms.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+
+/// More names and values than any of our forms has.
+const MOST_FIELDS: usize = 50_000;
+
+/// Names and values in the order they came in.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FieldValues(Vec<(String, String)>);
+
+impl FieldValues {
+    /// Reads what a browser writes of a form.
+    pub(super) fn parse(text: &[u8]) -> Self {
+        let pairs = form_urlencoded::parse(text).take(MOST_FIELDS);
+        // NUL is no sign that Postgres takes.
+        let clean = |text: &str| text.replace('\0', "\u{fffd}");
+        Self(pairs.map(|(name, value)| (clean(&name), clean(&value))).collect())
+    }
+
+    /// The first value of this name, without blanks around it; `None` if there is none or it is
+    /// empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.iter().find(|(known, _)| known == name)?.1.trim();
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// The first value of this name, as it was sent but for its line ends.
+    pub(super) fn raw(&self, name: &str) -> Option<String> {
+        let value = self.0.iter().find(|(known, _)| known == name)?;
+        Some(value.1.replace("\r\n", "\n"))
+    }
+
+    /// What [`FieldValues::get`] finds, as an owned text.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(str::to_owned)
+    }
+
+    /// All of them.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Those with a value, written as a query string, with `name` set to `value`.
+    pub(super) fn with(&self, name: &str, value: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let kept = self.pairs().filter(|(known, value)| *known != name && !value.is_empty());
+        query.extend_pairs(kept).append_pair(name, value);
+        query.finish()
+    }
+}
+
+/// What stands behind the question mark of the address.
+#[derive(Debug, Clone)]
+pub(super) struct QueryFields(pub(super) FieldValues);
+
+impl<S: Send + Sync> FromRequestParts<S> for QueryFields {
+    type Rejection = ConsoleFailure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(FieldValues::parse(parts.uri.query().unwrap_or_default().as_bytes())))
+    }
+}
+
+/// A form that was posted by the visitor to whom it was given: without the secret of the visitor's
+/// session it is not taken, wherever it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct PostedForm(pub(super) FieldValues);
+
+impl<S: Send + Sync> FromRequest<S> for PostedForm {
+    type Rejection = ConsoleFailure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        let visitor = request.extensions().get::<ConsoleVisitor>().cloned();
+        let visitor = visitor.ok_or_else(ConsoleFailure::unknown_visitor)?;
+        let UnsignedForm(fields) = UnsignedForm::from_request(request, state).await?;
+        if !visitor.owns_form(fields.get("form_secret").unwrap_or_default()) {
+            let text = "This form is not one that you were given, or it is too old: go back, load \
+                        the page again, and send it once more.";
+            return Err(ConsoleFailure::forbidden(text));
+        }
+        Ok(Self(fields))
+    }
+}
+
+/// A form of somebody who has not signed in.
+#[derive(Debug, Clone)]
+pub(super) struct UnsignedForm(pub(super) FieldValues);
+
+impl<S: Send + Sync> FromRequest<S> for UnsignedForm {
+    type Rejection = ConsoleFailure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        let body =
+            Bytes::from_request(request, state).await.map_err(|error| match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE)
+                }
+                _ => ConsoleFailure::wrong_request("The form did not arrive whole."),
+            })?;
+        Ok(Self(FieldValues::parse(&body)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_their_order_and_lose_what_no_database_takes() {
+        let fields = FieldValues::parse(b"a=1&b=+x%20&a=2&c=&d=%00&%3Cscript%3E=1");
+        assert_eq!(
+            (fields.get("a"), fields.get("b"), fields.get("c")),
+            (Some("1"), Some("x"), None)
+        );
+        assert_eq!(fields.get("d"), Some("\u{fffd}"));
+        assert_eq!(FieldValues::parse(b"a=1&cursor=x&c=").with("cursor", "y z"), "a=1&cursor=y+z");
+    }
+}

@@ -1,0 +1,193 @@
+//! What stands before every page: who asks, from where, and with which rights; and what every
+//! answer says to the browser.
+//!
+//! A role is asked for by the routes, not by the handlers, so that none forgets it.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::state::ConsoleState;
+use docmill_core::config::WebRole;
+
+/// Bytes of a form, or of data with all lines of a document.
+pub(super) const LARGEST_BODY: usize = 4 << 20;
+/// Name of the cookie of a session.
+const COOKIE: &str = "docmill_session";
+/// Nothing from elsewhere, no script, in nobody's frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+/// What every answer says.
+const HEADERS: [(&str, &str); 8] = [
+    ("content-security-policy", POLICY),
+    ("x-frame-options", "DENY"),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+    ("x-robots-tag", "noindex"),
+];
+
+/// Adds what every answer says, and that nobody may keep it unless it says otherwise.
+pub(super) async fn seal_answer(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+/// Lets in who may come in, and leaves a [`ConsoleVisitor`] for those further in.
+pub(super) async fn admit_visitor(
+    State(state): State<ConsoleState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Err(failure) = check_origin(&state, request.method(), request.headers()) {
+        return failure.into_response();
+    }
+    if announced_bytes(request.headers()).is_some_and(|bytes| bytes > LARGEST_BODY) {
+        return ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE).into_response();
+    }
+    let path = request.uri().path();
+    let (api, public) = (is_api(path), path == "/sign-in" || path.starts_with("/assets/"));
+    let visitor = match (state.access().local_visitor(), api) {
+        (Some(local), _) => Some(local.clone()),
+        (None, true) => bearer_token(request.headers())
+            .and_then(|token| state.access().visitor_with_token(token)),
+        (None, false) => {
+            session_id(request.headers()).and_then(|id| state.access().visitor_of_session(id))
+        }
+    };
+    match visitor {
+        Some(visitor) => drop(request.extensions_mut().insert(visitor)),
+        None if public => {}
+        None if !api && request.method() == Method::GET => {
+            return Redirect::to(&state.link("/sign-in")).into_response();
+        }
+        None => return ConsoleFailure::unknown_visitor().into_response(),
+    }
+    next.run(request).await
+}
+
+/// The length of the body, as far as it is told before it comes.
+fn announced_bytes(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Whether answers below this path are for programs.
+pub(super) fn is_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// Lets nobody through who may less than the route asks for.
+pub(super) async fn require_role(
+    State(least): State<WebRole>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match request.extensions().get::<ConsoleVisitor>() {
+        Some(visitor) if visitor.role >= least => next.run(request).await,
+        Some(_) => {
+            let who = match least {
+                WebRole::Viewer => "viewers",
+                WebRole::Reviewer => "reviewers",
+                WebRole::Operator => "operators",
+            };
+            ConsoleFailure::forbidden(format!("This is for {who}.")).into_response()
+        }
+        None => ConsoleFailure::unknown_visitor().into_response(),
+    }
+}
+
+/// Refuses what another site's page makes a browser send, and, where nobody has to sign in, what
+/// reaches this machine under a foreign name.
+fn check_origin(
+    state: &ConsoleState,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), ConsoleFailure> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text("host").unwrap_or_default();
+    let known = &state.config().origin;
+    let is_known_host = known.split_once("://").is_some_and(|(_, known)| known == host);
+    if state.access().local_visitor().is_some() && !is_known_host && !is_loopback(host) {
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        let detail = "Ask for 127.0.0.1 or localhost, or set web.origin.".to_owned();
+        return Err(ConsoleFailure { status, code: "misdirected", detail });
+    }
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    let same = match (text("sec-fetch-site"), text("origin")) {
+        (Some(site), _) => matches!(site, "same-origin" | "none"),
+        (None, Some(origin)) => {
+            let of_host = origin.split_once("://").is_some_and(|(_, named)| named == host);
+            origin == known || (known.is_empty() && of_host)
+        }
+        // No browser; a form needs its secret all the same.
+        (None, None) => !headers.contains_key("origin"),
+    };
+    if same { Ok(()) } else { Err(ConsoleFailure::forbidden("This was sent by another site.")) }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The session that a browser names.
+pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| name.trim() == COOKIE).map(|(_, id)| id.trim())
+}
+
+/// The cookie of a session; of an empty one: that it is over.
+pub(super) fn session_cookie(state: &ConsoleState, id: &str) -> String {
+    let config = state.config();
+    let path = if config.base_path.is_empty() { "/" } else { config.base_path.as_str() };
+    let secure = if config.origin.starts_with("https://") { "; Secure" } else { "" };
+    let over = if id.is_empty() { "; Max-Age=0" } else { "" };
+    format!("{COOKIE}={id}; Path={path}; HttpOnly; SameSite=Strict{secure}{over}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        for (host, is) in [
+            ("localhost:8090", true),
+            ("127.0.0.1", true),
+            ("127.0.0.1:8090", true),
+            ("[::1]:8090", true),
+            ("evil.example", false),
+            ("localhost.evil.example:8090", false),
+            ("127.0.0.1.evil.example", false),
+            ("10.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_loopback(host), is, "{host}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The frame around every page, and the small parts that several pages share.
+//!
+//! Everything that comes from documents or people goes through maud, which escapes it; names stand
+//! in `bdi`, so that signs which turn the direction of writing end with them.
+
+use axum::response::Html;
+use maud::{DOCTYPE, Markup, html};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use time::macros::format_description;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::state::ConsoleState;
+use docmill_core::config::WebRole;
+
+/// A page as it is sent.
+pub(super) fn frame_page(
+    state: &ConsoleState,
+    visitor: Option<&ConsoleVisitor>,
+    title: &str,
+    body: &Markup,
+) -> Html<String> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · docmill" }
+                link rel="stylesheet" href=(state.link(state.style_path()));
+            }
+            body {
+                a.skip href="#main" { "Skip to the content" }
+                header { (visitor.map(|visitor| navigation(state, visitor)).unwrap_or_default()) }
+                main id="main" { h1 { (title) } (body) }
+            }
+        }
+    };
+    Html(page.into_string())
+}
+
+fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
+    let entries = [
+        ("/overview", "Overview", visitor.tenant.is_none()),
+        ("/ingestions", "Ingestions", true),
+        ("/ingestions?status=failed", "Failed", true),
+        ("/dead-letters", "Dead letters", visitor.tenant.is_none()),
+        ("/documents", "Search", true),
+        ("/reviews", "Review", true),
+        ("/pauses", "Pauses", true),
+    ];
+    html! {
+        nav aria-label="Pages" {
+            ul {
+                @for (path, name, _) in entries.iter().filter(|(.., shown)| *shown) {
+                    li { a href=(state.link(path)) { (name) } }
+                }
+            }
+        }
+        div.who {
+            bdi { (visitor.name) } " · " (role_word(visitor.role))
+            @if let Some(tenant) = &visitor.tenant { " · " bdi { (tenant) } }
+            @if visitor.signed_in {
+                form method="post" action=(state.link("/sign-out")) {
+                    (form_secret(visitor))
+                    button.plain { "Sign out" }
+                }
+            }
+        }
+    }
+}
+
+fn role_word(role: WebRole) -> &'static str {
+    match role {
+        WebRole::Viewer => "viewer",
+        WebRole::Reviewer => "reviewer",
+        WebRole::Operator => "operator",
+    }
+}
+
+/// A failure as a page.
+pub(super) fn failure_page(state: &ConsoleState, failure: &ConsoleFailure) -> Html<String> {
+    let body = html! {
+        p { (failure.detail) }
+        p { a href=(state.link("/")) { "To the first page" } }
+    };
+    frame_page(state, None, failure.status.canonical_reason().unwrap_or("Error"), &body)
+}
+
+/// What makes a form this visitor's own.
+pub(super) fn form_secret(visitor: &ConsoleVisitor) -> Markup {
+    html! { input type="hidden" name="form_secret" value=(visitor.form_secret); }
+}
+
+/// A name that came from outside.
+pub(super) fn foreign_name(name: &str) -> Markup {
+    html! { bdi { (name) } }
+}
+
+/// A moment, in UTC.
+pub(super) fn moment(at: OffsetDateTime) -> Markup {
+    let form = format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
+    html! { time datetime=(version_text(at)) { (at.format(form).unwrap_or_default()) } }
+}
+
+/// A moment as programs and hidden fields carry it.
+pub(super) fn version_text(at: OffsetDateTime) -> String {
+    at.format(&Rfc3339).unwrap_or_default()
+}
+
+/// How long ago, in one or two units.
+pub(super) fn age_since(at: OffsetDateTime) -> String {
+    let seconds = (OffsetDateTime::now_utc() - at).whole_seconds();
+    age_text(u64::try_from(seconds).unwrap_or_default())
+}
+
+/// So many seconds, in one or two units.
+pub(super) fn age_text(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// The same of a fraction.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown in whole units")]
+pub(super) fn age_text_of(seconds: f64) -> String {
+    age_text(seconds.max(0.0) as u64)
+}
+
+/// A state in a word and a colour, never in a colour alone.
+pub(super) fn state_mark(state: &str) -> Markup {
+    let tone = match state {
+        "completed" => "good",
+        "failed" | "orphaned" => "bad",
+        "in-progress" | "leased" | "queued" => "busy",
+        _ => "quiet",
+    };
+    html! { span.mark data-tone=(tone) { (state) } }
+}
+
+/// Name and value, if there is a value.
+pub(super) fn fact(name: &str, value: Option<&str>) -> Markup {
+    html! {
+        @if let Some(value) = value.filter(|value| !value.is_empty()) {
+            div { dt { (name) } dd { bdi { (value) } } }
+        }
+    }
+}
+
+/// A link to what comes next, if the page is full.
+pub(super) fn next_link(href: Option<String>) -> Markup {
+    html! {
+        @if let Some(href) = href { p { a rel="next" href=(href) { "Next page" } } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_is_text_and_never_markup() {
+        let name = foreign_name("<script>alert(1)</script>\" onload=\"x").into_string();
+        assert!(!name.contains("<script") && name.contains("&lt;script&gt;"), "{name}");
+        assert!(!fact("x", Some("<b>")).into_string().contains("<b>"));
+    }
+
+    #[test]
+    fn ages_are_told_in_units_that_people_compare() {
+        for (seconds, told) in
+            [(5, "5 s"), (90, "1 min"), (3_700, "1 h 1 min"), (200_000, "2 d 7 h")]
+        {
+            assert_eq!(age_text(seconds), told);
+        }
+        assert_eq!(age_text_of(-1.0), "0 s");
+    }
+}

@@ -1,0 +1,118 @@
+//! What every page is made from.
+
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+
+use super::access::{AccessControl, hash_secret};
+use super::failure::ConsoleFailure;
+use crate::ops::Db;
+use crate::ops::dashboard::{self, ServiceOverview};
+use crate::ops::inspect::{self, CostGrouping, CostSum};
+use crate::web::fresh::SharedAnswer;
+use docmill_core::config::WebConfig;
+use docmill_gate::kinds::KindSet;
+use docmill_queue::queue::MessageQueue;
+use docmill_storage::store::ObjectStore;
+
+/// What the pages look like.
+pub(super) const STYLE: &str = include_str!("console.css");
+
+/// What the pages ask and change.
+pub struct ConsoleParts {
+    /// Postgres, over connections that no job needs.
+    pub database: Db,
+    /// Where a retry is sent to.
+    pub queue: Arc<dyn MessageQueue>,
+    /// Where transcripts lie.
+    pub store: Arc<dyn ObjectStore>,
+    /// The kinds of documents, for the forms of reviewers.
+    pub kinds: KindSet,
+    /// Where the pages are, and who may see them.
+    pub config: WebConfig,
+}
+
+/// The service at one glance, and what it cost today.
+#[derive(Debug, Clone)]
+pub(super) struct OverviewAnswer {
+    /// Everything but money.
+    pub(super) service: ServiceOverview,
+    /// What was spent today (UTC); `None`: nothing.
+    pub(super) cost: Option<CostSum>,
+}
+
+/// Shared by all requests.
+#[derive(Clone)]
+pub(super) struct ConsoleState {
+    shared: Arc<SharedState>,
+}
+
+struct SharedState {
+    parts: ConsoleParts,
+    access: AccessControl,
+    style_path: String,
+    overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
+}
+
+impl ConsoleState {
+    /// # Errors
+    /// The system gives no random numbers.
+    pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
+        let access = AccessControl::new(parts.config.tokens.clone())?;
+        let hash: String = hash_secret(STYLE).chars().take(12).collect();
+        let style_path = format!("/assets/{hash}.css");
+        let overview = SharedAnswer::new();
+        Ok(Self { shared: Arc::new(SharedState { parts, access, style_path, overview }) })
+    }
+
+    pub(super) fn database(&self) -> &Db {
+        &self.shared.parts.database
+    }
+
+    pub(super) fn queue(&self) -> &dyn MessageQueue {
+        self.shared.parts.queue.as_ref()
+    }
+
+    pub(super) fn store(&self) -> &dyn ObjectStore {
+        self.shared.parts.store.as_ref()
+    }
+
+    pub(super) fn kinds(&self) -> &KindSet {
+        &self.shared.parts.kinds
+    }
+
+    pub(super) fn config(&self) -> &WebConfig {
+        &self.shared.parts.config
+    }
+
+    pub(super) fn access(&self) -> &AccessControl {
+        &self.shared.access
+    }
+
+    /// A path of ours as browsers have to ask for it.
+    pub(super) fn link(&self, path: &str) -> String {
+        format!("{}{path}", self.shared.parts.config.base_path)
+    }
+
+    /// The path of the style sheet; another one for every version of it.
+    pub(super) fn style_path(&self) -> &str {
+        &self.shared.style_path
+    }
+
+    /// The service at one glance, at most two seconds old, asked for once for all who look.
+    pub(super) async fn load_overview(&self) -> Result<Arc<OverviewAnswer>, ConsoleFailure> {
+        let (state, shared) = (self.clone(), Arc::clone(&self.shared.overview));
+        let found = shared.find(async move {
+            let service = dashboard::load_overview(state.database(), state.queue()).await?;
+            let today = OffsetDateTime::now_utc().replace_time(time::Time::MIDNIGHT);
+            let costs = inspect::sum_costs(state.database(), CostGrouping::Day, today, 1).await?;
+            Ok(Arc::new(OverviewAnswer { service, cost: costs.into_iter().next() }))
+        });
+        let crashed = || Err(ConsoleFailure::from_status(http_500()));
+        found.await.unwrap_or_else(crashed)
+    }
+}
+
+fn http_500() -> axum::http::StatusCode {
+    axum::http::StatusCode::INTERNAL_SERVER_ERROR
+}

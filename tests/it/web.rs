@@ -1,0 +1,8 @@
+//! The pages of `docmill web` and its interface for programs, over real HTTP and a real Postgres.
+
+mod api;
+mod attacks;
+mod desk;
+mod operating;
+mod plans;
+mod reviewing;

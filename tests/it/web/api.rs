@@ -1,0 +1,224 @@
+//! Programs at their interface.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::desk::{Desk, invoice, send, token_of};
+
+/// A transcript of one page with one word, where the ingestion says.
+async fn store_transcript(desk: &Desk, ingestion: impl ToString) {
+    let key = format!("ingestions/{}/transcription-output.json", ingestion.to_string());
+    let path = desk.folder.path().join("store").join(&key);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let word =
+        json!({ "text": "ZIMMER", "box": { "x": 1, "y": 1, "w": 9, "h": 9 }, "confidence": 1 });
+    let page = json!({ "number": 1, "source": "native", "width": 100, "height": 100, "quality": 1,
+        "lines": [{ "words": [word] }] });
+    let transcript = json!({ "format": 1, "sha256": "0".repeat(64), "provider": "t", "quality": 1,
+        "pages": [page] });
+    std::fs::write(path, transcript.to_string()).unwrap();
+    desk.execute(&format!(
+        "UPDATE ingestion SET transcription_file_path = '{key}' WHERE id = '{}'",
+        ingestion.to_string()
+    ))
+    .await;
+}
+
+/// How an answer differs from what is described of it.
+fn differences(description: &Value, path: &str, answer: &Value) -> Vec<String> {
+    let methods = description["paths"][path].as_object().unwrap();
+    let described = methods.values().next().unwrap();
+    let reference = &described["responses"]["200"]["content"]["application/json"]["schema"];
+    let mut schema = reference.clone();
+    schema["components"] = description["components"].clone();
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    validator
+        .iter_errors(answer)
+        .map(|error| format!("{} {error}", error.instance_path()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_is_as_the_served_description_says() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    desk.waiting("acme", "b.pdf").await;
+    store_transcript(&desk, ingestion).await;
+    desk.execute(&format!(
+        "INSERT INTO attempt (ingestion_id, claims, token, ended_at, outcome, final)
+         VALUES ('{ingestion}', 1, gen_random_uuid(), docmill_now(), 'gate_refused', true)"
+    ))
+    .await;
+    let description = desk.get("/openapi.json", "viewer").await.json();
+    assert_eq!(description["openapi"], "3.1.0");
+    let mut asked = 0;
+    for (template, methods) in description["paths"].as_object().unwrap() {
+        let path = template
+            .replace("{id}", &ingestion.to_string())
+            .replace("{document_id}", &document.to_string());
+        if methods.get("get").is_some() {
+            let answer = desk.get(&path, "operator").await;
+            assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");
+            assert_eq!(differences(&description, template, &answer.json()), [""; 0], "{path}");
+            asked += 1;
+        }
+    }
+    let decision = "/reviews/{document_id}/decision";
+    let version = desk.get(&format!("/reviews/{document}"), "ann").await;
+    let post = desk.call(Method::POST, &format!("/reviews/{document}/decision"), "ann");
+    let post = post.header("if-match", version.header("etag"));
+    let done = send(post.json(&json!({ "decision": "accepted" }))).await;
+    assert_eq!(differences(&description, decision, &done.json()), [""; 0]);
+    for verb in ["retry", "cancel"] {
+        let template = format!("/ingestions/{{id}}/{verb}");
+        let path = format!("/ingestions/{ingestion}/{verb}");
+        let done = send(desk.call(Method::POST, &path, "operator")).await;
+        assert_eq!(differences(&description, &template, &done.json()), [""; 0]);
+    }
+    assert_eq!(asked + 3, description["paths"].as_object().unwrap().len());
+    // The description is no wish: what it lacks is not there.
+    let wrong = json!({ "items": [{}], "next_cursor": 5 });
+    assert!(differences(&description, "/ingestions", &wrong).len() > 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    let (_, open) = desk.waiting("acme", "b.pdf").await;
+    let decide = format!("/reviews/{document}/decision");
+    let version = desk.get(&format!("/reviews/{document}"), "ann").await.header("etag").to_owned();
+    let call = |method: Method, path: &str| desk.call(method, path, "operator");
+    let post = |path: &str| call(Method::POST, path).header("if-match", &version);
+    let accepted = json!({ "decision": "accepted" });
+    let old = "\"2020-01-01T00:00:00Z\"";
+    for (request, status, code) in [
+        (call(Method::GET, "/nowhere"), 404, "not_found"),
+        (call(Method::GET, "/ingestions/x"), 404, "not_found"),
+        (call(Method::PUT, "/ingestions"), 405, "method_not_allowed"),
+        (call(Method::GET, "/ingestions?status=done"), 400, "bad_request"),
+        (call(Method::GET, "/ingestions?limit=1000"), 400, "bad_request"),
+        (call(Method::GET, "/ingestions?cursor=x"), 400, "bad_request"),
+        (call(Method::GET, &format!("/ingestions/{open}/result")), 409, "conflict"),
+        (call(Method::GET, &format!("/ingestions/{open}/transcript")), 409, "conflict"),
+        (call(Method::POST, &decide).json(&accepted), 428, "version_needed"),
+        (
+            call(Method::POST, &decide).header("if-match", old).json(&accepted),
+            412,
+            "version_changed",
+        ),
+        (post(&decide).body("decision=accepted"), 415, "unsupported_media_type"),
+        (post(&decide).json(&json!({ "decision": "SECRETMARK" })), 400, "bad_request"),
+        (
+            post(&decide).json(&json!({ "decision": "accepted", "fields": { "total": 1 } })),
+            400,
+            "bad_request",
+        ),
+        (post(&decide).json(&json!({ "decision": "corrected" })), 400, "bad_request"),
+        (
+            post(&decide)
+                .json(&json!({ "decision": "corrected", "fields": { "total": "SECRETMARK" } })),
+            422,
+            "refused",
+        ),
+        (
+            post(&decide).json(&json!({ "decision": "corrected", "data": { "SECRETMARK": 1 } })),
+            422,
+            "refused",
+        ),
+        (post(&decide).json(&json!({ "decision": "rejected" })), 422, "refused"),
+        (
+            post(&format!("/ingestions/{ingestion}/retry")).json(&json!({ "who": "x" })),
+            400,
+            "bad_request",
+        ),
+    ] {
+        let answer = send(request).await;
+        assert_eq!(answer.status.as_u16(), status, "{code}: {answer:?}");
+        assert_eq!(answer.header("content-type"), "application/problem+json");
+        let problem = answer.json();
+        assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status)));
+        assert!(!answer.body.contains("SECRETMARK"), "{answer:?}");
+    }
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_changed_is_not_sent_again_and_a_cursor_goes_on() {
+    let desk = Desk::open().await;
+    for name in ["a.pdf", "b.pdf", "c.pdf"] {
+        desk.waiting("acme", name).await;
+    }
+    let first = desk.get("/ingestions?limit=2", "viewer").await;
+    let tag = first.header("etag").to_owned();
+    let again =
+        desk.call(Method::GET, "/ingestions?limit=2", "viewer").header("if-none-match", &tag);
+    let again = send(again).await;
+    assert_eq!((again.status, again.body.as_str()), (StatusCode::NOT_MODIFIED, ""));
+    let page = first.json();
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = desk.get(&format!("/ingestions?limit=2&cursor={cursor}"), "viewer").await.json();
+    assert_eq!((rest["items"].as_array().unwrap().len(), &rest["next_cursor"]), (1, &Value::Null));
+    let ids = |page: &Value| -> Vec<String> {
+        page["items"].as_array().unwrap().iter().map(|row| row["id"].to_string()).collect()
+    };
+    let mut all = [ids(&page), ids(&rest)].concat();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 3);
+    desk.waiting("acme", "d.pdf").await;
+    let changed =
+        desk.call(Method::GET, "/ingestions?limit=2", "viewer").header("if-none-match", &tag);
+    assert_eq!(send(changed).await.status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    store_transcript(&desk, ingestion).await;
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/web.md")).unwrap();
+    let example = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
+    let (url, token) = (desk.url(""), token_of("operator"));
+    let ran = Command::new("sh")
+        .args(["-eu", "-c", &example])
+        .env("DOCMILL_URL", url)
+        .env("DOCMILL_TOKEN", token)
+        .env("INGESTION", ingestion.to_string())
+        .env("DOCUMENT", document.to_string())
+        .output()
+        .await
+        .unwrap();
+    let (said, printed) =
+        (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
+    assert!(ran.status.success(), "{said}\n{printed}");
+    for text in [
+        "gate_refused",
+        "ZIMMER",
+        "\"decision\":\"corrected\"",
+        "\"change\":\"reopened\"",
+        "\"change\":\"cancelled\"",
+    ] {
+        assert!(printed.contains(text), "{text}: {printed}");
+    }
+    let total = format!("SELECT structured_data ->> 'total' FROM document WHERE id = '{document}'");
+    assert_eq!(desk.scalar(&total).await, "13.0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_text_of_the_pages_stands_beside_the_form_of_a_reviewer() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    store_transcript(&desk, ingestion).await;
+    let ann = desk.browser("ann").await;
+    let path = format!("/reviews/{document}");
+    assert!(ann.get(&path).await.body.contains("ZIMMER"));
+    std::fs::remove_dir_all(desk.folder.path().join("store/ingestions")).unwrap();
+    let without = ann.get(&path).await;
+    assert_eq!(without.status, StatusCode::OK, "the form is of use without it");
+    assert!(without.body.contains("field.total") && !without.body.contains("ZIMMER"));
+}

@@ -1,0 +1,480 @@
+//! Those who may not, those who pretend, and those who only want to do harm.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::process::Command;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::desk::{Answer, Desk, invoice, send};
+use crate::support::world::SOON;
+
+/// Every page, with an id in its place.
+fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
+    let (document, ingestion) = (document.to_string(), ingestion.to_string());
+    vec![
+        "/".to_owned(),
+        "/overview".to_owned(),
+        "/dead-letters".to_owned(),
+        "/ingestions".to_owned(),
+        "/ingestions?status=failed".to_owned(),
+        format!("/ingestions/{ingestion}"),
+        "/documents".to_owned(),
+        "/documents?q=a.pdf".to_owned(),
+        "/reviews".to_owned(),
+        format!("/reviews/{document}"),
+        "/pauses".to_owned(),
+    ]
+}
+
+/// Method and path of everything that the description names, with an id in its place.
+async fn described(desk: &Desk, id: impl ToString) -> Vec<(Method, String)> {
+    let description = desk.get("/openapi.json", "viewer").await.json();
+    let mut all = Vec::new();
+    for (path, methods) in description["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let path =
+                path.replace("{id}", &id.to_string()).replace("{document_id}", &id.to_string());
+            all.push((method.to_uppercase().parse().unwrap(), path));
+        }
+    }
+    assert!(all.len() > 8, "{all:?}");
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sees_or_changes_anything_without_a_known_token() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let stranger = desk.stranger();
+    for path in pages(document, ingestion) {
+        let answer = stranger.get(&path).await;
+        assert_eq!(
+            (answer.status, answer.location()),
+            (StatusCode::SEE_OTHER, "/sign-in"),
+            "{path}"
+        );
+        let forged = stranger.request(Method::GET, &path).header("cookie", "docmill_session=00");
+        assert_eq!(send(forged).await.status, StatusCode::SEE_OTHER, "{path}");
+        // A token is no session, and is not taken for one.
+        let bearer = stranger.request(Method::GET, &path).bearer_auth("token of ann");
+        assert_eq!(send(bearer).await.status, StatusCode::SEE_OTHER, "{path}");
+    }
+    for path in [format!("/ingestions/{ingestion}/retry"), format!("/reviews/{document}")] {
+        let answer = stranger.post_raw(&path, "form_secret=&confirm=yes&decision=accept").await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    let wrong = stranger.post_raw("/sign-in", "token=nobody").await;
+    assert_eq!((wrong.status, wrong.header("set-cookie")), (StatusCode::UNAUTHORIZED, ""));
+    let ann = desk.browser("ann").await;
+    for (method, path) in described(&desk, ingestion).await {
+        let path = format!("/api/v1{path}");
+        let none = stranger.request(method.clone(), &path);
+        let wrong = stranger.request(method.clone(), &path).bearer_auth("nobody");
+        let session = ann.request(method.clone(), &path);
+        for request in [none, wrong, session] {
+            let answer = send(request).await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method} {path}");
+            assert_eq!(answer.header("content-type"), "application/problem+json");
+            assert_eq!(answer.json()["code"], "unauthorized");
+        }
+    }
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_may_do_what_it_is_for_and_no_more() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    for (name, path, allowed) in [
+        ("viewer", format!("/reviews/{document}"), false),
+        ("viewer", format!("/ingestions/{ingestion}/retry"), false),
+        ("viewer", "/pauses".to_owned(), false),
+        ("ann", format!("/ingestions/{ingestion}/retry"), false),
+        ("ann", format!("/ingestions/{ingestion}/cancel"), false),
+        ("ann", "/pauses".to_owned(), false),
+        ("ann", "/pauses/end".to_owned(), false),
+        // What comes first is the role: these fail for the secret that their forms lack.
+        ("ann", format!("/reviews/{document}"), true),
+        ("operator", format!("/reviews/{document}"), true),
+        ("operator", "/pauses".to_owned(), true),
+    ] {
+        let answer = desk.browser(name).await.post_raw(&path, "confirm=yes").await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+        let for_role = answer.body.contains("This is for ");
+        assert_eq!(for_role, !allowed, "{name} {path}: {}", answer.body);
+    }
+    for (method, path) in described(&desk, ingestion).await {
+        let changes = method == Method::POST;
+        let answer = send(desk.call(method, &path, "viewer")).await;
+        assert_eq!(answer.status == StatusCode::FORBIDDEN, changes, "{path}: {answer:?}");
+    }
+    let retry = desk.call(Method::POST, &format!("/ingestions/{ingestion}/retry"), "ann");
+    assert_eq!(send(retry).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+    assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_one_tenant_sees_nothing_of_another() {
+    let desk = Desk::open().await;
+    let (own, own_ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let (other, other_ingestion) = desk.refused("rival", &invoice(2.0)).await;
+    let (lone, lone_ingestion) = desk.refused("", &invoice(3.0)).await;
+    desk.execute(
+        "UPDATE ingestion SET tenant = NULL WHERE tenant = '';
+        UPDATE document SET tenant = NULL WHERE tenant = ''",
+    )
+    .await;
+    let acme = desk.browser("acme").await;
+    for path in [
+        "/ingestions",
+        "/documents?q=a.pdf",
+        "/reviews",
+        "/ingestions?tenant=rival",
+        "/reviews?tenant=rival",
+    ] {
+        let page = acme.get(path).await;
+        assert_eq!(page.status, StatusCode::OK);
+        let shown = |id: &str| page.body.contains(id);
+        assert!(shown(&own.to_string()) || shown(&own_ingestion.to_string()), "{path}");
+        for hidden in [
+            other.to_string(),
+            other_ingestion.to_string(),
+            lone.to_string(),
+            lone_ingestion.to_string(),
+            "rival".to_owned(),
+        ] {
+            assert!(!shown(&hidden), "{path} shows {hidden}");
+        }
+    }
+    for path in ["/ingestions", "/reviews"] {
+        assert_eq!(desk.get(path, "acme").await.json()["items"].as_array().unwrap().len(), 1);
+    }
+    for path in ["/overview", "/dead-letters"] {
+        assert_eq!(acme.get(path).await.status, StatusCode::FORBIDDEN, "{path}");
+    }
+    for id in [other.to_string(), other_ingestion.to_string(), lone.to_string()] {
+        for path in [format!("/ingestions/{id}"), format!("/reviews/{id}")] {
+            assert_eq!(acme.get(&path).await.status, StatusCode::NOT_FOUND, "{path}");
+        }
+        for (method, path) in described(&desk, &id).await {
+            if path.contains(&id) {
+                let request = desk.call(method, &path, "acme").header("if-match", "\"x\"");
+                let answer =
+                    send(request.json(&serde_json::json!({ "decision": "accepted" }))).await;
+                let refused = matches!(answer.status.as_u16(), 404 | 400);
+                assert!(refused, "{path}: {answer:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own() {
+    let desk = Desk::open().await;
+    let (other, other_ingestion) = desk.refused("rival", &invoice(2.0)).await;
+    let acme = desk.browser("acme").await;
+    let secret = super::desk::form_fields(&acme.get("/pauses").await.body, "/pauses")[0].1.clone();
+    for (path, more, status) in [
+        (format!("/ingestions/{other_ingestion}/retry"), "", StatusCode::NOT_FOUND),
+        (format!("/ingestions/{other_ingestion}/cancel"), "", StatusCode::NOT_FOUND),
+        (format!("/reviews/{other}"), "&decision=reject&why=x", StatusCode::NOT_FOUND),
+        ("/pauses".to_owned(), "&scope=tenant&name=rival", StatusCode::FORBIDDEN),
+        ("/pauses".to_owned(), "&scope=all", StatusCode::FORBIDDEN),
+        ("/pauses".to_owned(), "&scope=kind&name=invoice", StatusCode::FORBIDDEN),
+    ] {
+        let form = format!("form_secret={secret}&confirm=yes{more}");
+        assert_eq!(acme.post_raw(&path, &form).await.status, status, "{path}{more}");
+    }
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+    let form = format!("form_secret={secret}&confirm=yes&scope=tenant&name=acme");
+    assert_eq!(acme.post_raw("/pauses", &form).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(desk.scalar("SELECT string_agg(name, ',') FROM pause").await, "acme");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_of_another_site_or_another_session_changes_nothing() {
+    let desk = Desk::open().await;
+    let operator = desk.browser("operator").await;
+    let secret =
+        super::desk::form_fields(&operator.get("/pauses").await.body, "/pauses")[0].1.clone();
+    let other = desk.browser("operator").await;
+    let foreign =
+        super::desk::form_fields(&other.get("/pauses").await.body, "/pauses")[0].1.clone();
+    assert_ne!(secret, foreign);
+    let form = |secret: &str| format!("form_secret={secret}&confirm=yes&scope=all");
+    for wrong in ["scope=all&confirm=yes".to_owned(), form(""), form("00"), form(&foreign)] {
+        let answer = operator.post_raw("/pauses", &wrong).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{wrong}");
+    }
+    let right = form(&secret);
+    for (name, value) in [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("origin", "http://127.0.0.1:1"),
+    ] {
+        let answer = send(operator.post_request("/pauses", &right).header(name, value)).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{name}: {value}");
+    }
+    // A page that is fetched changes nothing.
+    let fetched = operator.get(&format!("/pauses?{right}")).await;
+    assert_eq!(fetched.status, StatusCode::OK);
+    assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "0");
+    let origin = format!("http://{}", desk.address);
+    let done = send(operator.post_request("/pauses", &right).header("origin", origin)).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER);
+    assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_a_cookie_that_no_script_reads_and_ends_with_its_sign_out() {
+    let desk = Desk::open_with(|config| {
+        config.web.tokens = vec![docmill_core::config::WebToken {
+            name: "ann".to_owned(),
+            sha256: docmill_core::model::digest::encode_hex(
+                <sha2::Sha256 as sha2::Digest>::digest("token of ann"),
+            ),
+            role: docmill_core::config::WebRole::Viewer,
+            tenant: String::new(),
+        }];
+        config.web.base_path = "/desk".to_owned();
+        config.web.origin = "https://ops.example.com".to_owned();
+    })
+    .await;
+    let stranger = desk.stranger();
+    let answer = stranger.post_raw("/sign-in", "token=token+of+ann").await;
+    let cookie = answer.header("set-cookie").to_owned();
+    for part in ["HttpOnly", "SameSite=Strict", "Secure", "Path=/desk"] {
+        assert!(cookie.split("; ").any(|found| found == part), "{cookie}");
+    }
+    assert_eq!(answer.location(), "/desk/");
+    let ann = desk.browser("ann").await;
+    let page = ann.get("/overview").await;
+    assert_eq!(page.status, StatusCode::OK);
+    let out = ann.send_form(&page.body, "/sign-out", &[]).await;
+    assert!(out.header("set-cookie").contains("Max-Age=0"), "{out:?}");
+    assert_eq!(
+        ann.get("/overview").await.location(),
+        "/desk/sign-in",
+        "the old cookie is worth nothing"
+    );
+}
+
+fn assert_sealed(answer: &Answer, path: &str) {
+    let policy = answer.header("content-security-policy");
+    for part in
+        ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"]
+    {
+        assert!(policy.contains(part), "{path}: {policy}");
+    }
+    assert!(!policy.contains("script-src") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(answer.header("x-frame-options"), "DENY", "{path}");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+    let kept = answer.header("cache-control");
+    assert_eq!(kept == "no-store", !path.starts_with("/assets/"), "{path}: {kept}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_forbids_scripts_frames_and_keeping_and_nothing_is_loaded_from_elsewhere() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let operator = desk.browser("operator").await;
+    for path in
+        pages(document, ingestion).into_iter().chain(["/sign-in".to_owned(), "/nowhere".to_owned()])
+    {
+        let answer = operator.get(&path).await;
+        assert_sealed(&answer, &path);
+        for mark in ["http://", "https://", "<script", "style="] {
+            assert!(!answer.body.contains(mark), "{path} has {mark}");
+        }
+    }
+    let page = operator.get("/overview").await.body;
+    let style = page.split("href=\"").find(|rest| rest.starts_with("/assets/")).unwrap();
+    let style = style.split('"').next().unwrap();
+    let asset = desk.stranger().get(style).await;
+    assert_eq!(asset.header("content-type"), "text/css; charset=utf-8");
+    assert_sealed(&asset, style);
+    assert!(!asset.body.contains("url(") && !asset.body.contains("@import"));
+    for path in ["/api/v1/overview", "/api/v1/nowhere", "/api"] {
+        assert_sealed(&desk.stranger().get(path).await, path);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markup_from_documents_and_people_is_shown_as_text_on_every_page() {
+    let desk = Desk::open().await;
+    let evil = "<script>alert(1)</script>\" autofocus onfocus=\"alert(2)";
+    let mut data = invoice(1.0);
+    data["supplier_name"] = evil.into();
+    data["supplier_address"] = format!("{evil}\n</textarea>{evil}").into();
+    data["line_items"][0]["description"] = evil.into();
+    let (document, ingestion) = desk.refused("acme", &data).await;
+    let quoted = evil.replace('\'', "''");
+    desk.execute(&format!(
+        "UPDATE document SET original_name = '{quoted}', structured_data = '{data}', tenant = '{quoted}';
+         UPDATE ingestion SET detail = '{quoted}', worker = '{quoted}', tenant = '{quoted}',
+             review_reasons = ARRAY['{quoted}', 'totals'];
+         UPDATE document SET review_reasons = ARRAY['{quoted}'];
+         INSERT INTO pause (scope, name, paused_by, why) VALUES ('tenant', '{quoted}', '{quoted}', '{quoted}');
+         INSERT INTO document_revision (document_id, reviewer, decision, why, reasons_before, data_after)
+             VALUES ('{document}', '{quoted}', 'rejected', '{quoted}', '{{}}', NULL)"
+    ))
+    .await;
+    let operator = desk.browser("operator").await;
+    let mut shown = 0;
+    let searched = "/documents?q=%3Cscript%3E%22+onfocus%3D%22".to_owned();
+    let filtered = "/ingestions?tenant=%22%3E%3Cscript%3E&since=&cursor=".to_owned();
+    for path in pages(document, ingestion).into_iter().chain([searched, filtered]) {
+        let answer = operator.get(&path).await;
+        assert!(!answer.body.contains("<script"), "{path}");
+        assert!(!answer.body.contains("\" onfocus="), "{path}");
+        assert_eq!(
+            answer.body.matches("</textarea>").count(),
+            answer.body.matches("<textarea").count()
+        );
+        shown += usize::from(answer.body.contains("&lt;script&gt;"));
+    }
+    assert!(shown >= 7, "only {shown} pages show it at all");
+    let wrong = operator.get("/ingestions?status=%3Cscript%3E").await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    assert!(!wrong.body.contains("<script"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_try_to_climb_lead_nowhere() {
+    let desk = Desk::open().await;
+    let operator = desk.browser("operator").await;
+    for path in [
+        "/assets/..%2f..%2fetc%2fpasswd",
+        "/assets/%2e%2e/overview",
+        "/assets/x.css",
+        "/ingestions/..%2foverview",
+        "/ingestions/%00",
+        "/reviews/%ff",
+        "//overview",
+        "/overview/",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/ingestions/00000000-0000-0000-0000-000000000000",
+    ] {
+        let mut stream = TcpStream::connect(desk.address).await.unwrap();
+        let host = desk.address;
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(
+            answer.starts_with("HTTP/1.1 404")
+                || answer.starts_with("HTTP/1.1 303")
+                || answer.starts_with("HTTP/1.1 400"),
+            "{path}: {answer}"
+        );
+        let answer = operator.get(path).await;
+        let climbed = answer.status.is_success() && !answer.body.contains("Not ended");
+        assert!(!climbed && !answer.status.is_server_error(), "{path}: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_are_too_large_or_never_end_are_refused_and_take_no_memory() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let operator = desk.browser("operator").await;
+    for (path, bytes) in [
+        (format!("/ingestions/{ingestion}/retry"), 70 << 10),
+        (format!("/reviews/{document}"), 5 << 20),
+        ("/sign-in".to_owned(), 70 << 10),
+    ] {
+        let answer = operator.post_request(&path, &"x".repeat(bytes)).send().await;
+        // Whoever goes on sending after the answer may see the connection break instead.
+        if let Ok(answer) = answer {
+            assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+        }
+    }
+    let mut stream = TcpStream::connect(desk.address).await.unwrap();
+    let head = format!(
+        "POST /sign-in HTTP/1.1\r\nhost: {}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 2000000000\r\n\r\n",
+        desk.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    timeout(SOON, stream.read_exact(&mut answer)).await.unwrap().unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413", "it is refused before the body comes");
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_and_slow_heads_are_closed_and_keep_nobody_out() {
+    let desk = Desk::open().await;
+    let mut idle = Vec::new();
+    for _ in 0..400 {
+        let mut stream = TcpStream::connect(desk.address).await.unwrap();
+        stream.write_all(b"GET /overview HTTP/1.1\r\nx-slow: ").await.ok();
+        idle.push(stream);
+    }
+    let answer = timeout(Duration::from_secs(25), desk.get("/overview", "viewer")).await;
+    assert_eq!(answer.expect("who asks is answered").status, StatusCode::OK);
+    let closed = idle.into_iter().map(|mut stream| async move {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.ok();
+    });
+    let all = futures::future::join_all(closed);
+    timeout(SOON, all).await.expect("all of them are closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_token_only_this_machine_is_served_and_only_under_its_own_name() {
+    let desk = Desk::open_with(|_| {}).await;
+    let local = desk.stranger();
+    let page = local.get("/pauses").await;
+    assert_eq!(page.status, StatusCode::OK);
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80"] {
+        let answer = send(local.request(Method::GET, "/pauses").header("host", host)).await;
+        assert_eq!(answer.status, StatusCode::MISDIRECTED_REQUEST, "{host}");
+        let call = local.request(Method::GET, "/api/v1/overview").header("host", host);
+        assert_eq!(send(call).await.status, StatusCode::MISDIRECTED_REQUEST, "{host}");
+    }
+    let done =
+        local.send_form(&page.body, "/pauses", &[("confirm", "yes"), ("scope", "all")]).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{done:?}");
+    assert_eq!(desk.scalar("SELECT paused_by FROM pause").await, "web:local");
+    let call = local
+        .request(Method::POST, "/api/v1/ingestions/x/retry")
+        .header("origin", "https://evil.example");
+    assert_eq!(send(call).await.status, StatusCode::FORBIDDEN);
+
+    let refused = Command::new(env!("CARGO_BIN_EXE_docmill"))
+        .arg("web")
+        .env("DOCMILL__WEB__ADDRESS", "0.0.0.0:0")
+        .env("DOCMILL__DATABASE__URL", desk.database.url())
+        .env("DOCMILL__QUEUE__BACKEND", "folder")
+        .env("DOCMILL__QUEUE__PATH", desk.folder.path())
+        .env("DOCMILL__STORE__BACKEND", "folder")
+        .env("DOCMILL__STORE__PATH", desk.folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("web.address is no loopback address, and there are no web.tokens"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_new_token_is_printed_once_with_the_hash_that_the_configuration_keeps() {
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_docmill")).args(["web", "--new-token", "--json"]).output();
+    let printed: serde_json::Value = serde_json::from_slice(&made.unwrap().stdout).unwrap();
+    let token = printed["token"].as_str().unwrap();
+    let hash = <sha2::Sha256 as sha2::Digest>::digest(token);
+    assert_eq!(printed["sha256"], docmill_core::model::digest::encode_hex(hash));
+    assert_eq!(token.len(), "dm_".len() + 64);
+}

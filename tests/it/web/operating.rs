@@ -1,0 +1,261 @@
+//! Operators at their pages.
+
+use std::collections::BTreeSet;
+
+use docmill_core::config::QueueBackend;
+use reqwest::StatusCode;
+
+use super::desk::{Desk, invoice};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
+    let desk = Desk::open().await;
+    desk.waiting("acme", "a.pdf").await;
+    desk.refused("acme", &invoice(1.0)).await;
+    let (_, held) = desk.waiting("acme", "b.pdf").await;
+    desk.execute(&format!(
+        "UPDATE ingestion SET claim_token = gen_random_uuid(), claims = 1, worker = 'w-1',
+             lease_expires_at = docmill_now() + interval '5 minutes', started_at = docmill_now(),
+             stage = 'transcribe', attempt_count = 1 WHERE id = '{held}'"
+    ))
+    .await;
+    let operator = desk.browser("operator").await;
+    let page = operator.get("/overview").await.body;
+    for text in [
+        "<strong>2</strong>not ended",
+        "gate_refused",
+        "transcribe",
+        "w-1",
+        "spent today",
+        "workers seen",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(page.contains(&format!("/ingestions/{held}")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_does_not_answer_is_told_and_hides_nothing_else() {
+    let desk = Desk::open().await;
+    desk.waiting("acme", "a.pdf").await;
+    std::fs::remove_dir_all(desk.folder.path().join("queue")).unwrap();
+    std::fs::write(desk.folder.path().join("queue"), "no folder").unwrap();
+    let page = desk.browser("operator").await.get("/overview").await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.body.contains("The queue does not answer"), "{}", page.body);
+    assert!(page.body.contains("<strong>1</strong>not ended"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancels_it() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    desk.execute(&format!(
+        "INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage, outcome, final, counted)
+         VALUES ('{ingestion}', 1, gen_random_uuid(), 'w-7', docmill_now() - interval '90 seconds',
+             docmill_now(), 'gate', 'gate_refused', true, true)"
+    ))
+    .await;
+    let operator = desk.browser("operator").await;
+    let path = format!("/ingestions/{ingestion}");
+    let page = operator.get(&path).await.body;
+    for text in
+        ["w-7", "1 min", "The amounts do not add up to the total.", "Screws", "gate_refused"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
+    assert_eq!(operator.get(&format!("/ingestions/{document}")).await.status, StatusCode::OK);
+
+    let retry = format!("{path}/retry");
+    let unsure = operator.send_form(&page, &retry, &[("why", "x")]).await;
+    assert_eq!(unsure.status, StatusCode::BAD_REQUEST, "nothing is done unconfirmed");
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+    let done = operator.send_form(&page, &retry, &[("why", "new rules"), ("confirm", "yes")]).await;
+    assert_eq!(done.location(), format!("{path}?done=reopened"));
+    let open = operator.get(done.location()).await.body;
+    assert!(open.contains("It is open again, and its message is sent."));
+    assert!(open.contains("Why it does not move"), "{open}");
+
+    let done = operator
+        .send_form(&open, &format!("{path}/cancel"), &[("why", "not ours"), ("confirm", "yes")])
+        .await;
+    assert_eq!(done.location(), format!("{path}?done=cancelled"));
+    let audit = "SELECT string_agg(operator || ' ' || action || ' ' || why, '; ' ORDER BY id) FROM operator_action";
+    assert_eq!(
+        desk.scalar(audit).await,
+        "web:operator reopen new rules; web:operator cancel not ours"
+    );
+    let viewer = desk.browser("viewer").await.get(&path).await.body;
+    assert!(
+        !viewer.contains("<form method=\"post\" action=\"/ingestions"),
+        "a viewer is offered nothing"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_is_set_shown_and_ended() {
+    let desk = Desk::open().await;
+    let operator = desk.browser("operator").await;
+    let fields = [("scope", "kind"), ("name", "invoice"), ("why", "bad rules"), ("confirm", "yes")];
+    let done = operator.submit("/pauses", "/pauses", &fields).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{done:?}");
+    let page = operator.get("/pauses").await.body;
+    assert!(page.contains("bad rules") && page.contains("web:operator"));
+    assert!(operator.get("/overview").await.body.contains("bad rules"));
+    let wrong = operator
+        .submit("/pauses", "/pauses", &[("scope", "all"), ("name", "x"), ("confirm", "yes")])
+        .await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let ended = operator.send_form(&page, "/pauses/end", &[("confirm", "yes")]).await;
+    assert_eq!(ended.status, StatusCode::SEE_OTHER);
+    assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "0");
+    assert_eq!(
+        desk.scalar("SELECT string_agg(action, ',' ORDER BY id) FROM operator_action").await,
+        "pause,resume"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_go_on_page_by_page_and_neither_lose_nor_repeat_a_row_of_the_same_moment() {
+    let desk = Desk::open().await;
+    desk.execute(
+        "WITH d AS (INSERT INTO document (file_path, original_name, tenant)
+             SELECT 'documents/' || n, 'file ' || n, 'acme' FROM generate_series(1, 120) n RETURNING id)
+         INSERT INTO ingestion (document_id, tenant, created_at)
+             SELECT id, 'acme', '2026-01-01' FROM d",
+    )
+    .await;
+    let operator = desk.browser("operator").await;
+    for start in ["/ingestions?tenant=acme", "/documents?q=file"] {
+        let (mut path, mut seen, mut pages) = (start.to_owned(), BTreeSet::new(), 0);
+        loop {
+            let page = operator.get(&path).await.body;
+            let links = page
+                .split("href=\"/ingestions/")
+                .skip(1)
+                .map(|rest| rest.split('"').next().unwrap().to_owned());
+            let links: Vec<String> = links.collect();
+            assert!(links.len() <= 50);
+            for id in links {
+                assert!(seen.insert(id), "a row is shown twice");
+            }
+            pages += 1;
+            let Some((_, next)) = page.split_once("rel=\"next\" href=\"") else { break };
+            path = next.split('"').next().unwrap().replace("&amp;", "&");
+        }
+        assert_eq!((seen.len(), pages), (120, 3), "{start}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_is_found_by_id_name_hash_supplier_and_number() {
+    let desk = Desk::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    desk.waiting("acme", "other.pdf").await;
+    let supplier =
+        serde_json::json!({ "supplier_name": "Zimmer GmbH", "invoice_number": "RE-4711" });
+    desk.execute(&format!("UPDATE document SET structured_data = '{supplier}', original_name = 'Rechnung 5.pdf' WHERE id = '{document}'")).await;
+    let hash = desk.scalar(&format!("SELECT sha256 FROM document WHERE id = '{document}'")).await;
+    let operator = desk.browser("operator").await;
+    let hash: String = hash.chars().take(16).collect();
+    for words in ["rechnung", "zimmer", "4711", "gmbh+re-4711", hash.as_str()] {
+        let page = operator.get(&format!("/documents?q={words}")).await.body;
+        assert!(page.contains(&ingestion.to_string()), "{words}: {page}");
+        assert_eq!(page.matches("href=\"/ingestions/").count(), 1, "{words}");
+    }
+    let by_id = operator.get(&format!("/documents?q={document}")).await;
+    assert_eq!(by_id.location(), format!("/ingestions/{document}"));
+    assert!(operator.get("/documents?q=%25%25").await.body.contains("Nothing was found."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn below_a_sub_path_every_link_form_and_redirect_stays_below_it() {
+    let desk = Desk::open_with(|config| {
+        assert_eq!(config.queue.backend, QueueBackend::Folder);
+        config.web.base_path = "/tools/docmill".to_owned();
+    })
+    .await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let local = desk.stranger();
+    let first = local.get("/").await;
+    assert_eq!(first.location(), "/tools/docmill/overview");
+    let mut links = 0;
+    for path in [
+        "/overview".to_owned(),
+        "/ingestions".to_owned(),
+        format!("/ingestions/{ingestion}"),
+        "/reviews".to_owned(),
+        format!("/reviews/{document}"),
+        "/pauses".to_owned(),
+        "/documents?q=a".to_owned(),
+        "/nowhere".to_owned(),
+    ] {
+        let page = local.get(&path).await.body;
+        for attribute in ["href=\"", "action=\"", "src=\""] {
+            for target in page.split(attribute).skip(1) {
+                assert!(
+                    target.starts_with("/tools/docmill/") || target.starts_with("#main"),
+                    "{path}: {target:.80}"
+                );
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 60, "{links}");
+    let done = local
+        .submit(
+            &format!("/reviews/{document}"),
+            &format!("/reviews/{document}"),
+            &[("decision", "accept")],
+        )
+        .await;
+    assert_eq!(done.location(), "/tools/docmill/reviews?done=accepted");
+    let api = local.get("/api/v1/openapi.json").await.json();
+    assert_eq!(api["servers"][0]["url"], "/tools/docmill/api/v1");
+    let outside = reqwest::get(format!("http://{}/overview", desk.address)).await.unwrap();
+    assert_eq!(outside.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_in_the_operators_role_is_enough_for_every_page_and_action() {
+    let desk = Desk::open_in_role("docmill_operator").await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let operator = desk.browser("operator").await;
+    let review = format!("/reviews/{document}");
+    let path = format!("/ingestions/{ingestion}");
+    let pages = ["/overview", "/ingestions", "/documents?q=a", "/reviews", "/dead-letters"];
+    for page in pages.into_iter().chain([path.as_str(), review.as_str()]) {
+        assert_eq!(operator.get(page).await.status, StatusCode::OK, "{page}");
+    }
+    let sure = ("confirm", "yes");
+    let changes = [("field.total", "2"), ("decision", "correct")];
+    for (page, action, filled) in [
+        (&review, review.clone(), changes.to_vec()),
+        (&path, format!("{path}/retry"), vec![sure]),
+        (&path, format!("{path}/cancel"), vec![sure]),
+        (&"/pauses".to_owned(), "/pauses".to_owned(), vec![("scope", "all"), sure]),
+        (&"/pauses".to_owned(), "/pauses/end".to_owned(), vec![sure]),
+    ] {
+        let done = operator.submit(page, &action, &filled).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{action}: {done:?}");
+    }
+    let actions = "SELECT string_agg(action, ',' ORDER BY id) FROM operator_action";
+    assert_eq!(desk.scalar(actions).await, "reopen,cancel,pause,resume");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_only_reads_shows_everything_and_changes_nothing() {
+    let desk = Desk::open_in_role("docmill_reader").await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let operator = desk.browser("operator").await;
+    let pages = ["/overview".to_owned(), "/ingestions".to_owned(), "/reviews".to_owned()];
+    let those = [format!("/ingestions/{ingestion}"), format!("/reviews/{document}")];
+    for page in pages.iter().chain(&those) {
+        assert_eq!(operator.get(page).await.status, StatusCode::OK, "{page}");
+    }
+    let [path, review] = those;
+    let retry = operator.submit(&path, &format!("{path}/retry"), &[("confirm", "yes")]).await;
+    assert!(retry.status.is_server_error(), "{retry:?}");
+    let accept = operator.submit(&review, &review, &[("decision", "accept")]).await;
+    assert!(accept.status.is_server_error(), "{accept:?}");
+}

@@ -1,0 +1,89 @@
+//! What the pages cost where much has ended.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use docmill::app::App;
+use docmill::shutdown::Shutdown;
+use docmill_core::config::{Config, QueueBackend, StoreBackend};
+use docmill_ledger::db::Db;
+use reqwest::StatusCode;
+use sqlx::Executor as _;
+
+use crate::maintenance::{fill, rows_read_by};
+use crate::support::postgres::TestDatabase;
+
+/// Rows that failed and that call for a person, among many that did not.
+async fn fail_some(database: &TestDatabase) {
+    // Hundreds failed, one of them for a rare reason, and some call for a person.
+    let change = "SET session_replication_role = replica;
+        UPDATE ingestion SET status = 'failed', reason = 'corrupt', needs_human_review = true,
+            valid_structured_data = false WHERE id IN (SELECT md5('i' || n)::uuid FROM generate_series(1100, 50600, 100) n);
+        UPDATE ingestion SET reason = 'encrypted' WHERE id = md5('i50600')::uuid;
+        UPDATE document SET needs_human_review = true, review_reasons = ARRAY['corrupt'],
+            sha256 = encode(sha256(id::text::bytea), 'hex')
+            WHERE id IN (SELECT md5('d' || n)::uuid FROM generate_series(1600, 50600, 1000) n);
+        SET session_replication_role = DEFAULT;
+        VACUUM ANALYZE";
+    for statement in change.split(';') {
+        let mut session = database.pool().acquire().await.unwrap();
+        session.execute("SET session_replication_role = replica").await.unwrap();
+        session.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.unwrap();
+        session.execute("SET session_replication_role = DEFAULT").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
+    let database = TestDatabase::create().await;
+    fill(&database, 50_000).await;
+    fail_some(&database).await;
+    let ids = "SELECT ARRAY[md5('i30000')::uuid, md5('d1600')::uuid]";
+    let ids: Vec<uuid::Uuid> = sqlx::query_scalar(ids).fetch_one(database.pool()).await.unwrap();
+    let (old, reviewed) = (ids.first().unwrap(), ids.last().unwrap());
+    let hash = "SELECT left(sha256, 12) FROM document WHERE id = md5('d1600')::uuid";
+    let hash: String = sqlx::query_scalar(hash).fetch_one(database.pool()).await.unwrap();
+    let paths = [
+        "/overview".to_owned(),
+        "/ingestions".to_owned(),
+        format!("/ingestions?cursor={old}"),
+        "/ingestions?status=in-progress".to_owned(),
+        "/ingestions?status=failed".to_owned(),
+        "/ingestions?status=failed&reason=encrypted".to_owned(),
+        "/ingestions?tenant=tenant-3".to_owned(),
+        "/ingestions?tenant=nobody".to_owned(),
+        format!("/ingestions/{old}"),
+        format!("/documents?q={hash}"),
+        "/reviews".to_owned(),
+        format!("/reviews?cursor={reviewed}"),
+        format!("/reviews/{reviewed}"),
+        "/pauses".to_owned(),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config { database: database.config(), ..Config::default() };
+    config.queue.backend = QueueBackend::Folder;
+    config.queue.path = folder.path().join("queue");
+    config.store.backend = StoreBackend::Folder;
+    config.store.path = folder.path().join("store");
+    config.web.address = ([127, 0, 0, 1], 0).into();
+    for path in paths {
+        let config = config.clone();
+        let asked = path.clone();
+        let read = Box::pin(rows_read_by(&database, |_: Db| async move {
+            let stop = Shutdown::default();
+            let console = Box::pin(App::new(config).open_console()).await.unwrap();
+            let address = console.address().unwrap();
+            let serving = tokio::spawn(console.serve(stop.clone()));
+            let answer = reqwest::get(format!("http://{address}{asked}")).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK, "{asked}");
+            stop.request();
+            serving.await.unwrap();
+        }))
+        .await;
+        for (table, [walked, fetched]) in read {
+            // What is spent on a day is summed up.
+            if table != "spending" {
+                assert!(walked == 0, "{path}: {walked} rows of {table} were walked through");
+                assert!(fetched < 10_000, "{path}: {fetched} rows of {table} were fetched");
+            }
+        }
+    }
+}
