@@ -11,13 +11,14 @@
 mod ports;
 mod work;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::shutdown::Shutdown;
 use docmill::worker::QueueWorker;
 use docmill_core::config::Config;
-use docmill_core::model::{DocumentId, IngestionId, IngestionStatus};
+use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
 use docmill_queue::queue::{MessageQueue as _, OutgoingMessage};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -44,10 +45,13 @@ struct Schedule {
     ids: Vec<IngestionId>,
     /// Workers that were started so far.
     started: usize,
+    /// Names of those that died, or were at the end of their drain's time.
+    gone: BTreeSet<String>,
 }
 
 /// A worker under way; dropping it is its death.
 struct Worker {
+    name: String,
     stop: Shutdown,
     task: JoinHandle<docmill_core::fault::Result<docmill::runner::WorkerStats>>,
 }
@@ -70,7 +74,7 @@ impl Schedule {
             assert!(sent.iter().all(Result::is_ok));
         }
         let config = Arc::new(config);
-        Self { chance, ledger, queue, work, config, ids, started: 0 }
+        Self { chance, ledger, queue, work, config, ids, started: 0, gone: BTreeSet::new() }
     }
 
     async fn start_worker(&mut self) -> Worker {
@@ -83,11 +87,11 @@ impl Schedule {
             Arc::new(ledger),
             Arc::new(queue),
             Arc::clone(&self.config),
-            name,
+            name.clone(),
         );
         let stop = Shutdown::default();
         let task = tokio::spawn(worker.await.unwrap().run(stop.clone()));
-        Worker { stop, task }
+        Worker { name, stop, task }
     }
 
     /// Two workers through the trouble; deaths, stops, cancels and retries on the way.
@@ -101,10 +105,17 @@ impl Schedule {
                 0 | 1 => {
                     let dead = workers.swap_remove(at);
                     dead.task.abort();
+                    self.gone.insert(dead.name);
                     workers.push(self.start_worker().await);
                 }
                 2 => {
-                    drain(workers.swap_remove(at)).await;
+                    let (stopped, begun) = (workers.swap_remove(at), Instant::now());
+                    let name = stopped.name.clone();
+                    drain(stopped).await;
+                    // At its deadline it leaves what a slow ledger has not taken back.
+                    if begun.elapsed() >= self.config.worker.drain {
+                        self.gone.insert(name);
+                    }
                     workers.push(self.start_worker().await);
                 }
                 3 => self.operate(),
@@ -176,6 +187,12 @@ impl Schedule {
             assert_eq!(attempts.len(), usize::try_from(row.claims).unwrap(), "{id}: {attempts:?}");
             let counted = attempts.iter().filter(|attempt| attempt.counted).count();
             assert_eq!(counted, row.attempt_count as usize, "{id}: {attempts:?}");
+            let crashed = attempts.iter().filter(|attempt| attempt.outcome == "crashed");
+            let workers: Vec<_> = crashed.filter_map(|attempt| attempt.worker.as_ref()).collect();
+            let is_gone = |worker: &&String| self.gone.contains(*worker);
+            assert!(workers.iter().all(is_gone), "{id} crashed those that live: {attempts:?}");
+            let by_waiting = [OutcomeReason::Timeout, OutcomeReason::DeferredTooLong];
+            assert!(row.reason.is_none_or(|reason| !by_waiting.contains(&reason)), "{id}: {row:?}");
             self.work.assert_bounds(*id);
         }
         assert_eq!(self.work.resends(), 0, "a message was lost without the queue's doing");

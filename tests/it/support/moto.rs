@@ -1,6 +1,7 @@
 //! A moto server of the test's own: SQS and S3 as somebody else understood them.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -28,15 +29,14 @@ fn program() -> PathBuf {
 }
 
 impl Moto {
+    /// A server on a port of its own choice, once it listens.
     pub(crate) async fn start() -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
         let program = program();
-        let child = Command::new(&program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+        // Which port it took it says itself: one that was free a moment ago may be another test's.
+        let mut child = Command::new(&program)
+            .args(["-H", "127.0.0.1", "-p", "0"])
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| {
                 panic!(
@@ -45,21 +45,38 @@ impl Moto {
                     program.display()
                 )
             });
-        let mut server = Self { child, port };
-        for _ in 0..600 {
-            if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
-                return server;
+        let said = child.stderr.take().unwrap();
+        let (listening, told) = tokio::sync::oneshot::channel();
+        // To its end: what it says of each request must not fill the pipe.
+        std::thread::spawn(move || {
+            let mut listening = Some(listening);
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                if let Some(port) = told_port(&line)
+                    && let Some(listening) = listening.take()
+                {
+                    // Nobody waits any more: the test is over.
+                    let _late = listening.send(port);
+                }
             }
-            if let Some(status) = server.child.try_wait().unwrap() {
-                panic!("{} ended at once: {status}", program.display());
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        });
+        let told = tokio::time::timeout(Duration::from_secs(60), told).await;
+        let mut server = Self { child, port: 0 };
+        match told {
+            Ok(Ok(port)) => server.port = port,
+            Ok(Err(_ended)) => panic!("{} ended at once", program.display()),
+            Err(_elapsed) => panic!("{} does not listen after 60 s", program.display()),
         }
-        panic!("{} does not listen on port {port} after 60 s", program.display());
+        server
     }
 
     /// `http://127.0.0.1:PORT`, for every service.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
+}
+
+/// The port in ` * Running on http://127.0.0.1:35151`.
+fn told_port(line: &str) -> Option<u16> {
+    let (_, port) = line.split_once("Running on http://127.0.0.1:")?;
+    port.trim().parse().ok()
 }

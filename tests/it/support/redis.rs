@@ -23,6 +23,14 @@ impl Drop for Redis {
     }
 }
 
+/// A port that nobody has, below those that the system gives out by itself: one of these may be
+/// another test's by the time that the server takes it.
+fn free_port() -> u16 {
+    let mut ports = std::iter::repeat_with(|| fastrand::u16(20_000..32_000));
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).unwrap()
+}
+
 impl Redis {
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
@@ -51,9 +59,7 @@ impl Redis {
     }
 
     async fn start_at(port_option: &[&str], settings: &[&str], keys: Option<TempDir>) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_port();
         let program = std::env::var("DOCMILL_REDIS_SERVER");
         let program = program.unwrap_or_else(|_| "redis-server".to_owned());
         let child = Command::new(&program)
