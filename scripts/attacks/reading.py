@@ -140,7 +140,9 @@ def confinement():
         raise RuntimeError(compiled.stderr)
     scan = pathlib.Path("samples/scan_skewed.pdf").read_bytes()
     try:
-        code, took, run = process(scan, 120, command="transcribe", OCR__TESSERACT=str(program))
+        # The other reader would read the page without this program.
+        engine = {"OCR__ENGINE": "tesseract", "OCR__TESSERACT": str(program)}
+        code, took, run = process(scan, 120, command="transcribe", **engine)
         words = run.text()
     finally:
         shutil.rmtree(folder)
