@@ -6,7 +6,7 @@
 use crate::protocol::{EarlierRules, StepList, property};
 use crate::row_rules;
 use crate::state::{
-    CRASHES, DEAD_AFTER, LEASE, MessagePlace, MessageState, QUIET, REPLACE_AT, RowStatus,
+    CRASHES, DEAD_AFTER, LEASE, MessagePlace, ModelledMessage, QUIET, REPLACE_AT, RowStatus,
     VISIBILITY, WorkerPhase, WorldState,
 };
 
@@ -35,7 +35,7 @@ fn list_deliveries(state: &WorldState, at: usize, rules: EarlierRules, list: &mu
         let mut after = *state;
         // It lies in another queue then: no receipt is good there.
         after.delete_message(at);
-        after.messages[at] = MessageState { place: MessagePlace::Dead, receives: DEAD_AFTER };
+        after.messages[at] = ModelledMessage { place: MessagePlace::Dead, receives: DEAD_AFTER };
         return list.add("a message is given up", after);
     }
     for worker in 0..state.workers.len() {
@@ -122,7 +122,7 @@ pub fn is_worn(state: &WorldState, at: usize) -> bool {
 pub fn send(state: &WorldState, place: MessagePlace) -> Option<WorldState> {
     let free = state.free_place()?;
     let mut after = *state;
-    after.messages[free] = MessageState { place, receives: 0 };
+    after.messages[free] = ModelledMessage { place, receives: 0 };
     Some(after)
 }
 
@@ -160,7 +160,7 @@ fn list_letter_steps(state: &WorldState, at: usize, list: &mut StepList<'_>) {
             list.add("a dead-lettered row is given up", after);
         }
         RowStatus::Open => {
-            after.messages[at] = MessageState { place: MessagePlace::Visible, receives: 0 };
+            after.messages[at] = ModelledMessage { place: MessagePlace::Visible, receives: 0 };
             after.row.quiet = 0;
             list.add("a dead letter is sent again", after);
         }

@@ -39,7 +39,7 @@ pub enum MessagePlace {
 
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct MessageState {
+pub struct ModelledMessage {
     /// Where it is.
     pub place: MessagePlace,
     /// How often it was received.
@@ -186,7 +186,7 @@ pub enum LateRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WorldState {
     /// The messages.
-    pub messages: [MessageState; MESSAGES],
+    pub messages: [ModelledMessage; MESSAGES],
     /// The row.
     pub row: RowState,
     /// The workers.
@@ -260,7 +260,7 @@ impl WorldState {
 
     /// Deletes a message: no receipt of it is worth anything any more.
     pub fn delete_message(&mut self, at: usize) {
-        self.messages[at] = MessageState::default();
+        self.messages[at] = ModelledMessage::default();
         for worker in &mut self.workers {
             worker.held &= !(1 << at);
             worker.fresh &= !(1 << at);

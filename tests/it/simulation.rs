@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::memory_queue::MemoryQueue;
 use ports::{Chance, FaultyLedger, FaultyQueue, SharedLedger};
-use work::{DocumentPlan, PlannedWork};
+use work::{DocumentPlan, ScriptedWork};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Faults happen for so long.
@@ -40,7 +40,7 @@ struct Schedule {
     chance: Arc<Chance>,
     ledger: Arc<SharedLedger>,
     queue: Arc<MemoryQueue>,
-    work: Arc<PlannedWork>,
+    work: Arc<ScriptedWork>,
     config: Arc<Config>,
     ids: Vec<IngestionId>,
     /// Workers that were started so far.
@@ -66,7 +66,7 @@ impl Schedule {
         config.store.allow = vec!["documents/".parse().unwrap()];
         let ids: Vec<IngestionId> = (0..DOCUMENTS).map(|_| IngestionId::random()).collect();
         let plans = ids.iter().map(|id| (*id, DocumentPlan::draw(&chance)));
-        let work = Arc::new(PlannedWork::new(plans, Arc::clone(&chance)));
+        let work = Arc::new(ScriptedWork::new(plans, Arc::clone(&chance)));
         for id in &ids {
             let document = DocumentId::random();
             ledger.memory().insert_ingestion(*id, document, &format!("documents/{document}"));

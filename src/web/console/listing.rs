@@ -3,6 +3,8 @@
 //! Pages follow each other by what was shown last, never by number: the hundredth costs what the
 //! first does. Words are looked for in the whole table, within the time that a statement may take.
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -20,6 +22,8 @@ use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 
 /// Rows of a page.
 pub(super) const PAGE: u32 = 50;
+/// A century: what is longer ago than calendars reach could not be reckoned with.
+const LONGEST_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// One page of a list, and where the next begins.
 #[derive(Debug)]
@@ -61,8 +65,8 @@ fn read_filter(
     };
     let since = match wanted.get("since").map(humantime::parse_duration) {
         None => None,
-        Some(Ok(length)) => Some(OffsetDateTime::now_utc() - length),
-        Some(Err(_)) => {
+        Some(Ok(length)) if length <= LONGEST_AGO => Some(OffsetDateTime::now_utc() - length),
+        Some(_) => {
             return Err(ConsoleFailure::wrong_request("since is a time such as 2h or 3days"));
         }
     };

@@ -49,7 +49,7 @@ struct StageBill {
 type Stage = (IngestionId, &'static str);
 
 /// The work on all documents of a schedule.
-pub(super) struct PlannedWork {
+pub(super) struct ScriptedWork {
     plans: BTreeMap<IngestionId, DocumentPlan>,
     chance: Arc<Chance>,
     store: MemoryStore,
@@ -84,7 +84,7 @@ impl Drop for RunningWork {
     }
 }
 
-impl PlannedWork {
+impl ScriptedWork {
     pub(super) fn new(
         plans: impl Iterator<Item = (IngestionId, DocumentPlan)>,
         chance: Arc<Chance>,
@@ -159,7 +159,7 @@ impl PlannedWork {
 }
 
 #[async_trait]
-impl IngestionWork for PlannedWork {
+impl IngestionWork for ScriptedWork {
     async fn run_attempt(
         &self,
         claimed: &ClaimedIngestion,

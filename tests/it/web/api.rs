@@ -5,10 +5,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::desk::{Desk, invoice, send, token_of};
+use super::desk::{WebConsole, invoice, send, token_of};
 
 /// A transcript of one page with one word, where the ingestion says.
-async fn store_transcript(desk: &Desk, ingestion: impl ToString) {
+async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
     let key = format!("ingestions/{}/transcription-output.json", ingestion.to_string());
     let path = desk.folder.path().join("store").join(&key);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -42,7 +42,7 @@ fn differences(description: &Value, path: &str, answer: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_as_the_served_description_says() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     desk.waiting("acme", "b.pdf").await;
     store_transcript(&desk, ingestion).await;
@@ -85,7 +85,7 @@ async fn every_answer_is_as_the_served_description_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     let (_, open) = desk.waiting("acme", "b.pdf").await;
     let decide = format!("/reviews/{document}/decision");
@@ -101,6 +101,7 @@ async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
         (call(Method::GET, "/ingestions?status=done"), 400, "bad_request"),
         (call(Method::GET, "/ingestions?limit=1000"), 400, "bad_request"),
         (call(Method::GET, "/ingestions?cursor=x"), 400, "bad_request"),
+        (call(Method::GET, "/ingestions?since=100000years"), 400, "bad_request"),
         (call(Method::GET, &format!("/ingestions/{open}/result")), 409, "conflict"),
         (call(Method::GET, &format!("/ingestions/{open}/transcript")), 409, "conflict"),
         (call(Method::POST, &decide).json(&accepted), 428, "version_needed"),
@@ -148,7 +149,7 @@ async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_not_changed_is_not_sent_again_and_a_cursor_goes_on() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     for name in ["a.pdf", "b.pdf", "c.pdf"] {
         desk.waiting("acme", name).await;
     }
@@ -177,7 +178,7 @@ async fn what_has_not_changed_is_not_sent_again_and_a_cursor_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     store_transcript(&desk, ingestion).await;
     let page =
@@ -211,7 +212,7 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_of_the_pages_stands_beside_the_form_of_a_reviewer() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     store_transcript(&desk, ingestion).await;
     let ann = desk.browser("ann").await;

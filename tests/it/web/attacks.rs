@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::desk::{Answer, Desk, invoice, send};
+use super::desk::{PageAnswer, WebConsole, invoice, send};
 use crate::support::world::SOON;
 
 /// Every page, with an id in its place.
@@ -31,7 +31,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
 }
 
 /// Method and path of everything that the description names, with an id in its place.
-async fn described(desk: &Desk, id: impl ToString) -> Vec<(Method, String)> {
+async fn described(desk: &WebConsole, id: impl ToString) -> Vec<(Method, String)> {
     let description = desk.get("/openapi.json", "viewer").await.json();
     let mut all = Vec::new();
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -47,7 +47,7 @@ async fn described(desk: &Desk, id: impl ToString) -> Vec<(Method, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_sees_or_changes_anything_without_a_known_token() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let stranger = desk.stranger();
     for path in pages(document, ingestion) {
@@ -87,7 +87,7 @@ async fn nobody_sees_or_changes_anything_without_a_known_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_may_do_what_it_is_for_and_no_more() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     for (name, path, allowed) in [
         ("viewer", format!("/reviews/{document}"), false),
@@ -120,7 +120,7 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_one_tenant_sees_nothing_of_another() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (own, own_ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let (other, other_ingestion) = desk.refused("rival", &invoice(2.0)).await;
     let (lone, lone_ingestion) = desk.refused("", &invoice(3.0)).await;
@@ -175,7 +175,7 @@ async fn a_token_of_one_tenant_sees_nothing_of_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (other, other_ingestion) = desk.refused("rival", &invoice(2.0)).await;
     let acme = desk.browser("acme").await;
     let secret = super::desk::form_fields(&acme.get("/pauses").await.body, "/pauses")[0].1.clone();
@@ -199,7 +199,7 @@ async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_of_another_site_or_another_session_changes_nothing() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let operator = desk.browser("operator").await;
     let secret =
         super::desk::form_fields(&operator.get("/pauses").await.body, "/pauses")[0].1.clone();
@@ -235,7 +235,7 @@ async fn a_form_of_another_site_or_another_session_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_a_cookie_that_no_script_reads_and_ends_with_its_sign_out() {
-    let desk = Desk::open_with(|config| {
+    let desk = WebConsole::open_with(|config| {
         config.web.tokens = vec![docmill_core::config::WebToken {
             name: "ann".to_owned(),
             sha256: docmill_core::model::digest::encode_hex(
@@ -267,7 +267,7 @@ async fn a_session_is_a_cookie_that_no_script_reads_and_ends_with_its_sign_out()
     );
 }
 
-fn assert_sealed(answer: &Answer, path: &str) {
+fn assert_sealed(answer: &PageAnswer, path: &str) {
     let policy = answer.header("content-security-policy");
     for part in
         ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"]
@@ -283,7 +283,7 @@ fn assert_sealed(answer: &Answer, path: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_forbids_scripts_frames_and_keeping_and_nothing_is_loaded_from_elsewhere() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let operator = desk.browser("operator").await;
     for path in
@@ -309,7 +309,7 @@ async fn every_answer_forbids_scripts_frames_and_keeping_and_nothing_is_loaded_f
 
 #[tokio::test(flavor = "multi_thread")]
 async fn markup_from_documents_and_people_is_shown_as_text_on_every_page() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let evil = "<script>alert(1)</script>\" autofocus onfocus=\"alert(2)";
     let mut data = invoice(1.0);
     data["supplier_name"] = evil.into();
@@ -349,7 +349,7 @@ async fn markup_from_documents_and_people_is_shown_as_text_on_every_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_that_try_to_climb_lead_nowhere() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let operator = desk.browser("operator").await;
     for path in [
         "/assets/..%2f..%2fetc%2fpasswd",
@@ -384,7 +384,7 @@ async fn paths_that_try_to_climb_lead_nowhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_are_too_large_or_never_end_are_refused_and_take_no_memory() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let operator = desk.browser("operator").await;
     for (path, bytes) in [
@@ -412,7 +412,7 @@ async fn bodies_that_are_too_large_or_never_end_are_refused_and_take_no_memory()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_and_slow_heads_are_closed_and_keep_nobody_out() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let mut idle = Vec::new();
     for _ in 0..400 {
         let mut stream = TcpStream::connect(desk.address).await.unwrap();
@@ -431,7 +431,7 @@ async fn idle_connections_and_slow_heads_are_closed_and_keep_nobody_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_token_only_this_machine_is_served_and_only_under_its_own_name() {
-    let desk = Desk::open_with(|_| {}).await;
+    let desk = WebConsole::open_with(|_| {}).await;
     let local = desk.stranger();
     let page = local.get("/pauses").await;
     assert_eq!(page.status, StatusCode::OK);

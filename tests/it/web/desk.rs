@@ -28,7 +28,7 @@ const PEOPLE: [(&str, WebRole, &str); 5] = [
 ];
 
 /// The pages, served until dropped.
-pub(super) struct Desk {
+pub(super) struct WebConsole {
     pub(super) database: TestDatabase,
     pub(super) address: SocketAddr,
     pub(super) base: String,
@@ -36,7 +36,7 @@ pub(super) struct Desk {
     serving: JoinHandle<()>,
 }
 
-impl Drop for Desk {
+impl Drop for WebConsole {
     fn drop(&mut self) {
         self.serving.abort();
     }
@@ -44,13 +44,13 @@ impl Drop for Desk {
 
 /// An answer, read whole.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct PageAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: String,
 }
 
-impl Answer {
+impl PageAnswer {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
@@ -64,10 +64,10 @@ impl Answer {
     }
 }
 
-pub(super) async fn send(request: RequestBuilder) -> Answer {
+pub(super) async fn send(request: RequestBuilder) -> PageAnswer {
     let response = request.send().await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
-    Answer { status, headers, body: response.text().await.unwrap() }
+    PageAnswer { status, headers, body: response.text().await.unwrap() }
 }
 
 /// All fields of an invoice.
@@ -98,7 +98,18 @@ fn tokens() -> Vec<WebToken> {
     PEOPLE.into_iter().map(token).collect()
 }
 
-impl Desk {
+/// Pages over `database`, with queue and store in `folder`, on a port of their own choice.
+pub(super) fn console_config(database: &TestDatabase, folder: &std::path::Path) -> Config {
+    let mut config = Config { database: database.config(), ..Config::default() };
+    config.queue.backend = QueueBackend::Folder;
+    config.queue.path = folder.join("queue");
+    config.store.backend = StoreBackend::Folder;
+    config.store.path = folder.join("store");
+    config.web.address = ([127, 0, 0, 1], 0).into();
+    config
+}
+
+impl WebConsole {
     /// With the tokens of everybody.
     pub(super) async fn open() -> Self {
         Self::open_with(|config| config.web.tokens = tokens()).await
@@ -125,12 +136,7 @@ impl Desk {
 
     async fn open_over(database: TestDatabase, change: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = Config { database: database.config(), ..Config::default() };
-        config.queue.backend = QueueBackend::Folder;
-        config.queue.path = folder.path().join("queue");
-        config.store.backend = StoreBackend::Folder;
-        config.store.path = folder.path().join("store");
-        config.web.address = ([127, 0, 0, 1], 0).into();
+        let mut config = console_config(&database, folder.path());
         std::fs::create_dir(&config.queue.path).unwrap();
         std::fs::create_dir(&config.store.path).unwrap();
         change(&mut config);
@@ -167,7 +173,7 @@ impl Desk {
         Client::builder().build().unwrap().request(method, url).bearer_auth(token_of(name))
     }
 
-    pub(super) async fn get(&self, path: &str, name: &str) -> Answer {
+    pub(super) async fn get(&self, path: &str, name: &str) -> PageAnswer {
         send(self.call(Method::GET, path, name)).await
     }
 
@@ -216,7 +222,7 @@ impl Desk {
 
 /// One person's browser: it keeps its cookie and follows no redirect by itself.
 pub(super) struct Browser<'a> {
-    desk: &'a Desk,
+    desk: &'a WebConsole,
     client: Client,
     cookie: Option<String>,
 }
@@ -230,11 +236,11 @@ impl Browser<'_> {
         }
     }
 
-    pub(super) async fn get(&self, path: &str) -> Answer {
+    pub(super) async fn get(&self, path: &str) -> PageAnswer {
         send(self.request(Method::GET, path)).await
     }
 
-    pub(super) async fn post_raw(&self, path: &str, form: &str) -> Answer {
+    pub(super) async fn post_raw(&self, path: &str, form: &str) -> PageAnswer {
         send(self.post_request(path, form)).await
     }
 
@@ -244,7 +250,12 @@ impl Browser<'_> {
     }
 
     /// Loads a page, fills some inputs of its form to `action`, and sends it as a browser does.
-    pub(super) async fn submit(&self, page: &str, action: &str, filled: &[(&str, &str)]) -> Answer {
+    pub(super) async fn submit(
+        &self,
+        page: &str,
+        action: &str,
+        filled: &[(&str, &str)],
+    ) -> PageAnswer {
         let shown = self.get(page).await;
         assert_eq!(shown.status, StatusCode::OK, "{page}: {shown:?}");
         self.send_form(&shown.body, action, filled).await
@@ -256,7 +267,7 @@ impl Browser<'_> {
         page: &str,
         action: &str,
         filled: &[(&str, &str)],
-    ) -> Answer {
+    ) -> PageAnswer {
         let mut fields = form_fields(page, &format!("{}{action}", self.desk.base));
         for (name, value) in filled {
             fields.retain(|(known, _)| known != name);

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use docmill_core::config::QueueBackend;
 use reqwest::StatusCode;
 
-use super::desk::{Desk, invoice};
+use super::desk::{WebConsole, invoice};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     desk.waiting("acme", "a.pdf").await;
     desk.refused("acme", &invoice(1.0)).await;
     let (_, held) = desk.waiting("acme", "b.pdf").await;
@@ -36,7 +36,7 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_does_not_answer_is_told_and_hides_nothing_else() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     desk.waiting("acme", "a.pdf").await;
     std::fs::remove_dir_all(desk.folder.path().join("queue")).unwrap();
     std::fs::write(desk.folder.path().join("queue"), "no folder").unwrap();
@@ -48,7 +48,7 @@ async fn a_queue_that_does_not_answer_is_told_and_hides_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancels_it() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     desk.execute(&format!(
         "INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage, outcome, final, counted)
@@ -94,7 +94,7 @@ async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancel
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_is_set_shown_and_ended() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let operator = desk.browser("operator").await;
     let fields = [("scope", "kind"), ("name", "invoice"), ("why", "bad rules"), ("confirm", "yes")];
     let done = operator.submit("/pauses", "/pauses", &fields).await;
@@ -117,7 +117,7 @@ async fn a_pause_is_set_shown_and_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_go_on_page_by_page_and_neither_lose_nor_repeat_a_row_of_the_same_moment() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     desk.execute(
         "WITH d AS (INSERT INTO document (file_path, original_name, tenant)
              SELECT 'documents/' || n, 'file ' || n, 'acme' FROM generate_series(1, 120) n RETURNING id)
@@ -149,7 +149,7 @@ async fn lists_go_on_page_by_page_and_neither_lose_nor_repeat_a_row_of_the_same_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_is_found_by_id_name_hash_supplier_and_number() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     desk.waiting("acme", "other.pdf").await;
     let supplier =
@@ -170,7 +170,7 @@ async fn a_document_is_found_by_id_name_hash_supplier_and_number() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn below_a_sub_path_every_link_form_and_redirect_stays_below_it() {
-    let desk = Desk::open_with(|config| {
+    let desk = WebConsole::open_with(|config| {
         assert_eq!(config.queue.backend, QueueBackend::Folder);
         config.web.base_path = "/tools/docmill".to_owned();
     })
@@ -218,7 +218,7 @@ async fn below_a_sub_path_every_link_form_and_redirect_stays_below_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_in_the_operators_role_is_enough_for_every_page_and_action() {
-    let desk = Desk::open_in_role("docmill_operator").await;
+    let desk = WebConsole::open_in_role("docmill_operator").await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let operator = desk.browser("operator").await;
     let review = format!("/reviews/{document}");
@@ -245,7 +245,7 @@ async fn a_login_in_the_operators_role_is_enough_for_every_page_and_action() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_that_only_reads_shows_everything_and_changes_nothing() {
-    let desk = Desk::open_in_role("docmill_reader").await;
+    let desk = WebConsole::open_in_role("docmill_reader").await;
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let operator = desk.browser("operator").await;
     let pages = ["/overview".to_owned(), "/ingestions".to_owned(), "/reviews".to_owned()];

@@ -3,7 +3,6 @@
 
 use docmill::app::App;
 use docmill::shutdown::Shutdown;
-use docmill_core::config::{Config, QueueBackend, StoreBackend};
 use docmill_ledger::db::Db;
 use reqwest::StatusCode;
 use sqlx::Executor as _;
@@ -58,12 +57,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/pauses".to_owned(),
     ];
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config { database: database.config(), ..Config::default() };
-    config.queue.backend = QueueBackend::Folder;
-    config.queue.path = folder.path().join("queue");
-    config.store.backend = StoreBackend::Folder;
-    config.store.path = folder.path().join("store");
-    config.web.address = ([127, 0, 0, 1], 0).into();
+    let config = super::desk::console_config(&database, folder.path());
     for path in paths {
         let config = config.clone();
         let asked = path.clone();

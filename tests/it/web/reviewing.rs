@@ -3,9 +3,9 @@
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::desk::{Desk, invoice};
+use super::desk::{WebConsole, invoice};
 
-async fn carried(desk: &Desk, document: impl ToString) -> Value {
+async fn carried(desk: &WebConsole, document: impl ToString) -> Value {
     let sql = format!("SELECT structured_data FROM document WHERE id = '{}'", document.to_string());
     serde_json::from_str(&desk.scalar(&sql).await).unwrap_or(Value::Null)
 }
@@ -23,7 +23,7 @@ fn assert_usable_by_keyboard(page: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_the_next() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (first, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     let (second, _) = desk.refused("acme", &invoice(13.0)).await;
     let ann = desk.browser("ann").await;
@@ -87,7 +87,7 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, _) = desk.refused("acme", &invoice(21.0)).await;
     let ann = desk.browser("ann").await;
     let path = format!("/reviews/{document}");
@@ -120,7 +120,7 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_reviewers_at_once_the_second_is_told_by_whom_and_keeps_what_was_typed() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, _) = desk.refused("acme", &invoice(21.0)).await;
     let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
     let path = format!("/reviews/{document}");
@@ -142,7 +142,7 @@ async fn of_two_reviewers_at_once_the_second_is_told_by_whom_and_keeps_what_was_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thirty_who_decide_at_once_write_one_decision() {
-    let desk = Desk::open().await;
+    let desk = WebConsole::open().await;
     let (document, _) = desk.refused("acme", &invoice(21.0)).await;
     let ann = desk.browser("ann").await;
     let path = format!("/reviews/{document}");
