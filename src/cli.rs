@@ -333,6 +333,8 @@ mod tests {
             vec!["docmill", "list", "--status", "done"],
             vec!["docmill", "list", "--reason", "bad"],
             vec!["docmill", "list", "--since", "yesterday"],
+            vec!["docmill", "list", "--since", "100000years"],
+            vec!["docmill", "costs", "--since", "100000years"],
             vec!["docmill", "retry"],
             vec!["docmill", "transcribe", "a.pdf", "--format", "html"],
         ] {

@@ -17,7 +17,7 @@ pub(super) struct CostsArgs {
     #[arg(long, value_enum, default_value_t = CostGroupingArg::Day)]
     by: CostGroupingArg,
     /// Only what was spent within this time, whole days of UTC
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30days")]
+    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back, default_value = "30days")]
     since: Duration,
     /// At most so many lines
     #[arg(long, default_value_t = 100)]

@@ -50,7 +50,7 @@ pub(super) struct ListArgs {
     #[arg(long)]
     review: bool,
     /// Only those registered within this time, e.g. 2h or 3days
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back)]
     since: Option<std::time::Duration>,
     /// At most so many
     #[arg(long, default_value_t = 50)]

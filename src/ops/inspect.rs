@@ -1,5 +1,7 @@
 //! Looking: what an id means, how that ingestion stands, what there is and what it cost.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,6 +19,20 @@ use docmill_ledger::db::reports;
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
 const MOST: u32 = 100;
+
+/// A century: what is longer ago than calendars reach could not be reckoned with.
+const LONGEST_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// How far back somebody wants to look: a length of time such as `2h` or `3days`.
+///
+/// # Errors
+/// Says what is accepted, for what is no length of time or is longer than a century.
+pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|length| *length <= LONGEST_AGO)
+        .ok_or_else(|| "it is a time such as 2h or 3days, a century at most".to_owned())
+}
 
 /// One ingestion with its history.
 #[derive(Debug, Clone, Serialize)]

@@ -3,7 +3,6 @@
 //! Pages follow each other by what was shown last, never by number: the hundredth costs what the
 //! first does. Words are looked for in the whole table, within the time that a statement may take.
 
-use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
@@ -22,8 +21,6 @@ use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 
 /// Rows of a page.
 pub(super) const PAGE: u32 = 50;
-/// A century: what is longer ago than calendars reach could not be reckoned with.
-const LONGEST_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// One page of a list, and where the next begins.
 #[derive(Debug)]
@@ -63,13 +60,12 @@ fn read_filter(
             ConsoleFailure::wrong_request(text)
         })?),
     };
-    let since = match wanted.get("since").map(humantime::parse_duration) {
-        None => None,
-        Some(Ok(length)) if length <= LONGEST_AGO => Some(OffsetDateTime::now_utc() - length),
-        Some(_) => {
-            return Err(ConsoleFailure::wrong_request("since is a time such as 2h or 3days"));
-        }
-    };
+    let since = wanted
+        .get("since")
+        .map(|text| inspect::parse_look_back(text))
+        .transpose()
+        .map_err(|problem| ConsoleFailure::wrong_request(format!("since: {problem}")))?
+        .map(|length| OffsetDateTime::now_utc() - length);
     Ok(IngestionFilter {
         status,
         reason: wanted.text("reason"),
