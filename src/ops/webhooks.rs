@@ -41,7 +41,8 @@ pub struct ReplayReport {
 /// The system gives no random numbers.
 pub fn make_signing_secret() -> Result<String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| Error::internal(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::internal(format!("no random numbers: {error}")))?;
     Ok(write_secret(&bytes))
 }
 

@@ -96,7 +96,8 @@ impl WebhookSender {
             .pool_idle_timeout(IDLE)
             .build()
             .map_err(|error| {
-                let text = "the client of webhooks cannot be set up; are root certificates installed?";
+                let text =
+                    "the client of webhooks cannot be set up; are root certificates installed?";
                 Error::internal(text).with_source(error)
             })?;
         Ok(Self { client, policy })

@@ -122,11 +122,7 @@ impl WebhookDelivery {
     ///
     /// # Errors
     /// `Misconfigured` if an address may not be sent to or a secret is none; no TLS on this machine.
-    pub fn new(
-        db: Db,
-        terms: WebhookTerms,
-        names: Arc<dyn NameResolver>,
-    ) -> Result<Option<Self>> {
+    pub fn new(db: Db, terms: WebhookTerms, names: Arc<dyn NameResolver>) -> Result<Option<Self>> {
         let config = &terms.config;
         if config.targets.is_empty() {
             return Ok(None);
@@ -319,7 +315,9 @@ impl WebhookCourier {
         if reply.is_gone() {
             self.disable(name).await;
         }
-        match rows::settle_delivery(&self.db, delivery.id, self.token, &self.end(&delivery, reply)).await {
+        match rows::settle_delivery(&self.db, delivery.id, self.token, &self.end(&delivery, reply))
+            .await
+        {
             Ok(Some(state)) if state == "dead" => {
                 tracing::warn!(webhook = name, delivery = delivery.id, "a webhook was given up");
             }
@@ -341,7 +339,8 @@ impl WebhookCourier {
             false => None,
         };
         let body = write_payload(delivery, &self.terms.pages, data);
-        let (id, timestamp) = (delivery.event_id.to_string(), OffsetDateTime::now_utc().unix_timestamp());
+        let (id, timestamp) =
+            (delivery.event_id.to_string(), OffsetDateTime::now_utc().unix_timestamp());
         let signatures = sign_message(&secrets, &id, timestamp, &body).map_err(misconfigured)?;
         let message = SignedMessage { id, timestamp, signatures, body };
         Ok(self.sender.send_message(&self.route.url, message).await)

@@ -54,7 +54,8 @@ mod tests {
             "data": {"status": "completed", "document_id": "d", "sequence": 3}
         });
         assert_eq!(thin, expected);
-        let whole = write_payload(&of, "https://ops.example.com/docmill", Some(json!({"total": 1})));
+        let whole =
+            write_payload(&of, "https://ops.example.com/docmill", Some(json!({"total": 1})));
         let whole: Value = serde_json::from_str(&whole).unwrap();
         assert_eq!(whole["data"]["data"], json!({"total": 1}));
         let page = format!("https://ops.example.com/docmill/ingestions/{id}");

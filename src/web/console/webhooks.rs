@@ -111,7 +111,8 @@ pub(super) async fn post_replay(
     require_confirmation(&form)?;
     let id = form.get("delivery").and_then(|text| text.parse().ok());
     let id: i64 = id.ok_or_else(|| ConsoleFailure::wrong_request("There is no such delivery."))?;
-    let done = webhooks::replay_deliveries(state.database(), &[id], &visitor.audit_note("")).await?;
+    let done =
+        webhooks::replay_deliveries(state.database(), &[id], &visitor.audit_note("")).await?;
     if done.replayed.is_empty() {
         return Err(ConsoleFailure::conflict("It is gone, or is being sent at this moment."));
     }

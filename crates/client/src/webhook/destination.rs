@@ -136,9 +136,8 @@ impl DestinationPolicy {
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => {
-            let private = |(base, bits): &(Ipv4Addr, u8)| {
-                NetworkRange::v4(*base, *bits).contains(address)
-            };
+            let private =
+                |(base, bits): &(Ipv4Addr, u8)| NetworkRange::v4(*base, *bits).contains(address);
             !PRIVATE_V4.iter().any(private)
         }
         IpAddr::V6(_) => {
@@ -159,21 +158,46 @@ mod tests {
     fn nothing_that_only_this_network_can_reach_is_sent_to_in_whatever_form_it_is_written() {
         let policy = DestinationPolicy::default();
         for url in [
-            "https://127.0.0.1/", "https://127.1/", "https://2130706433/", "https://0x7f.1/",
-            "https://0177.0.0.1/", "https://0.0.0.0/", "https://10.1.2.3/", "https://100.64.0.1/",
-            "https://169.254.169.254/latest/meta-data", "https://172.31.0.1/",
-            "https://192.168.0.1/", "https://192.0.0.192/", "https://198.18.0.1/",
-            "https://224.0.0.1/", "https://255.255.255.255/", "https://[::]/", "https://[::1]/",
-            "https://[::ffff:7f00:1]/", "https://[::ffff:10.0.0.1]/", "https://[fc00::1]/",
-            "https://[fe80::1]/", "https://[fd00:ec2::254]/", "https://[64:ff9b::a9fe:a9fe]/",
-            "https://[2002:7f00:1::]/", "https://[2001:db8::1]/", "https://[ff02::1]/",
-            "https://[5f00::1]/", "https://[100::1]/", "https://100.100.100.200/",
-            "http://example.com/", "ftp://example.com/", "https://user@example.com/",
-            "https://user:secret@example.com/", "file:///etc/passwd",
+            "https://127.0.0.1/",
+            "https://127.1/",
+            "https://2130706433/",
+            "https://0x7f.1/",
+            "https://0177.0.0.1/",
+            "https://0.0.0.0/",
+            "https://10.1.2.3/",
+            "https://100.64.0.1/",
+            "https://169.254.169.254/latest/meta-data",
+            "https://172.31.0.1/",
+            "https://192.168.0.1/",
+            "https://192.0.0.192/",
+            "https://198.18.0.1/",
+            "https://224.0.0.1/",
+            "https://255.255.255.255/",
+            "https://[::]/",
+            "https://[::1]/",
+            "https://[::ffff:7f00:1]/",
+            "https://[::ffff:10.0.0.1]/",
+            "https://[fc00::1]/",
+            "https://[fe80::1]/",
+            "https://[fd00:ec2::254]/",
+            "https://[64:ff9b::a9fe:a9fe]/",
+            "https://[2002:7f00:1::]/",
+            "https://[2001:db8::1]/",
+            "https://[ff02::1]/",
+            "https://[5f00::1]/",
+            "https://[100::1]/",
+            "https://100.100.100.200/",
+            "http://example.com/",
+            "ftp://example.com/",
+            "https://user@example.com/",
+            "https://user:secret@example.com/",
+            "file:///etc/passwd",
         ] {
             assert!(!allows(&policy, url), "{url} is allowed");
         }
-        for url in ["https://example.com/x?y=z", "https://93.184.216.34/", "https://[2606:4700::1]/"] {
+        for url in
+            ["https://example.com/x?y=z", "https://93.184.216.34/", "https://[2606:4700::1]/"]
+        {
             assert!(allows(&policy, url), "{url} is refused");
         }
     }

@@ -35,7 +35,8 @@ pub fn parse_secrets(text: &str) -> Result<Vec<SigningSecret>, String> {
                 .to_owned()
         })
     };
-    let secrets: Vec<SigningSecret> = text.split_whitespace().map(read).collect::<Result<_, _>>()?;
+    let secrets: Vec<SigningSecret> =
+        text.split_whitespace().map(read).collect::<Result<_, _>>()?;
     if secrets.is_empty() { Err("there is no signing secret".to_owned()) } else { Ok(secrets) }
 }
 

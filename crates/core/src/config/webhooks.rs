@@ -226,9 +226,8 @@ impl WebhooksConfig {
             );
         }
         if self.give_up_after < self.longest_retry {
-            problems.push(
-                "webhooks.give_up_after must be at least webhooks.longest_retry".to_owned(),
-            );
+            problems
+                .push("webhooks.give_up_after must be at least webhooks.longest_retry".to_owned());
         }
         let mut names = HashSet::new();
         for (at, target) in self.targets.iter().enumerate() {
