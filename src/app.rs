@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ops::janitor::{Maintenance, MaintenanceBackends};
 use crate::ops::process::LocalPipeline;
+use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use crate::pipeline::{ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices};
 use crate::runner::RunnerMonitor;
 use crate::shutdown::Shutdown;
@@ -268,6 +269,7 @@ impl App {
             pages.describe()
         );
         let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
+        let telling = self.start_webhooks(&parts.db, &stop).await?;
         let tending = tokio::spawn(maintenance.run(stop.clone()));
         let (ended, protecting) = self.start_protection(worker.monitor())?;
         let worked = worker.run(stop.clone()).await;
@@ -278,6 +280,7 @@ impl App {
             protecting.await.context("the task protection died")?;
         }
         pages.abort();
+        telling.await.context("the delivery of webhooks died")?;
         // Asked to stop when the worker was: what is still under way hangs.
         let abort = tending.abort_handle();
         match tokio::time::timeout(TENDING, tending).await {
@@ -287,6 +290,25 @@ impl App {
         parts.db.close().await;
         worked?;
         Ok(())
+    }
+
+    /// Registers the targets of webhooks, if there are any, and delivers to them until the stop.
+    ///
+    /// # Errors
+    /// An address may not be sent to, or a secret is none; no answer from Postgres.
+    async fn start_webhooks(&self, db: &Db, stop: &Shutdown) -> anyhow::Result<JoinHandle<()>> {
+        let terms = WebhookTerms::new(&self.config);
+        let delivery = WebhookDelivery::new(db.clone(), terms, Arc::new(SystemResolver))?;
+        if let Some(delivery) = &delivery {
+            // Before anything can end that is to be told.
+            delivery.register_targets().await?;
+        }
+        let stop = stop.clone();
+        Ok(tokio::spawn(async move {
+            if let Some(delivery) = delivery {
+                delivery.run(stop).await;
+            }
+        }))
     }
 
     /// On ECS: keeps the task from being scaled in while the worker is busy.

@@ -27,6 +27,7 @@ mod shell;
 mod standard_input;
 mod submit;
 mod web;
+mod webhooks;
 mod workspace;
 
 use std::path::PathBuf;
@@ -139,6 +140,9 @@ enum Command {
     Dashboard(dashboard::DashboardArgs),
     /// Serve pages for operators and reviewers, and an interface for programs
     Web(web::WebArgs),
+    /// Look at who is told of outcomes and decisions, and tell them again
+    #[command(subcommand)]
+    Webhooks(webhooks::WebhooksCommand),
     /// Look at everything a worker needs, and say what must be changed; changes nothing
     Doctor,
     /// Ask the worker on this machine whether it is well
@@ -302,6 +306,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
         Command::Web(what) => Box::pin(web::run(context, what)).await,
+        Command::Webhooks(what) => webhooks::run(context, what).await,
         Command::Completions(what) => shell::print_completions(&what),
         Command::Man(what) => shell::write_man_pages(context, &what),
         Command::Doctor => Box::pin(doctor::run(context)).await,

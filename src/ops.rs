@@ -19,6 +19,7 @@ pub mod retry;
 pub mod review;
 pub mod sending;
 pub mod submit;
+pub mod webhooks;
 pub mod workspace;
 
 pub use docmill_ledger::db::Db;

@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
     &["db", "pages", "store"],
-    &["throttle"],
+    &["throttle", "webhook"],
     &["llm", "ocr", "queue"],
     &["extract", "gate", "scheduler"],
     &["pipeline"],

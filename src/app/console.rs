@@ -1,11 +1,14 @@
 //! The pages of `docmill web`: what they need, and how they are served.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use tokio::net::TcpListener;
 
 use super::App;
+use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use crate::shutdown::Shutdown;
 use crate::web;
 use crate::web::console::{ConsolePages, ConsoleParts};
@@ -22,6 +25,7 @@ pub struct OpenConsole {
     listener: TcpListener,
     pages: ConsolePages,
     database: Db,
+    webhooks: Option<WebhookDelivery>,
 }
 
 impl App {
@@ -49,7 +53,10 @@ impl App {
             config: self.config.web.clone(),
         };
         let pages = ConsolePages::new(parts).map_err(anyhow::Error::msg)?;
-        Ok(OpenConsole { listener, pages, database })
+        let terms = WebhookTerms::new(&self.config);
+        let names = Arc::new(SystemResolver);
+        let webhooks = WebhookDelivery::new(database.clone(), terms, names)?;
+        Ok(OpenConsole { listener, pages, database, webhooks })
     }
 }
 
@@ -62,14 +69,18 @@ impl OpenConsole {
         self.listener.local_addr()
     }
 
-    /// Serves the pages until it is asked to stop; what is being answered then is cut off, and
+    /// Serves the pages and delivers webhooks until it is asked to stop; what is being answered then is cut off, and
     /// Postgres undoes what was not committed.
     pub async fn serve(self, stop: Shutdown) {
-        let Self { listener, pages, database } = self;
-        tokio::select! {
-            () = pages.serve(listener) => {}
-            () = stop.wait_until_requested() => {}
-        }
+        let Self { listener, pages, database, webhooks } = self;
+        let telling = webhooks.map(|delivery| delivery.run(stop.clone()));
+        let served = async {
+            tokio::select! {
+                () = pages.serve(listener) => stop.request(),
+                () = stop.wait_until_requested() => {}
+            }
+        };
+        tokio::join!(served, OptionFuture::from(telling));
         database.close().await;
     }
 }

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
-use docmill_core::config::{AcknowledgeMode, Config, JanitorConfig};
+use docmill_core::config::{AcknowledgeMode, Config, JanitorConfig, WebhooksConfig};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
@@ -54,6 +54,7 @@ pub struct Maintenance {
     queue: Arc<dyn MessageQueue>,
     store: Arc<dyn ObjectStore>,
     config: JanitorConfig,
+    webhooks: WebhooksConfig,
     crash_limit: u32,
     /// Messages are deleted before the work: a row that is worked on needs none.
     early: bool,
@@ -185,6 +186,7 @@ impl Maintenance {
             queue,
             store,
             config: config.janitor.clone(),
+            webhooks: config.webhooks.clone(),
             crash_limit: config.retry_terms().crash_attempts,
             early: config.queue.acknowledge == AcknowledgeMode::Early,
             holder,

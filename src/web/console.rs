@@ -22,6 +22,7 @@ mod reviews;
 mod sign_in;
 mod state;
 mod transcripts;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -129,6 +130,7 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/reviews", get(reviews::show_reviews))
         .route("/reviews/{id}", get(reviews::show_review))
         .route("/pauses", get(pauses::show_pauses))
+        .route("/webhooks", get(webhooks::show_webhooks))
         .route("/sign-out", post(sign_in::sign_out))
 }
 
@@ -143,6 +145,7 @@ fn operator_pages() -> Router<ConsoleState> {
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
         .route("/pauses", post(pauses::post_pause))
         .route("/pauses/end", post(pauses::post_resume))
+        .route("/webhooks/replay", post(webhooks::post_replay))
 }
 
 fn api_routes() -> Router<ConsoleState> {

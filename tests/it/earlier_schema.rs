@@ -125,6 +125,7 @@ async fn the_earlier_trigger_no_longer_lets_a_failure_wipe_good_data() {
         "ingestion_of_a_doomed_document",
         "reopening_of_a_doomed_document",
         "update_document_from_ingestion",
+        "write_webhook_of_end",
     ];
     assert_eq!(triggers, ours);
     // An old producer goes on, with another ingestion of the document that has data.

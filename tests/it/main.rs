@@ -64,4 +64,5 @@ mod traces;
 mod trigger;
 mod waiting;
 mod web;
+mod webhooks;
 mod workspaces;

@@ -32,7 +32,11 @@ fn by() -> AuditNote {
     AuditNote { operator: "ada".to_owned(), why: "a test".to_owned() }
 }
 
-fn maintenance_over(db: Db, queue: Arc<dyn MessageQueue>, config: &Config) -> Maintenance {
+pub(crate) fn maintenance_over(
+    db: Db,
+    queue: Arc<dyn MessageQueue>,
+    config: &Config,
+) -> Maintenance {
     let store = Arc::new(MemoryStore::default());
     Maintenance::new(MaintenanceBackends { db, queue, store }, config, "test".to_owned())
 }
@@ -46,7 +50,7 @@ pub(crate) fn maintenance_of(world: &World) -> Maintenance {
     Maintenance::new(backends, &world.config, "test".to_owned())
 }
 
-fn memory_queue() -> Arc<MemoryQueue> {
+pub(crate) fn memory_queue() -> Arc<MemoryQueue> {
     Arc::new(MemoryQueue::new(Duration::from_secs(120), Some(1000)))
 }
 
@@ -92,7 +96,7 @@ async fn rows_read(database: &TestDatabase) -> BTreeMap<String, [i64; 2]> {
     let read = sqlx::query(
         "SELECT relname::text, seq_tup_read, COALESCE(idx_tup_fetch, 0) AS fetched
          FROM pg_stat_user_tables
-         WHERE relname IN ('document', 'ingestion', 'attempt', 'spending')",
+         WHERE relname IN ('document', 'ingestion', 'attempt', 'spending', 'webhook_delivery')",
     );
     let rows = read.fetch_all(database.pool()).await.unwrap();
     let counts = |row: &sqlx::postgres::PgRow| [row.get("seq_tup_read"), row.get("fetched")];

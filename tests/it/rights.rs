@@ -48,6 +48,11 @@ async fn document(database: &TestDatabase) -> (DocumentId, IngestionId) {
 }
 
 const REFUSED: Option<&str> = Some("42501");
+/// Something that never happened, to be told.
+const FORGED_EVENT: &str = "INSERT INTO webhook_delivery (target, document_id, event, event_id,
+    event_number, occurred_at, facts, state, due_at, open_since)
+    VALUES ('x', gen_random_uuid(), 'document.completed', gen_random_uuid(), 1, now(), '{}', 'due',
+        now(), now())";
 
 async fn try_all(database: &TestDatabase, role: &str, table: &[(String, Option<&str>)]) {
     let mut login = Login::create(database, role).await;
@@ -109,6 +114,8 @@ async fn a_producer_adds_rows_reads_results_and_changes_nothing() {
         row("SELECT * FROM operator_action", REFUSED),
         row("SELECT erase_expired('{}')", REFUSED),
         row("INSERT INTO pause (scope) VALUES ('all')", REFUSED),
+        row("SELECT * FROM webhook_delivery", REFUSED),
+        row("INSERT INTO webhook_target (name, place, url_hash) VALUES ('x', 'y', 'z')", REFUSED),
         row("CREATE TABLE docmill.t (a int)", REFUSED),
     ];
     try_all(&database, "docmill_producer", &table).await;
@@ -134,6 +141,17 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
         row("DELETE FROM document", REFUSED),
         row("DELETE FROM ingestion", REFUSED),
         row("TRUNCATE attempt", REFUSED),
+        // What happened is told as it happened, and by nobody's say-so.
+        row("INSERT INTO webhook_target (name, place, url_hash) VALUES ('x', 'y', 'z')", None),
+        row(
+            "SELECT settle_webhook_delivery(1, gen_random_uuid(), true, '1s', '1s', 200, '')",
+            None,
+        ),
+        row("UPDATE webhook_delivery SET state = state, due_at = due_at", None),
+        row("DELETE FROM webhook_delivery", None),
+        row(FORGED_EVENT, REFUSED),
+        row("UPDATE webhook_delivery SET facts = '{}'", REFUSED),
+        row("SELECT write_webhook_event('x', gen_random_uuid(), NULL, NULL, '{}')", REFUSED),
     ];
     try_all(&database, "docmill_worker", &table).await;
 }
@@ -175,6 +193,11 @@ async fn an_operator_steers_and_cannot_rewrite_what_was_done_or_erase() {
         ),
         row("UPDATE document_revision SET reviewer = 'bob'", REFUSED),
         row("DELETE FROM document_revision", REFUSED),
+        row("SELECT replay_webhook_delivery(1), give_up_webhook_delivery(1, '')", None),
+        row("UPDATE webhook_target SET disabled_at = NULL", None),
+        row("DELETE FROM webhook_delivery", REFUSED),
+        row(FORGED_EVENT, REFUSED),
+        row("UPDATE webhook_delivery SET document_id = document_id", REFUSED),
         row("UPDATE operator_action SET operator = 'bob'", REFUSED),
         row("DELETE FROM operator_action", REFUSED),
         row("TRUNCATE operator_action", REFUSED),
@@ -192,7 +215,9 @@ async fn a_reader_reads_and_does_nothing_else() {
     let database = TestDatabase::create().await;
     let table = [
         row("SELECT * FROM ops_in_flight, ops_failures, ops_review, operator_action, pause", None),
-        row("SELECT * FROM document_revision", None),
+        row("SELECT * FROM document_revision, webhook_delivery, webhook_target", None),
+        row("UPDATE webhook_delivery SET state = 'dead'", REFUSED),
+        row("SELECT replay_webhook_delivery(1)", None),
         row("UPDATE ingestion SET stage = 'fetch'", REFUSED),
         row(
             "INSERT INTO operator_action (operator, action, target) VALUES ('x', 'cancel', 'y')",
@@ -244,7 +269,13 @@ async fn every_function_with_its_owners_rights_looks_for_temporary_tables_last()
     .fetch_all(database.pool())
     .await
     .unwrap();
-    for called in ["erase_expired", "doom_expired", "document_tenant", "add_to_spending_day"] {
+    for called in [
+        "erase_expired",
+        "doom_expired",
+        "document_tenant",
+        "add_to_spending_day",
+        "write_webhook_event",
+    ] {
         assert!(paths.iter().any(|(name, _)| name == called), "{called} is not in {paths:?}");
     }
     for (name, path) in paths {

@@ -5,3 +5,4 @@ pub mod aws;
 pub mod http;
 pub mod telemetry;
 pub mod throttle;
+pub mod webhook;

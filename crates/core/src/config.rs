@@ -29,6 +29,7 @@ mod throttle;
 mod tiers;
 mod units;
 mod web;
+mod webhooks;
 mod worker;
 
 use std::ffi::OsString;
@@ -61,6 +62,7 @@ pub use throttle::ThrottleConfig;
 pub use tiers::TierConfig;
 pub use units::{ByteSize, SecretString};
 pub use web::{WebConfig, WebRole, WebToken};
+pub use webhooks::{NetworkRange, WebhookEvent, WebhookTarget, WebhooksConfig};
 pub use worker::{LogFormat, WorkerConfig};
 
 /// Everything that can be set.
@@ -101,6 +103,8 @@ pub struct Config {
     pub bucket: BucketConfig,
     /// `[web]`: where the pages are, and who may see them.
     pub web: WebConfig,
+    /// `[webhooks]`: who is told of outcomes and decisions.
+    pub webhooks: WebhooksConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -183,6 +187,7 @@ impl Config {
         self.telemetry.collect_problems(&mut problems);
         self.bucket.collect_problems(&mut problems);
         self.web.collect_problems(&mut problems);
+        self.webhooks.collect_problems(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }

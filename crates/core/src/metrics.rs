@@ -61,6 +61,10 @@ const DRAINING: &str = "docmill_drain_seconds";
 const OLDEST: &str = "docmill_oldest_in_progress_seconds";
 const ATTEMPTS: &str = "docmill_attempts_to_end";
 const PROTECTED: &str = "docmill_scale_in_protected";
+const WEBHOOKS: &str = "docmill_webhook_tries_total";
+const WEBHOOKS_OPEN: &str = "docmill_webhooks_open";
+const WEBHOOKS_DEAD: &str = "docmill_webhooks_dead";
+const WEBHOOKS_OLDEST: &str = "docmill_webhooks_oldest_seconds";
 
 /// Seconds, from a millisecond to half an hour.
 const BUCKETS: [f64; 14] =
@@ -143,6 +147,10 @@ fn describe_metrics() {
     describe_gauge!(OLDEST, "Age of the oldest open ingestion, told by the maintenance leader");
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
+    describe_counter!(WEBHOOKS, "Tries to tell a target by outcome (delivered, refused, not_sent)");
+    describe_gauge!(WEBHOOKS_OPEN, "What a target has not been told yet, counted up to 10001");
+    describe_gauge!(WEBHOOKS_DEAD, "What a target was not told and that was given up; alarm");
+    describe_gauge!(WEBHOOKS_OLDEST, "Age of the oldest that a target has not been told");
 }
 
 /// A message was received; `answer` is the claim's.
@@ -321,6 +329,20 @@ pub fn oldest_in_progress(age: Duration) {
 /// An ingestion ended with this outcome after so many attempts.
 pub fn attempts_to_end(outcome: &'static str, attempts: u32) {
     histogram!(ATTEMPTS, "outcome" => outcome).record(f64::from(attempts));
+}
+
+/// A target was tried; `outcome` is `delivered`, `refused` or `not_sent`.
+pub fn count_webhook(target: &str, outcome: &'static str) {
+    counter!(WEBHOOKS, "target" => target.to_owned(), "outcome" => outcome).increment(1);
+}
+
+/// What a target has not been told: open and given up, each counted up to 10,001, and the age of the
+/// oldest in seconds.
+pub fn set_webhooks(target: &str, open: i64, dead: i64, oldest_s: f64) {
+    let count = |count: i64| f64::from(u32::try_from(count).unwrap_or_default());
+    gauge!(WEBHOOKS_OPEN, "target" => target.to_owned()).set(count(open));
+    gauge!(WEBHOOKS_DEAD, "target" => target.to_owned()).set(count(dead));
+    gauge!(WEBHOOKS_OLDEST, "target" => target.to_owned()).set(oldest_s);
 }
 
 /// Whether the platform is asked not to take this task away.

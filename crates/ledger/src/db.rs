@@ -26,6 +26,7 @@ pub mod reviews;
 pub mod routes;
 pub mod search;
 mod statements;
+pub mod webhooks;
 
 use std::borrow::Cow;
 use std::sync::Arc;

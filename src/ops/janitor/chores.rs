@@ -17,7 +17,7 @@ use docmill_core::metrics;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::janitor::{self as rows, ResendCandidate};
 use docmill_ledger::db::retention::ExpiredAttempt;
-use docmill_ledger::db::{erasure, overview, parking, retention};
+use docmill_ledger::db::{erasure, overview, parking, retention, webhooks};
 
 /// Parked rows whose messages are sent together.
 const WOKEN_TOGETHER: u32 = 500;
@@ -162,11 +162,32 @@ impl Maintenance {
         pass.deleted_rows += retention::delete_workers(&self.db, WORKER_SILENCE).await?;
         pass.deleted_rows += retention::delete_quarantined(&self.db, age, ROWS_TOGETHER).await?;
         pass.deleted_rows += erasure::forget_erased(&self.db, age.max(MESSAGES_LIVE)).await?;
+        self.tidy_webhooks(pass, turn).await?;
         for _ in 0..BATCHES_PER_PASS {
             let old = retention::find_expired_attempts(&self.db, age, ROWS_TOGETHER).await?;
             let is_last = u32::try_from(old.len()).unwrap_or(u32::MAX) < ROWS_TOGETHER;
             pass.deleted_rows += self.delete_attempts(old).await?;
             if is_last || turn.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up what nobody sends any more, and deletes what ended long ago.
+    async fn tidy_webhooks(&self, pass: &mut JanitorReport, turn: ChoreTurn<'_>) -> Result<()> {
+        let (patience, age) = (self.webhooks.give_up_after, self.webhooks.retention);
+        for id in webhooks::find_stale(&self.db, patience, ROWS_TOGETHER).await? {
+            if turn.is_over() {
+                return Ok(());
+            }
+            webhooks::give_up_delivery(&self.db, id).await?;
+        }
+        pass.deleted_rows += webhooks::forget_targets(&self.db, patience).await?;
+        for _ in 0..BATCHES_PER_PASS {
+            let deleted = webhooks::delete_ended(&self.db, age, ROWS_TOGETHER).await?;
+            pass.deleted_rows += deleted;
+            if deleted < u64::from(ROWS_TOGETHER) || turn.is_over() {
                 break;
             }
         }

@@ -50,6 +50,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
         ("/documents", "Search", true),
         ("/reviews", "Review", true),
         ("/pauses", "Pauses", true),
+        ("/webhooks", "Webhooks", visitor.tenant.is_none()),
     ];
     html! {
         nav aria-label="Pages" {

@@ -57,8 +57,8 @@ impl Fixture {
         match self {
             Self::Memory(_) => Self::memory(),
             Self::Postgres { database, ledger, .. } => {
-                let sql = "TRUNCATE document, doomed_document, document_revision, ingestion, attempt, \
-                     operator_action";
+                let sql = "TRUNCATE document, doomed_document, document_revision, webhook_delivery, ingestion, \
+                     attempt, operator_action";
                 sqlx::query(sql).execute(database.pool()).await.unwrap();
                 database.freeze(START).await;
                 Self::Postgres { database, ledger, now: std::sync::Mutex::new(START) }

@@ -10,12 +10,13 @@ use config::ConfigError;
 use super::Config;
 
 /// Settings that the environment gives as a list, separated by commas.
-const LISTS: [&str; 5] = [
+const LISTS: [&str; 6] = [
     "ocr.languages",
     "llm.scheduler.models",
     "ocr.providers",
     "ocr.document_ai.languages",
     "store.allow",
+    "webhooks.allowed_networks",
 ];
 
 /// What could be read, and what could not.

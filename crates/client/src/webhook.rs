@@ -1,0 +1,176 @@
+//! Sends signed messages to addresses that others have given us, by the Standard Webhooks
+//! specification 1.0.
+//!
+//! An address is checked twice: as it is written, and what its name leads to, every address of it,
+//! by whoever connects: there is no moment between the check and the connection. No redirect is
+//! followed, no proxy asked, and of the answer nothing is kept but its status and `Retry-After`. Not
+//! promised: that a message is sent once only; who takes it knows it again by its id.
+
+mod destination;
+mod signature;
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Url, redirect};
+
+pub use destination::{DestinationPolicy, ForbiddenDestination, NameResolver, SystemResolver};
+pub use signature::{SigningSecret, parse_secrets, sign_message, write_secret};
+
+use crate::http::{parse_retry_after, read_capped_body};
+use docmill_core::fault::{Error, Result};
+
+/// Longest a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// So much of an answer is read, so that its connection can be used again; the rest is cut off.
+const READ_BODY: usize = 4 << 10;
+/// So long is waited for it.
+const BODY_TIME: Duration = Duration::from_millis(500);
+/// A connection that is not used for so long is closed: a target that moves is looked up again.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// A message that is signed.
+#[derive(Debug, Clone)]
+pub struct SignedMessage {
+    /// `webhook-id`: the same at every try.
+    pub id: String,
+    /// `webhook-timestamp`: seconds, of this try.
+    pub timestamp: i64,
+    /// `webhook-signature`: one for each secret, blanks between them.
+    pub signatures: String,
+    /// The body that was signed.
+    pub body: String,
+}
+
+/// What came of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookReply {
+    /// Status of the answer; `None`: there was none.
+    pub status: Option<u16>,
+    /// How long we are asked to wait.
+    pub retry_after: Option<Duration>,
+    /// Why it was not taken; never what the target said.
+    pub problem: Option<String>,
+}
+
+impl WebhookReply {
+    /// Whether the message was taken.
+    pub fn is_taken(&self) -> bool {
+        self.problem.is_none()
+    }
+
+    /// Whether the target wants no more, ever.
+    pub fn is_gone(&self) -> bool {
+        self.status == Some(410)
+    }
+}
+
+/// Sends messages to any target that the policy allows.
+pub struct WebhookSender {
+    client: Client,
+    policy: Arc<DestinationPolicy>,
+}
+
+impl WebhookSender {
+    /// `timeout` bounds each request, the lookup of its name included.
+    ///
+    /// # Errors
+    /// No usable TLS set-up on this machine (usually: no root certificates).
+    pub fn new(
+        policy: DestinationPolicy,
+        names: Arc<dyn NameResolver>,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let policy = Arc::new(policy);
+        let resolver = CheckedResolver { policy: Arc::clone(&policy), names };
+        let client = Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT.min(timeout))
+            .timeout(timeout)
+            .user_agent(concat!("docmill/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .dns_resolver(Arc::new(resolver))
+            .pool_idle_timeout(IDLE)
+            .build()
+            .map_err(|error| {
+                let text =
+                    "the client of webhooks cannot be set up; are root certificates installed?";
+                Error::internal(text).with_source(error)
+            })?;
+        Ok(Self { client, policy })
+    }
+
+    /// Sends a message; what went wrong is part of the reply.
+    pub async fn send_message(&self, url: &Url, message: SignedMessage) -> WebhookReply {
+        if let Err(problem) = self.policy.check_url(url) {
+            return not_sent(problem.to_string());
+        }
+        let request = self
+            .client
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", message.id)
+            .header("webhook-timestamp", message.timestamp)
+            .header("webhook-signature", message.signatures)
+            .body(message.body);
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return not_sent(describe_failure(&error)),
+        };
+        let status = response.status();
+        let retry_after = parse_retry_after(response.headers(), SystemTime::now());
+        // Only so that the connection can be used again; the status has said it all.
+        let rest = read_capped_body(response, READ_BODY);
+        drop(tokio::time::timeout(BODY_TIME, rest).await);
+        let problem = (!status.is_success()).then(|| match status.is_redirection() {
+            true => format!("{status}: redirects are not followed"),
+            false => status.to_string(),
+        });
+        WebhookReply { status: Some(status.as_u16()), retry_after, problem }
+    }
+}
+
+fn not_sent(problem: String) -> WebhookReply {
+    WebhookReply { status: None, retry_after: None, problem: Some(problem) }
+}
+
+/// Why there was no answer, without the address, which may hold a secret.
+fn describe_failure(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(forbidden) = inner.downcast_ref::<ForbiddenDestination>() {
+            return forbidden.to_string();
+        }
+        cause = inner.source();
+    }
+    match error {
+        error if error.is_timeout() => "no answer in time",
+        error if error.is_connect() => "it cannot be connected to",
+        _ => "the connection broke",
+    }
+    .to_owned()
+}
+
+/// Looks names up and lets nothing through that is not allowed.
+struct CheckedResolver {
+    policy: Arc<DestinationPolicy>,
+    names: Arc<dyn NameResolver>,
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (policy, found) = (Arc::clone(&self.policy), self.names.look_up(name.as_str()));
+        Box::pin(async move {
+            let found = found.await?;
+            // All of them: which one is connected to is not ours to say.
+            for address in &found {
+                policy.check_address(*address)?;
+            }
+            let addresses: Addrs = Box::new(found.into_iter().map(|address| (address, 0).into()));
+            Ok(addresses)
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! `docmill webhooks`: who is told of outcomes and decisions, what they were not told, and telling
+//! them again.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::jobs::{audit_note, open_database};
+use super::{CommandContext, CommandExit, DATABASE, print};
+use crate::ops::webhooks::{
+    self, COUNTED, DeliveryQuery, DeliveryRow, ReplayReport, WebhookTargetState,
+};
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum WebhooksCommand {
+    /// List the targets, and how many messages each has not been told
+    Targets,
+    /// List what a target has not been told, oldest first
+    List {
+        /// Name of the target
+        target: String,
+        /// What was given up, in the place of what is still tried
+        #[arg(long)]
+        dead: bool,
+        /// At most so many
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
+    /// Send messages once more, whether they were taken or given up
+    #[command(group = clap::ArgGroup::new("which").required(true))]
+    Replay {
+        /// Numbers of deliveries, as `list` shows them
+        #[arg(group = "which")]
+        ids: Vec<i64>,
+        /// Everything of this target that was given up
+        #[arg(long, group = "which", value_name = "TARGET")]
+        dead: Option<String>,
+        /// For those who read it later
+        #[arg(long, default_value = "")]
+        why: String,
+    },
+    /// Send to a target again that answered 410 Gone
+    Enable {
+        /// Name of the target
+        target: String,
+        /// For those who read it later
+        #[arg(long, default_value = "")]
+        why: String,
+    },
+    /// Print a new secret for a target
+    NewSecret,
+}
+
+pub(super) async fn run(
+    context: &CommandContext,
+    what: WebhooksCommand,
+) -> anyhow::Result<CommandExit> {
+    let output = context.result_output();
+    if matches!(what, WebhooksCommand::NewSecret) {
+        let secret = webhooks::make_signing_secret()?;
+        output.show(&json!({ "secret": secret }), || secret.clone())?;
+        return Ok(CommandExit::Done);
+    }
+    let (_, db) = open_database(context, DATABASE).await?;
+    match what {
+        WebhooksCommand::Targets => {
+            let targets = webhooks::list_targets(&db).await?;
+            output.show(&targets, || format_targets(&targets))?;
+        }
+        WebhooksCommand::List { target, dead, limit } => {
+            let wanted = DeliveryQuery { target, dead };
+            let found = webhooks::list_deliveries(&db, &wanted, limit).await?;
+            output.show(&found, || format_deliveries(&found))?;
+        }
+        WebhooksCommand::Replay { ids, dead, why } => {
+            let by = audit_note(why);
+            let done = match dead {
+                Some(target) => webhooks::replay_dead(&db, &target, &by).await?,
+                None => webhooks::replay_deliveries(&db, &ids, &by).await?,
+            };
+            let ReplayReport { replayed, left } = &done;
+            output.show(&done, || {
+                let (replayed, left) = (replayed.len(), left.len());
+                format!("open again: {replayed}\ngone, or being sent now: {left}")
+            })?;
+            return Ok(CommandExit::from_success(done.left.is_empty()));
+        }
+        WebhooksCommand::Enable { target, why } => {
+            let done = webhooks::enable_target(&db, &target, &audit_note(why)).await?;
+            let said = if done { "enabled" } else { "no target of this name is disabled" };
+            output.show(&json!({ "enabled": done }), || said.to_owned())?;
+            return Ok(CommandExit::from_success(done));
+        }
+        WebhooksCommand::NewSecret => {}
+    }
+    Ok(CommandExit::Done)
+}
+
+fn format_targets(targets: &[WebhookTargetState]) -> String {
+    let rows: Vec<_> = targets
+        .iter()
+        .map(|target| {
+            [
+                target.name.clone(),
+                target.place.clone(),
+                counted(target.open),
+                target.oldest_s.map_or("-".to_owned(), |age| format!("{age:.0} s")),
+                counted(target.dead),
+                target.disabled_at.map_or("-", |_| target.disabled_why.as_str()).to_owned(),
+            ]
+        })
+        .collect();
+    print::table(["target", "place", "open", "oldest", "given up", "disabled"], &rows)
+}
+
+/// A count that ends somewhere.
+fn counted(count: i64) -> String {
+    if count < COUNTED { count.to_string() } else { format!("{}+", COUNTED - 1) }
+}
+
+fn format_deliveries(found: &[DeliveryRow]) -> String {
+    let rows: Vec<_> = found
+        .iter()
+        .map(|row| {
+            [
+                row.id.to_string(),
+                row.event.clone(),
+                row.ingestion_id.map_or("-".to_owned(), |id| id.to_string()),
+                row.state.clone(),
+                row.tries.to_string(),
+                print::or_dash(row.last_problem.as_deref()),
+            ]
+        })
+        .collect();
+    print::table(["delivery", "event", "ingestion", "state", "tries", "last problem"], &rows)
+}

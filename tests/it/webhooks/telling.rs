@@ -1,0 +1,228 @@
+//! What is told, to whom, when, and how it is signed.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use docmill::ops::review::{self, AcceptedData};
+use docmill_core::config::WebhookEvent;
+use docmill_ledger::db::operators::AuditNote;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::receiver::{
+    OTHER, ReceivedMessage, ReceiverMood, RunningDelivery, SECRET, WebhookReceiver, complete,
+    document, execute, fail_again, scalar, target, telling,
+};
+use crate::support::postgres::TestDatabase;
+use crate::support::world::{SOON, until};
+
+pub(super) fn by() -> AuditNote {
+    AuditNote { operator: "ann".to_owned(), why: "because".to_owned() }
+}
+
+/// HMAC by its definition (RFC 2104), with nothing of what signs.
+fn keyed_hash(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut block = [0_u8; 64];
+    block[..key.len()].copy_from_slice(key);
+    let inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36)).chain_update(text);
+    let outer = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5c));
+    outer.chain_update(inner.finalize()).finalize().to_vec()
+}
+
+/// As the specification says that a receiver verifies.
+fn is_signed_with(message: &ReceivedMessage, secret: &str) -> bool {
+    let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+    let text = format!("{}.{}.{}", message.id, message.timestamp, message.body);
+    let expected = format!("v1,{}", STANDARD.encode(keyed_hash(&key, text.as_bytes())));
+    message.signatures.split(' ').any(|signature| signature == expected)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_was_down_for_an_hour_is_told_everything_in_order_per_document() {
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(503)).await;
+    let config = telling(vec![target("erp", &receiver.url())]);
+    let _running = RunningDelivery::start(&database, &config).await;
+    let mut known = Vec::new();
+    for round in 0..6_u64 {
+        database.advance(Duration::from_secs(600 * round)).await;
+        let (id, ingestion) = document(&database, "acme").await;
+        complete(&database, ingestion).await;
+        known.push((id, ingestion));
+        // Every one that is there has more to tell.
+        for (_, ingestion) in &known {
+            fail_again(&database, *ingestion).await;
+        }
+        let (before, tried) =
+            (receiver.received().len(), |count| receiver.received().len() > count);
+        until(SOON, || async { tried(before) }).await;
+    }
+    assert_eq!(receiver.taken().len(), 0);
+    let open = "SELECT count(*) FROM webhook_delivery WHERE state IN ('due', 'waiting')";
+    let expected: usize = scalar(&database, open).await.parse().unwrap();
+    // One completed and one review for each, and two for each failure.
+    assert_eq!(expected, 6 + 2 * (6 + 5 + 4 + 3 + 2 + 1));
+    database.advance(Duration::from_secs(3600)).await;
+    receiver.answer(ReceiverMood::Status(204));
+    until(SOON, || async { scalar(&database, open).await == "0" }).await;
+    let taken = receiver.taken();
+    let ids: BTreeSet<&str> = taken.iter().map(|message| message.id.as_str()).collect();
+    assert_eq!((taken.len(), ids.len()), (expected, expected), "each once, and each another one");
+    let mut per_document: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for message in &taken {
+        per_document.entry(message.document()).or_default().push(message.sequence());
+    }
+    assert_eq!(per_document.len(), 6);
+    for (document, told) in per_document {
+        assert!(told.is_sorted(), "{document} was told in the order {told:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_signed_as_the_specification_says_and_with_both_secrets_while_one_is_replaced()
+{
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    let write = |text: &str, seconds: u64| {
+        std::fs::write(&file, text).unwrap();
+        let then = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(then).unwrap();
+    };
+    write(SECRET, 1);
+    let mut erp = target("erp", &receiver.url());
+    (erp.secret, erp.secret_file) = (String::new().into(), file.clone());
+    let _running = RunningDelivery::start(&database, &telling(vec![erp])).await;
+    for (round, (text, old, new)) in [
+        (SECRET.to_owned(), true, false),
+        (format!("{OTHER}\n{SECRET}"), true, true),
+        (OTHER.to_owned(), false, true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        write(&text, round as u64 + 2);
+        let (_, ingestion) = document(&database, "acme").await;
+        complete(&database, ingestion).await;
+        until(SOON, || async { receiver.taken().len() == round + 1 }).await;
+        let message = receiver.taken().pop().unwrap();
+        assert_eq!((is_signed_with(&message, SECRET), is_signed_with(&message, OTHER)), (old, new));
+        let sent: i64 = message.timestamp.parse().unwrap();
+        let now = time::OffsetDateTime::now_utc().unix_timestamp();
+        assert!((now - sent).abs() < 60, "the receiver's tolerance is minutes: {sent} at {now}");
+        let other = ReceivedMessage { body: message.body.replace("acme", "evil"), ..message };
+        assert!(!is_signed_with(&other, SECRET) && !is_signed_with(&other, OTHER));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outcomes_and_decisions_are_told_without_content_unless_a_target_asks_for_it() {
+    let database = TestDatabase::create().await;
+    let thin = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let whole = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let mut config = telling(vec![target("thin", &thin.url()), target("whole", &whole.url())]);
+    config.webhooks.targets[1].include_data = true;
+    config.web.origin = "https://ops.example.com".to_owned();
+    let _running = RunningDelivery::start(&database, &config).await;
+    let (id, ingestion) = document(&database, "acme").await;
+    complete(&database, ingestion).await;
+    let case = review::load_case(&database.db(), &id.to_string()).await.unwrap();
+    review::accept_document(&database.db(), &case, AcceptedData::Document, &by()).await.unwrap();
+    for receiver in [&thin, &whole] {
+        until(SOON, || async { receiver.taken().len() == 2 }).await;
+        let told: Vec<String> = receiver.taken().iter().map(ReceivedMessage::event).collect();
+        assert_eq!(told, ["document.completed", "document.accepted"]);
+    }
+    let message = thin.taken()[0].json();
+    let page = format!("https://ops.example.com/ingestions/{ingestion}");
+    let expected = json!({
+        "document_id": id.to_string(), "ingestion_id": ingestion.to_string(), "tenant": "acme",
+        "kind": "invoice", "status": "completed", "reason": null, "needs_human_review": false,
+        "review_reasons": [], "sequence": message["data"]["sequence"],
+        "links": {
+            "page": page,
+            "ingestion": format!("https://ops.example.com/api/v1/ingestions/{ingestion}"),
+            "result": format!("https://ops.example.com/api/v1/ingestions/{ingestion}/result"),
+        },
+    });
+    assert_eq!(message["data"], expected);
+    for message in thin.taken() {
+        assert!(!message.body.contains("CONTENTMARK"), "{}", message.body);
+    }
+    for message in whole.taken() {
+        assert_eq!(message.json()["data"]["data"], json!({"total": "CONTENTMARK"}));
+    }
+    // One event has one id, whoever is told.
+    assert_eq!(thin.taken()[0].id, whole.taken()[0].id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_is_told_of_its_own_tenant_and_events_alone() {
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let mut erp = target("erp", &receiver.url());
+    erp.tenant = "acme".to_owned();
+    erp.events = vec![WebhookEvent::Failed, WebhookEvent::ReviewNeeded];
+    let _running = RunningDelivery::start(&database, &telling(vec![erp])).await;
+    for tenant in ["umbrella", "acme"] {
+        let (_, ingestion) = document(&database, tenant).await;
+        complete(&database, ingestion).await;
+        fail_again(&database, ingestion).await;
+    }
+    until(SOON, || async { receiver.taken().len() == 2 }).await;
+    let written = "SELECT string_agg(event || ' ' || (facts->>'tenant'), ',' ORDER BY id) FROM webhook_delivery";
+    let expected = "document.failed acme,document.review_needed acme";
+    assert_eq!(scalar(&database, written).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_hangs_keeps_no_other_waiting() {
+    let database = TestDatabase::create().await;
+    let slow = WebhookReceiver::start(ReceiverMood::Hang).await;
+    let quick = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let config = telling(vec![target("slow", &slow.url()), target("quick", &quick.url())]);
+    let _running = RunningDelivery::start(&database, &config).await;
+    for _ in 0..20 {
+        let (_, ingestion) = document(&database, "acme").await;
+        complete(&database, ingestion).await;
+    }
+    until(SOON, || async { quick.taken().len() == 20 }).await;
+    assert!(slow.received().len() <= 4, "more at once than webhooks.targets.concurrency");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_says_gone_is_told_nothing_more_until_it_is_enabled_or_moves() {
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(410)).await;
+    let config = telling(vec![target("erp", &receiver.url())]);
+    let running = RunningDelivery::start(&database, &config).await;
+    let (_, ingestion) = document(&database, "acme").await;
+    complete(&database, ingestion).await;
+    let disabled = "SELECT disabled_why FROM webhook_target WHERE disabled_at IS NOT NULL";
+    until(SOON, || async { !scalar(&database, disabled).await.is_empty() }).await;
+    receiver.answer(ReceiverMood::Status(200));
+    let (_, next) = document(&database, "acme").await;
+    complete(&database, next).await;
+    // Every wait is over, and other processes come with the same settings.
+    running.stop().await;
+    database.advance(Duration::from_secs(3 * 3600)).await;
+    let running = RunningDelivery::start(&database, &config).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(receiver.received().len(), 1, "told although it said 410 Gone");
+    let db = database.db();
+    assert!(docmill::ops::webhooks::enable_target(&db, "erp", &by()).await.unwrap());
+    until(SOON, || async { receiver.taken().len() == 2 }).await;
+    let audit = "SELECT operator || ' ' || action || ' ' || target FROM operator_action";
+    assert_eq!(scalar(&database, audit).await, "ann enable webhook:erp");
+    running.stop().await;
+    execute(&database, "UPDATE webhook_target SET disabled_at = now(), disabled_why = 'gone'")
+        .await;
+    let elsewhere = format!("http://{}/elsewhere", receiver.address);
+    let _running =
+        RunningDelivery::start(&database, &telling(vec![target("erp", &elsewhere)])).await;
+    assert_eq!(scalar(&database, disabled).await, "", "another address is another chance");
+}
