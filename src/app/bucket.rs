@@ -52,6 +52,9 @@ impl App {
                 Arc::new(S3Store::connect_as(&place, &access).await?)
             }
         };
+        conditions::check_conditional_deletes(store.as_ref(), &start)
+            .await
+            .with_context(|| format!("{} cannot hold locks", store.describe()))?;
         let store = PrefixedStore::new(store, &config.prefix);
         Ok(BlobForgeBucket::new(Arc::new(store), StoreClock::default()))
     }

@@ -1,7 +1,9 @@
 //! `docmill bucket`: a BlobForge bucket without a database.
 
 mod change;
+mod results;
 mod show;
+mod variables;
 mod work;
 
 use clap::{Subcommand, ValueEnum};
@@ -18,9 +20,9 @@ pub(super) enum BucketCommand {
     Ingest(work::BucketIngestArgs),
     /// Convert what waits until stopped; what is in work is put back at a signal
     Work(work::BucketWorkArgs),
-    /// Count documents by where they stand
-    Status,
-    /// List documents
+    /// Count documents by where they stand; with a hash, show where that one stands
+    Status(show::BucketStatusArgs),
+    /// List documents, and count them
     List(show::BucketListArgs),
     /// Change the priority of documents that wait
     Reprioritize(change::BucketReprioritizeArgs),
@@ -44,6 +46,59 @@ pub(super) enum BucketCommand {
     Cancel(change::BucketCancelArgs),
     /// Remove everything there is of documents
     Remove(change::BucketRemoveArgs),
+    /// Write a result to disk
+    Download(results::BucketDownloadArgs),
+    /// Show how the text of a result begins
+    Preview(results::BucketPreviewArgs),
+    /// Show what went wrong with a document, BlobForge's own log included
+    Logs(results::BucketLogsArgs),
+    /// Remove what was given up: originals, marks and places in the manifest
+    ClearDead(change::BucketClearDeadArgs),
+    /// Look for documents that have not ended, by words of their paths and tags
+    SearchQueue(show::BucketSearchArgs),
+    #[command(flatten)]
+    Replaced(ReplacedCommand),
+}
+
+/// Commands of BlobForge that something else stands in for.
+#[derive(Debug, Subcommand)]
+pub(super) enum ReplacedCommand {
+    #[command(hide = true)]
+    Convert(ReplacedArgs),
+    #[command(hide = true)]
+    Hydrate(ReplacedArgs),
+    #[command(hide = true)]
+    RepairMetadata(ReplacedArgs),
+    #[command(hide = true)]
+    RetryAll(ReplacedArgs),
+    #[command(hide = true)]
+    Watch(ReplacedArgs),
+    #[command(hide = true, name = "test-s3")]
+    TestS3(ReplacedArgs),
+}
+
+/// Whatever such a command was given.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReplacedArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<String>,
+}
+
+impl ReplacedCommand {
+    /// The name that it had, and what does it here.
+    fn successor(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Convert(_) => ("convert", "docmill process FILE"),
+            Self::Hydrate(_) => ("hydrate", "docmill bucket download HASH --output FOLDER"),
+            Self::RepairMetadata(_) => ("repair-metadata", "docmill bucket manifest --rebuild"),
+            Self::RetryAll(_) => ("retry-all", "docmill bucket retry --failed --dead"),
+            Self::Watch(_) => ("watch", "docmill bucket dashboard --watch 5s"),
+            Self::TestS3(_) => (
+                "test-s3",
+                "docmill bucket status, which like every command tries the bucket first",
+            ),
+        }
+    }
 }
 
 /// A priority as an argument.
@@ -82,6 +137,10 @@ pub(super) async fn run(
     context: &CommandContext,
     what: BucketCommand,
 ) -> anyhow::Result<CommandExit> {
+    if let BucketCommand::Replaced(replaced) = &what {
+        let (name, successor) = replaced.successor();
+        anyhow::bail!("there is no `{name}` here: use {successor}");
+    }
     let app = context.build_app(NOTHING)?;
     app.config().bucket.check_place()?;
     if let BucketCommand::Work(arguments) = what {
@@ -89,13 +148,25 @@ pub(super) async fn run(
     }
     context.quiet_logs()?;
     let bucket = app.open_bucket().await?;
+    if !matches!(what, BucketCommand::Config(_)) {
+        variables::check_variables(&bucket, std::env::vars()).await?;
+    }
     match what {
         BucketCommand::Ingest(arguments) => {
             Box::pin(work::ingest(context, &app, &bucket, arguments)).await
         }
         // Answered above.
-        BucketCommand::Work(_) => Ok(CommandExit::Failed),
-        BucketCommand::Status => show::show_status(context, &bucket).await,
+        BucketCommand::Work(_) | BucketCommand::Replaced(_) => Ok(CommandExit::Failed),
+        BucketCommand::Status(arguments) => show::show_status(context, &bucket, arguments).await,
+        BucketCommand::Download(arguments) => results::download(context, &bucket, arguments).await,
+        BucketCommand::Preview(arguments) => results::preview(context, &bucket, arguments).await,
+        BucketCommand::Logs(arguments) => results::show_logs(context, &bucket, arguments).await,
+        BucketCommand::ClearDead(arguments) => {
+            change::clear_dead(context, &bucket, arguments).await
+        }
+        BucketCommand::SearchQueue(arguments) => {
+            show::search_queue(context, &bucket, arguments).await
+        }
         BucketCommand::List(arguments) => show::list(context, &bucket, arguments).await,
         BucketCommand::Reprioritize(arguments) => {
             change::reprioritize(context, &bucket, arguments).await

@@ -158,11 +158,13 @@ fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value>
         FieldType::Number => "a number, e.g. 120.50",
         FieldType::Boolean => "true or false",
         FieldType::List => "a JSON array",
+        FieldType::Object => "a JSON object",
     };
     let value = serde_json::from_str(text).ok().filter(|value: &Value| match field_type {
         FieldType::Number => value.is_number(),
         FieldType::Boolean => value.is_boolean(),
         FieldType::List => value.is_array(),
+        FieldType::Object => value.is_object(),
         FieldType::Text | FieldType::Date => false,
     });
     value.ok_or_else(|| {

@@ -64,6 +64,7 @@ impl Workspace {
         timeout: Duration,
     ) -> Result<Self> {
         conditions::check_conditional_writes(store.as_ref(), LEDGER).await?;
+        conditions::check_conditional_deletes(store.as_ref(), LEDGER).await?;
         Ok(Self { engine: RecordStore::new(store, clock), format, timeout })
     }
 

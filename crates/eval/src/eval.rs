@@ -285,6 +285,29 @@ fn score_text(document: &LabelledDocument, sample: &EvalSample) -> Option<TextSc
     document.text.as_deref().map(|known| TextScore::compare_texts(known, read))
 }
 
+/// What is known, objects by their fields: `payment.iban`.
+fn known_values(document: &LabelledDocument) -> Vec<(String, &Value)> {
+    fn add<'v>(prefix: &str, fields: &'v Map<String, Value>, into: &mut Vec<(String, &'v Value)>) {
+        for (name, value) in fields {
+            match value {
+                Value::Object(inner) => add(&format!("{prefix}{name}."), inner, into),
+                value => into.push((format!("{prefix}{name}"), value)),
+            }
+        }
+    }
+    let mut known = Vec::new();
+    document.data.iter().for_each(|fields| add("", fields, &mut known));
+    known
+}
+
+/// The value that a name such as `payment.iban` stands for; null if there is none.
+fn value_within<'v>(fields: &'v Map<String, Value>, name: &str) -> &'v Value {
+    let mut steps = name.split('.');
+    let first = steps.next().and_then(|step| fields.get(step));
+    let found = steps.try_fold(first, |at, step| at.map(|value| value.get(step)));
+    found.flatten().unwrap_or(&Value::Null)
+}
+
 /// Scores one document: what was read of it against what is known.
 pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> DocumentScore {
     let empty = Map::new();
@@ -297,18 +320,18 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
         let (known, given) = (known.clone(), given.clone());
         differences.push(FieldDifference { field: field.to_owned(), known, given });
     };
-    for (field, known) in document.data.iter().flatten() {
-        let value = given.get(field).unwrap_or(&Value::Null);
+    for (field, known) in known_values(document) {
+        let value = value_within(given, &field);
         match known {
             Value::Null => {}
-            Value::Array(rows) => {
-                let own = items::list_completeness(rows, value);
+            Value::Array(entries) => {
+                let own = items::list_completeness(entries, value);
                 all_rows.known += own.known;
                 all_rows.found += own.found;
                 if own.found < own.known {
-                    differs(field, known, value);
+                    differs(&field, known, value);
                 }
-                for (item, own) in items::score_fields(field, rows, value) {
+                for (item, own) in items::score_fields(&field, entries, value) {
                     if own.wrong + own.missed > 0 {
                         faults.push(item.clone());
                     }
@@ -316,7 +339,7 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
                 }
             }
             known => {
-                let right = compare::same_value(field, known, value);
+                let right = compare::same_value(&field, known, value);
                 let own = fields.entry(field.clone()).or_default();
                 own.correct += usize::from(right);
                 own.missed += usize::from(!right);
@@ -324,7 +347,7 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
                 whole = Some(whole.unwrap_or(true) && right);
                 if !right {
                     faults.push(field.clone());
-                    differs(field, known, value);
+                    differs(&field, known, value);
                 }
             }
         }

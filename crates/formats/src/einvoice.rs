@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
 pub use defect::EinvoiceDefect;
-use fields::InvoiceXmlFields;
+use fields::{InvoiceXmlFields, list_value};
 
 /// What an e-invoice says. Values are in the form of the data: texts, ISO dates, numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,16 +71,25 @@ fn parse_by_syntax(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefec
 
 impl From<InvoiceXmlFields> for ParsedInvoiceXml {
     fn from(read: InvoiceXmlFields) -> Self {
-        let lines = if read.lines.is_empty() { Value::Null } else { Value::Array(read.lines) };
         let fields = [
             ("supplier_name", read.supplier_name),
             ("supplier_address", read.supplier_address),
             ("supplier_vat_id", read.supplier_vat_id),
+            ("buyer_name", read.buyer_name),
+            ("buyer_vat_id", read.buyer_vat_id),
             ("invoice_number", read.number),
+            ("order_number", read.order_number),
             ("invoice_date", read.date),
             ("due_date", read.due_date),
+            ("payment_terms", read.payment_terms),
+            ("cash_discounts", list_value(read.cash_discounts)),
+            ("iban", read.iban),
+            ("bic", read.bic),
             ("currency", read.currency),
-            ("line_items", lines),
+            ("line_items", list_value(read.lines)),
+            ("allowances", list_value(read.allowances)),
+            ("charges", list_value(read.charges)),
+            ("taxes", list_value(read.taxes)),
             ("subtotal", read.subtotal),
             ("vat_amount", read.vat_amount),
             ("total", read.total),
@@ -93,30 +102,62 @@ impl From<InvoiceXmlFields> for ParsedInvoiceXml {
 }
 
 /// What a value is, unless it is null.
-const TEXTS: [&str; 5] =
-    ["supplier_name", "supplier_address", "supplier_vat_id", "invoice_number", "currency"];
+const TEXTS: [&str; 11] = [
+    "supplier_name",
+    "supplier_address",
+    "supplier_vat_id",
+    "buyer_name",
+    "buyer_vat_id",
+    "invoice_number",
+    "order_number",
+    "payment_terms",
+    "iban",
+    "bic",
+    "currency",
+];
 const NUMBERS: [&str; 3] = ["subtotal", "vat_amount", "total"];
-const LINE_NUMBERS: [&str; 3] = ["quantity", "unit_price", "amount"];
+const DATES: [&str; 2] = ["invoice_date", "due_date"];
+
+/// The texts and numbers that the entries of a list hold.
+struct EntryForm {
+    list: &'static str,
+    texts: &'static [&'static str],
+    numbers: &'static [&'static str],
+}
+
+const LISTS: [EntryForm; 5] = [
+    EntryForm {
+        list: "line_items",
+        texts: &["description", "article_number", "unit"],
+        numbers: &["quantity", "unit_price", "tax_rate", "amount"],
+    },
+    EntryForm { list: "allowances", texts: &["reason"], numbers: &["tax_rate", "amount"] },
+    EntryForm { list: "charges", texts: &["reason"], numbers: &["tax_rate", "amount"] },
+    EntryForm { list: "taxes", texts: &[], numbers: &["rate", "base", "amount"] },
+    EntryForm { list: "cash_discounts", texts: &[], numbers: &["percent", "days"] },
+];
 
 impl ParsedInvoiceXml {
     /// Whether [`parse_einvoice`] may have said this: those fields and no others, of their types,
     /// as many lines and as much text as it reads at most. For what was read elsewhere.
     pub fn is_sound(&self) -> bool {
         let is_field = |(name, value): (&String, &Value)| match name.as_str() {
-            "line_items" => is_null_or(value, |lines| {
-                lines.as_array().is_some_and(|lines| lines.iter().all(is_line))
-            }),
-            "invoice_date" | "due_date" => is_null_or(value, |day| {
+            name if DATES.contains(&name) => is_null_or(value, |day| {
                 day.as_str().is_some_and(|day| date::parse_iso(day).is_some())
             }),
             name if TEXTS.contains(&name) => is_null_or(value, Value::is_string),
-            name => NUMBERS.contains(&name) && is_null_or(value, Value::is_number),
+            name if NUMBERS.contains(&name) => is_null_or(value, Value::is_number),
+            name => LISTS.iter().find(|form| form.list == name).is_some_and(|form| {
+                is_null_or(value, |list| {
+                    list.as_array().is_some_and(|list| list.iter().all(|it| form.fits(it)))
+                })
+            }),
         };
         self.fields.iter().all(is_field) && self.is_within_bounds()
     }
 
     fn is_within_bounds(&self) -> bool {
-        self.line_count() <= MOST_LINES && self.text_bytes() <= MOST_TEXT
+        self.longest_list() <= MOST_LINES && self.text_bytes() <= MOST_TEXT
     }
 
     /// Whether it has what no invoice can lack.
@@ -138,14 +179,27 @@ impl ParsedInvoiceXml {
     /// Bytes of all its texts.
     fn text_bytes(&self) -> usize {
         let text = |value: &Value| value.as_str().map_or(0, str::len);
-        let lines = self.fields.get("line_items").and_then(Value::as_array).into_iter().flatten();
-        let cells = lines.filter_map(Value::as_object).flat_map(Map::values);
+        let lists = self.fields.values().filter_map(Value::as_array).flatten();
+        let cells = lists.filter_map(Value::as_object).flat_map(Map::values);
         self.fields.values().chain(cells).map(text).sum()
     }
 
-    /// Lines of the invoice.
-    fn line_count(&self) -> usize {
-        self.fields.get("line_items").and_then(Value::as_array).map_or(0, Vec::len)
+    /// Entries of the longest list, the lines as a rule.
+    fn longest_list(&self) -> usize {
+        self.fields.values().filter_map(Value::as_array).map(Vec::len).max().unwrap_or_default()
+    }
+}
+
+impl EntryForm {
+    /// Whether an entry holds these fields and no others, of their types.
+    fn fits(&self, entry: &Value) -> bool {
+        let is_cell = |(name, value): (&String, &Value)| {
+            let text = self.texts.contains(&name.as_str());
+            let number = self.numbers.contains(&name.as_str());
+            is_null_or(value, |value| (text && value.is_string()) || (number && value.is_number()))
+                && (text || number)
+        };
+        entry.as_object().is_some_and(|entry| entry.iter().all(is_cell))
     }
 }
 
@@ -191,12 +245,4 @@ impl EinvoiceFinding {
 
 fn is_null_or(value: &Value, is_right: impl Fn(&Value) -> bool) -> bool {
     value.is_null() || is_right(value)
-}
-
-fn is_line(line: &Value) -> bool {
-    let is_cell = |(name, value): (&String, &Value)| match name.as_str() {
-        "description" => is_null_or(value, Value::is_string),
-        name => LINE_NUMBERS.contains(&name) && is_null_or(value, Value::is_number),
-    };
-    line.as_object().is_some_and(|line| line.iter().all(is_cell))
 }

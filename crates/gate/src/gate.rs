@@ -172,10 +172,7 @@ fn finding_of(rule: &GateRule, field: Option<String>) -> GateFinding {
 fn grounded_fields(subject: &GateSubject<'_>) -> Vec<GroundedField> {
     let mut names: Vec<String> = Vec::new();
     for (field, value) in &subject.extraction.data {
-        match value.as_array().and_then(|rows| rows.iter().find_map(|row| row.as_object())) {
-            Some(row) => names.extend(row.keys().map(|item| format!("{field}.{item}"))),
-            None => names.push(field.clone()),
-        }
+        subject::names_within(field, value, &mut names);
     }
     let values = names.iter().flat_map(|name| subject.named_values(name));
     let found = values.filter_map(|(field, value)| {

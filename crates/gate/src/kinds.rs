@@ -70,8 +70,10 @@ pub enum FieldType {
     Number,
     /// True or false, which only a model tells.
     Boolean,
-    /// A list of objects.
+    /// A list of objects, or of single texts or numbers.
     List,
+    /// An object with fields of its own, which only a model fills.
+    Object,
 }
 
 impl Kind {
@@ -91,7 +93,7 @@ impl Kind {
         fields.flatten().map(String::as_str).collect()
     }
 
-    /// The names of the fields of a list.
+    /// The names of the fields of a list's entries; none where they are single values.
     pub fn item_fields(&self, list: &str) -> Vec<&str> {
         self.item_types(list).map(|(name, _)| name).collect()
     }
@@ -117,6 +119,8 @@ fn field_type(schema: &Value) -> FieldType {
     };
     if is("array") {
         FieldType::List
+    } else if is("object") {
+        FieldType::Object
     } else if is("number") || is("integer") {
         FieldType::Number
     } else if is("boolean") {

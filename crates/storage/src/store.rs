@@ -158,6 +158,13 @@ pub trait ObjectStore: Send + Sync {
     /// Deletes only if the object still is the given version; `false` if it is another or gone.
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool>;
 
+    /// Whether [`ObjectStore::delete_if_match`] compares and deletes in one step, also where another
+    /// writes in between: a store in this process's hands does; what a service does has to be tried.
+    /// `probe` is a fresh key that may be written and is gone afterwards.
+    async fn keeps_delete_conditions(&self, _probe: &str) -> Result<bool> {
+        Ok(true)
+    }
+
     /// The key of a local file (absolute, without links) that lies in this store already; a store
     /// that is no folder has none.
     fn key_of_file(&self, file: &std::path::Path) -> Option<String> {

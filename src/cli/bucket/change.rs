@@ -9,9 +9,9 @@ use docmill_core::model::Priority;
 /// Arguments of `reprioritize`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketReprioritizeArgs {
-    /// The new priority
+    /// The new priority; unset: the last of what follows
     #[arg(long = "to", value_parser = super::parse_priority)]
-    to: Priority,
+    to: Option<Priority>,
     /// Hashes, or their beginnings
     #[arg(required = true)]
     documents: Vec<String>,
@@ -96,9 +96,44 @@ pub(super) async fn reprioritize(
     bucket: &BlobForgeBucket,
     arguments: BucketReprioritizeArgs,
 ) -> anyhow::Result<CommandExit> {
-    let move_it =
-        async |hash: &str| bucket::reprioritize_document(bucket, hash, arguments.to).await;
-    change_each(context, bucket, &arguments.documents, false, move_it).await
+    let mut documents = arguments.documents;
+    let to = match arguments.to {
+        Some(to) => to,
+        // `reprioritize HASH PRIORITY`, as BlobForge has it.
+        None => {
+            let last = documents.pop().unwrap_or_default();
+            let named = super::parse_priority(&last).map_err(|known| {
+                anyhow::anyhow!("name the new priority, last or after --to: {known}")
+            })?;
+            anyhow::ensure!(!documents.is_empty(), "name the documents before the priority");
+            named
+        }
+    };
+    let move_it = async |hash: &str| bucket::reprioritize_document(bucket, hash, to).await;
+    change_each(context, bucket, &documents, false, move_it).await
+}
+
+/// Arguments of `clear-dead`.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct BucketClearDeadArgs {
+    /// Remove them; otherwise they are only named
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) async fn clear_dead(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketClearDeadArgs,
+) -> anyhow::Result<CommandExit> {
+    let dead = BucketState::Dead;
+    let listed = bucket::list_documents(bucket, Some(dead), None, usize::MAX).await?;
+    let hashes: Vec<String> = listed.into_iter().map(|document| document.hash).collect();
+    if !arguments.yes {
+        return show_hashes(context, &hashes);
+    }
+    let remove = async |hash: &str| bucket::remove_document(bucket, hash, false).await;
+    change_each(context, bucket, &hashes, false, remove).await
 }
 
 pub(super) async fn retry(

@@ -10,6 +10,13 @@ use crate::ops::bucket::{
 };
 use docmill_core::model::Priority;
 
+/// Arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct BucketStatusArgs {
+    /// A hash, or its beginning; unset: the whole bucket
+    document: Option<String>,
+}
+
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketListArgs {
@@ -77,7 +84,11 @@ pub(in crate::cli) struct BucketWorkersArgs {
 pub(super) async fn show_status(
     context: &CommandContext,
     bucket: &BlobForgeBucket,
+    arguments: BucketStatusArgs,
 ) -> anyhow::Result<CommandExit> {
+    if let Some(hash) = arguments.document {
+        return lookup(context, bucket, BucketLookupArgs { hash: Some(hash), path: None }).await;
+    }
     let standing = bucket::count_states(bucket).await?;
     context.result_output().show(&standing, || format_counts(&standing))?;
     Ok(CommandExit::Done)
@@ -107,6 +118,8 @@ pub(super) async fn list(
 ) -> anyhow::Result<CommandExit> {
     let state = arguments.state.map(BucketState::from);
     let found = bucket::list_documents(bucket, state, arguments.priority, arguments.limit).await?;
+    // What BlobForge's `list` shows.
+    let standing = bucket::count_states(bucket).await?;
     context.result_output().show(&found, || {
         let rows: Vec<_> = found
             .iter()
@@ -116,7 +129,8 @@ pub(super) async fn list(
                 [document.hash.clone(), document.state.code().to_owned(), priority, path]
             })
             .collect();
-        print::table(["document", "state", "priority", "path"], &rows)
+        let listed = print::table(["document", "state", "priority", "path"], &rows);
+        format!("{listed}\n{}", format_counts(&standing))
     })?;
     Ok(CommandExit::Done)
 }
@@ -162,6 +176,33 @@ pub(super) async fn search(
     let found =
         bucket::search_manifest(bucket, &arguments.words.join(" "), arguments.limit).await?;
     context.result_output().show(&found, || format_entries(&found))?;
+    Ok(CommandExit::from_success(!found.is_empty()))
+}
+
+pub(super) async fn search_queue(
+    context: &CommandContext,
+    bucket: &BlobForgeBucket,
+    arguments: BucketSearchArgs,
+) -> anyhow::Result<CommandExit> {
+    let all = bucket::search_manifest(bucket, &arguments.words.join(" "), usize::MAX).await?;
+    let mut found = Vec::new();
+    for (hash, entry) in all {
+        let state = bucket.state(&hash).await?;
+        if found.len() < arguments.limit && state.is_some_and(|it| it != BucketState::Done) {
+            found.push((hash, state, entry));
+        }
+    }
+    context.result_output().show(&found, || {
+        let rows: Vec<_> = found
+            .iter()
+            .map(|(hash, state, entry)| {
+                let path = print::or_dash(entry.paths.first().map(String::as_str));
+                let state = print::or_dash(state.map(BucketState::code));
+                [hash.clone(), state, path]
+            })
+            .collect();
+        print::table(["document", "state", "path"], &rows)
+    })?;
     Ok(CommandExit::from_success(!found.is_empty()))
 }
 

@@ -167,6 +167,7 @@ async fn work_until_done(
     let jobs = arguments.jobs.map_or(cores + 1, usize::from);
     let work = Box::pin(app.bucket_worker_setup(jobs, arguments.once, arguments.drain)).await?;
     let bucket = Arc::clone(&work.bucket);
+    super::variables::check_variables(&bucket, std::env::vars()).await?;
     let worker = work.open().await?;
     tracing::info!("worker ready, {}", pages.describe());
     let pages = pages.serve(worker.monitor(), bucket);

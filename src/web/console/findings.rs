@@ -52,6 +52,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::BeforePayment { .. } => "This looks like what is left after a payment.",
         RuleCheck::AmountOrder { .. } => "One of these amounts is larger than it can be.",
         RuleCheck::ListSum { .. } => "The lines do not add up to a total.",
+        RuleCheck::TaxBreakdown { .. } => "The taxes by rate do not make the tax.",
         RuleCheck::ListProduct { .. } => "In a line the factors do not make the amount.",
         RuleCheck::Confirmed { .. } => "Nothing else on the document confirms this total.",
         RuleCheck::DateOrder(_) => "A later date is before an earlier one.",

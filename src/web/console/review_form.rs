@@ -206,7 +206,8 @@ impl FormSource<'_> {
                     inputmode="decimal" aria-describedby=(hint);,
                 FieldType::Date => input id=(id) name=(input_name) value=(text)
                     placeholder="YYYY-MM-DD" aria-describedby=(hint);,
-                FieldType::Text | FieldType::List => {
+                // Lists of texts and objects are shown, and taken, as JSON.
+                FieldType::Text | FieldType::List | FieldType::Object => {
                     @if long {
                         // A line feed after the tag is not part of the text.
                         textarea id=(id) name=(input_name) rows="4" aria-describedby=(hint) { "\n" (text) }
@@ -289,7 +290,11 @@ mod tests {
 
     #[test]
     fn lines_are_changed_added_and_taken_off_and_what_the_form_lacks_stays() {
-        let line = |name: &str, amount: i64| json!({ "description": name, "quantity": null, "unit_price": null, "amount": amount });
+        let line = |name: &str, amount: i64| {
+            json!({
+            "description": name, "article_number": null, "quantity": null, "unit": null,
+            "unit_price": null, "tax_rate": null, "amount": amount })
+        };
         let data = json!({ "line_items": [line("a", 1), line("b", 2), line("c", 3)] });
         let form = "item.line_items.0.description=&item.line_items.0.quantity=\
                     &item.line_items.0.unit_price=&item.line_items.0.amount=\
@@ -301,5 +306,28 @@ mod tests {
         let wrong = changes(&data, "item.line_items.0.amount=SECRETMARK").unwrap_err();
         assert!(wrong.detail.contains("line_items.amount"), "{wrong:?}");
         assert!(!wrong.detail.contains("SECRETMARK"), "{wrong:?}");
+    }
+
+    #[test]
+    fn objects_and_lists_of_texts_are_changed_as_json() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let mut kind = kinds.get("invoice").unwrap().as_ref().clone();
+        kind.schema["properties"]["payment"] = json!({"type": ["object", "null"], "properties": {"iban": {"type": ["string", "null"]}}});
+        kind.schema["properties"]["tags"] =
+            json!({"type": ["array", "null"], "items": {"type": "string"}});
+        let data = json!({"payment": {"iban": "x"}, "tags": ["a"]});
+        let source = FormSource {
+            kind: &kind,
+            data: data.as_object().unwrap(),
+            findings: &[],
+            places: &BTreeMap::new(),
+            typed: None,
+        };
+        let shown = source.inputs().into_string();
+        assert!(shown.contains("{&quot;iban&quot;:&quot;x&quot;}"), "{shown}");
+        let form = "field.payment=%7B%22iban%22%3A%22y%22%7D&field.tags=%5B%22a%22%5D";
+        let form = FieldValues::parse(form.as_bytes());
+        let changed = read_changes(&kind, data.as_object().unwrap(), &form).unwrap();
+        assert_eq!(changed, [("payment".to_owned(), "{\"iban\":\"y\"}".to_owned())].into());
     }
 }

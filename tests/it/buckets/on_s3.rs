@@ -119,3 +119,53 @@ async fn of_many_that_take_one_document_one_has_it_and_keeps_it() {
         assert_eq!(ours[0].renew(&bucket, "converting").await.unwrap(), LockRenewal::Ours);
     }
 }
+
+/// Moto behind a hand that takes If-Match off every DELETE, as services do that only pretend.
+async fn pretending_endpoint(server: &Moto) -> (String, tokio::task::JoinHandle<()>) {
+    use axum::extract::{Request, State};
+    type Parts = (String, reqwest::Client);
+    async fn pass_on(
+        State((to, client)): State<Parts>,
+        request: Request,
+    ) -> axum::response::Response {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |it| it.as_str());
+        let mut headers = parts.headers;
+        if parts.method == axum::http::Method::DELETE {
+            headers.remove("if-match");
+        }
+        let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        let sent = client.request(parts.method, format!("{to}{path}")).headers(headers).body(body);
+        let answer = sent.send().await.unwrap();
+        let mut reply = axum::response::Response::builder().status(answer.status());
+        reply.headers_mut().unwrap().extend(answer.headers().clone());
+        reply.body(answer.bytes().await.unwrap().into()).unwrap()
+    }
+    let state = (server.endpoint(), reqwest::Client::new());
+    let router = axum::Router::new().fallback(pass_on).with_state(state);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (address, serving)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_only_pretends_to_delete_on_condition_is_refused_for_locks() {
+    use docmill_storage::store::conditions::{check_conditional_deletes, check_conditional_writes};
+    let server = Moto::start().await;
+    let real = client(&server).await;
+    let (endpoint, serving) = pretending_endpoint(&server).await;
+    let pretending = Client::from_conf(real.config().to_builder().endpoint_url(endpoint).build());
+    for (client, keeps) in [(real.clone(), true), (pretending, false)] {
+        let store: Arc<dyn ObjectStore> = Arc::new(S3Store::with_client(client, "papers"));
+        let store = PrefixedStore::new(store, "pdf");
+        check_conditional_writes(&store, "").await.unwrap();
+        let checked = check_conditional_deletes(&store, "").await;
+        assert_eq!(checked.is_ok(), keeps, "{checked:?}");
+        if let Err(error) = checked {
+            assert!(error.context.contains("If-Match on DELETE"), "{error}");
+        }
+        assert!(store.list("", None, 10).await.unwrap().is_empty(), "the probe is gone");
+    }
+    serving.abort();
+}

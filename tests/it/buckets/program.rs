@@ -82,6 +82,13 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     let again = desk.json(&["ingest", &papers]);
     assert!(again.as_array().unwrap().iter().all(|file| file["fate"] == "known"), "{again}");
     assert_eq!(desk.json(&["search", "VOICE", "2026"])[0][0], hash);
+    let out = desk.dir.path().display().to_string();
+    assert!(desk.run(&["download", hash, "-o", &out]).status.success());
+    let saved = std::fs::read(desk.dir.path().join(format!("{hash}.zip"))).unwrap();
+    assert!(zip::ZipArchive::new(std::io::Cursor::new(saved)).is_ok());
+    assert!(!desk.run(&["download", hash, "-o", &out]).status.success(), "it is there already");
+    assert!(desk.json(&["preview", hash]).to_string().contains("4711"));
+    assert_eq!(desk.json(&["status", hash.get(..12).unwrap()])["state"], "done");
     assert_eq!(desk.json(&["workers"])[0][0]["status"], "stopped");
     let dead = desk.json(&["list", "--state", "dead"]);
     let dead = dead[0]["hash"].as_str().unwrap();
@@ -90,8 +97,15 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     assert_eq!(retried[0]["change"], "queued");
     assert_eq!(desk.json(&["status"])["todo"]["2_high"], 1);
     assert_eq!(desk.json(&["reprioritize", dead, "--to", "1_critical"])[0]["change"], "moved");
+    assert_eq!(desk.json(&["reprioritize", dead, "4_low"])[0]["change"], "moved");
+    assert!(!desk.run(&["reprioritize", dead]).status.success(), "no priority is named");
+    assert_eq!(desk.json(&["search-queue", "broken"])[0][0], dead);
+    assert!(!desk.run(&["search-queue", "VOICE"]).status.success(), "that one has ended");
     assert_eq!(desk.json(&["cancel", dead])[0]["change"], "cancelled");
-    assert_eq!(desk.json(&["remove", dead])[0]["change"], "removed");
+    assert!(desk.json(&["logs", dead]).to_string().contains("now: "));
+    assert_eq!(desk.json(&["clear-dead"])[0], dead);
+    assert_eq!(desk.json(&["status"])["dead"], 1, "it was only named");
+    assert_eq!(desk.json(&["clear-dead", "--yes"])[0]["change"], "removed");
     assert_eq!(desk.json(&["status"])["dead"], 0);
     assert_eq!(desk.json(&["manifest"])["entries"].as_object().unwrap().len(), 2);
     assert!(desk.json(&["janitor", "--dry-run"])["acts"].as_array().unwrap().is_empty());
@@ -191,4 +205,41 @@ async fn the_pages_of_a_worker_show_that_it_lives_and_what_became_of_its_documen
     worker.terminate();
     assert!(worker.ended(SOON).await.success());
     assert_eq!(desk.json(&["workers"])[0][0]["status"], "stopped");
+}
+
+#[test]
+fn a_variable_that_says_something_else_than_the_bucket_is_refused_with_its_successor() {
+    let desk = Desk::new();
+    for (variable, setting, own, other) in [
+        ("BLOBFORGE_MAX_RETRIES", "max_retries", "3", "9"),
+        ("BLOBFORGE_HEARTBEAT_INTERVAL", "heartbeat_interval", "60", "30"),
+        ("BLOBFORGE_STALE_TIMEOUT_MINUTES", "stale_timeout_minutes", "15", "20"),
+        ("BLOBFORGE_CONVERSION_TIMEOUT", "conversion_timeout", "3600", "fast"),
+    ] {
+        for command in [&["status"][..], &["work", "--once"]] {
+            let refused = desk.command(command).env(variable, other).output().unwrap();
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(!refused.status.success(), "{variable}: {said}");
+            assert!(said.contains(&format!("config --set {setting}=")), "{said}");
+        }
+        let same = desk.command(&["status"]).env(variable, own).output().unwrap();
+        assert!(same.status.success(), "{variable} says what the bucket says");
+        let config = desk.command(&["config"]).env(variable, other).output().unwrap();
+        assert!(config.status.success(), "the command that mends it");
+    }
+}
+
+#[test]
+fn commands_that_are_called_otherwise_here_say_how() {
+    let desk = Desk::new();
+    for (old, new) in [
+        (&["convert", "a.pdf", "--force"][..], "docmill process"),
+        (&["hydrate", "--dry-run"], "bucket download"),
+        (&["repair-metadata"], "manifest --rebuild"),
+        (&["retry-all"], "retry --failed --dead"),
+    ] {
+        let output = desk.run(old);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(new), "{old:?}: {said}");
+    }
 }

@@ -38,7 +38,8 @@ fn same_text(field: &str, known: &str, given: &str) -> bool {
     if field.ends_with("address") {
         return share_of_words(known, given) >= ADDRESS;
     }
-    let exact = field.ends_with("number") || field.ends_with("_id") || field.ends_with("currency");
+    let endings = ["number", "_id", "currency", "iban", "bic"];
+    let exact = endings.iter().any(|ending| field.ends_with(ending));
     !exact && text_similarity(known, given) >= NAME
 }
 
@@ -94,6 +95,8 @@ mod tests {
             ("invoice_number", json!("RE 17/4"), json!("re17-4"), true),
             ("invoice_number", json!("RE 17/4"), json!("RE 17"), false),
             ("supplier_vat_id", json!("NL8200.98.395.B.01"), json!("NL820098395B01"), true),
+            ("iban", json!("DE89 3704 0044 0532 0130 00"), json!("DE89370400440532013000"), true),
+            ("iban", json!("DE89 3704 0044 0532 0130 00"), json!("DE89370400440532013001"), false),
             ("supplier_name", json!("Au bon moulin"), json!("Au bon moulin SARL"), true),
             ("supplier_name", json!("Lieferant GmbH"), json!("Kunde GmbH"), false),
             ("supplier_address", json!("Weena 664, 3012 CN Rotterdam, NL"), json!("Weena 664, 3012 CN Rotterdam"), true),

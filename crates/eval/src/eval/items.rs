@@ -26,10 +26,10 @@ pub(super) fn score_fields(
     for (index, row) in known.iter().enumerate() {
         let partner = pairs.iter().find(|(left, _)| *left == index).map(|(_, right)| *right);
         let partner = partner.and_then(|right| given.get(right));
-        for (field, value) in row.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
-            let other = partner.and_then(|row| row.get(field)).unwrap_or(&Value::Null);
+        for (name, field, value) in cells_of(list, row) {
+            let other = partner.and_then(|row| cell_named(row, field)).unwrap_or(&Value::Null);
             let right = same_value(field, value, other);
-            let own = scores.entry(format!("{list}.{field}")).or_default();
+            let own = scores.entry(name).or_default();
             own.correct += usize::from(right);
             own.missed += usize::from(!right);
             own.wrong += usize::from(!right && !other.is_null());
@@ -40,13 +40,32 @@ pub(super) fn score_fields(
         if pairs.iter().any(|(_, right)| *right == index) {
             continue;
         }
-        for (field, _) in row.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
-            if let Some(own) = scores.get_mut(&format!("{list}.{field}")) {
+        for (name, _, _) in cells_of(list, row) {
+            if let Some(own) = scores.get_mut(&name) {
                 own.wrong += 1;
             }
         }
     }
     scores
+}
+
+/// What an entry holds, with the names it is scored under; a single value under the list's own.
+/// Objects and lists within an entry are not scored.
+fn cells_of<'v>(list: &'v str, row: &'v Value) -> Vec<(String, &'v str, &'v Value)> {
+    let is_single = |value: &Value| !value.is_null() && !value.is_object() && !value.is_array();
+    match row {
+        Value::Object(cells) => cells
+            .iter()
+            .filter(|(_, value)| is_single(value))
+            .map(|(field, value)| (format!("{list}.{field}"), field.as_str(), value))
+            .collect(),
+        row if is_single(row) => vec![(list.to_owned(), list, row)],
+        _ => Vec::new(),
+    }
+}
+
+fn cell_named<'v>(row: &'v Value, field: &str) -> Option<&'v Value> {
+    if row.is_object() { row.get(field) } else { Some(row) }
 }
 
 /// How much of a list is there at all: rows with a partner that is alike, of the known ones.
@@ -87,6 +106,9 @@ const NEAR: usize = 50;
 
 fn row_likeness(a: &Value, b: &Value) -> f64 {
     let fields = a.as_object().into_iter().flatten();
+    if !a.is_object() && same_value("", a, b) {
+        return 1.5;
+    }
     fields
         .map(|(field, known)| match (known, b.get(field)) {
             (Value::String(known), Some(Value::String(given))) => {
@@ -148,5 +170,13 @@ mod tests {
         let scores = score_fields("lines", known.as_array().unwrap(), &given);
         assert!(!scores.contains_key("lines.quantity"));
         assert!(score_fields("lines", &[], &given).is_empty());
+    }
+
+    #[test]
+    fn lists_of_texts_are_scored_by_their_entries() {
+        let (known, given) = (json!(["red", "green"]), json!(["green", "blue"]));
+        let scores = score_fields("tags", known.as_array().unwrap(), &given);
+        let own = scores.get("tags").cloned().unwrap_or_default();
+        assert_eq!((own.correct, own.wrong, own.missed), (1, 1, 1));
     }
 }

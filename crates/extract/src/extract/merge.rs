@@ -174,7 +174,9 @@ fn lines_of_entries(
 
 /// `line_items[2].amount` of a part as it is called in the whole; `None` if its entry was left out.
 fn merged_field_name(field: &str, places: &BTreeMap<String, Vec<Option<usize>>>) -> Option<String> {
-    let Some((name, index, rest)) = parse_list_entry(field) else { return Some(field.to_owned()) };
+    // A list within an object is taken from one part as a whole.
+    let listed = parse_list_entry(field).filter(|(name, ..)| !name.contains('.'));
+    let Some((name, index, rest)) = listed else { return Some(field.to_owned()) };
     let place = places.get(name)?.get(index).copied()??;
     Some(format!("{name}[{place}]{rest}"))
 }

@@ -14,7 +14,7 @@ const CONTEXT_ROWS: usize = 8;
 const CONTEXT_BYTES: usize = 1_000;
 const CONTEXT_SHARE: usize = 4;
 /// What an entry of a list takes in a reply besides its words: names of fields, its evidence.
-const ENTRY_TOKENS: usize = 50;
+const ENTRY_TOKENS: usize = 70;
 /// A part of fewer rows than twice this is not split.
 const LEAST_ROWS: usize = 4;
 
@@ -186,7 +186,7 @@ mod tests {
         let lines = ["Widget 1 2 5.00 10.00"; 20];
         let shown =
             TranscriptView::of_transcript(&transcript(&[&lines, &lines, &["no list here"; 20]]));
-        let budget = PartTokenBudget { prompt: 10_000, reply: Some(1_200) };
+        let budget = PartTokenBudget { prompt: 10_000, reply: Some(1_600) };
         assert_eq!(shown.split_into_parts(budget), [0..20, 20..60]);
         assert_eq!(shown.split_into_parts(PartTokenBudget { reply: None, ..budget }).len(), 1);
     }

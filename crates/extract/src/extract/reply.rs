@@ -117,12 +117,13 @@ pub struct EvidenceEntry {
     pub lines: Vec<String>,
 }
 
-/// Reads a reply.
+/// Reads a reply. A field that the kind does not require may be left out: it is null.
 ///
 /// # Errors
 /// The first problem; of a wrong form all violations, up to a number that a reader can use.
 pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, ReplyDefect> {
-    let value = parse_json_object(text)?;
+    let mut value = parse_json_object(text)?;
+    form.fill_absent_fields(&mut value);
     let violations = form.find_violations(&value);
     if !violations.is_empty() {
         return Err(ReplyDefect::Schema(violations));
@@ -304,5 +305,44 @@ mod tests {
         assert_eq!(envelope.fields["invoice_number"], "7");
         assert_eq!(envelope.evidence[0].lines, ["p1.l2"]);
         assert!(envelope.extraction_successful);
+    }
+
+    #[test]
+    fn what_a_kind_does_not_require_may_be_left_out_at_every_depth() {
+        let mut kind = invoice();
+        kind.name = "nested".to_owned();
+        kind.schema = serde_json::json!({
+            "type": "object", "required": ["total"],
+            "properties": {
+                "total": {"type": ["number", "null"]},
+                "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+                "payment": {"type": ["object", "null"], "required": ["iban"], "properties": {
+                    "iban": {"type": ["string", "null"]}, "bic": {"type": ["string", "null"]}
+                }},
+                "lines": {"type": ["array", "null"], "items": {"type": "object", "properties": {
+                    "unit": {"type": ["string", "null"]}
+                }}}
+            }
+        });
+        let form = ReplySchema::for_kind(&kind).unwrap();
+        let read = |fields: &str| {
+            read_reply(
+                &format!(
+                    "{{\"fields\":{fields},\"evidence\":[],\"missing_fields\":[],\
+                     \"confidence\":\"high\",\"extraction_successful\":true}}"
+                ),
+                &form,
+            )
+        };
+        let whole =
+            read(r#"{"total":1,"payment":{"iban":"x"},"tags":["a"],"lines":[{}]}"#).unwrap();
+        let expected = serde_json::json!({
+            "total": 1, "payment": {"iban": "x", "bic": null}, "tags": ["a"], "lines": [{"unit": null}]
+        });
+        assert_eq!(Value::Object(whole.fields), expected);
+        assert_eq!(read(r#"{"total":1}"#).unwrap().fields["payment"], Value::Null);
+        for wrong in [r#"{}"#, r#"{"total":1,"payment":{}}"#, r#"{"total":1,"tags":[null]}"#] {
+            assert!(matches!(read(wrong), Err(ReplyDefect::Schema(_))), "{wrong}");
+        }
     }
 }

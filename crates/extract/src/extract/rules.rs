@@ -17,6 +17,7 @@ mod layout;
 mod mistakes;
 mod money;
 mod numbers;
+mod payables;
 mod spots;
 mod supplier;
 #[cfg(test)]
@@ -182,7 +183,12 @@ struct RulesExtractor<'a> {
 }
 
 /// Fields with a reader of their own.
-const SPECIAL: [&str; 7] = [
+const SPECIAL: [&str; 12] = [
+    "iban",
+    "bic",
+    "buyer_name",
+    "buyer_vat_id",
+    "payment_terms",
     "supplier_name",
     "supplier_address",
     "supplier_vat_id",
@@ -218,7 +224,7 @@ impl RulesExtractor<'_> {
                 }
                 FieldType::Number => self.read_number(spots, &name),
                 FieldType::List => self.read_items(spots, &name),
-                FieldType::Date | FieldType::Boolean => {}
+                FieldType::Date | FieldType::Boolean | FieldType::Object => {}
             }
         }
         self.read_dates(spots, &calendar);
@@ -226,6 +232,7 @@ impl RulesExtractor<'_> {
         if self.kind.has_field("supplier_name") {
             self.read_supplier();
         }
+        self.read_payables(spots);
     }
 
     fn read_supplier(&mut self) {
@@ -237,6 +244,8 @@ impl RulesExtractor<'_> {
         self.put_value("supplier_name", supplier.name.map(|f| f.map_value(Value::String)));
         self.put_value("supplier_address", supplier.address.map(|f| f.map_value(Value::String)));
         self.put_value("supplier_vat_id", supplier.vat_id.map(|f| f.map_value(Value::String)));
+        self.put_value("buyer_name", supplier.buyer_name.map(|f| f.map_value(Value::String)));
+        self.put_value("buyer_vat_id", supplier.buyer_vat_id.map(|f| f.map_value(Value::String)));
     }
 
     /// The day of issue first: the others lie after it.
@@ -366,9 +375,13 @@ impl RulesExtractor<'_> {
         for (index, item) in items.into_iter().enumerate() {
             self.add_evidence(format!("{list}[{index}]"), item.page, item.line);
             let number = |value: Option<Decimal>| value.map_or(Value::Null, decimal_to_json);
+            let words = |text: Option<&String>| text.cloned().map_or(Value::Null, Value::String);
             let text = Some(&item.description).filter(|text| !text.is_empty());
             let value = |field: &str| match field {
-                "description" => text.cloned().map_or(Value::Null, Value::String),
+                "description" => words(text),
+                "article_number" => words(item.article_number.as_ref()),
+                "unit" => words(item.unit.as_ref()),
+                "tax_rate" => number(item.tax_rate),
                 "quantity" => number(item.quantity),
                 "unit_price" => number(item.unit_price),
                 "amount" => number(item.amount),

@@ -81,6 +81,13 @@ impl ReplySchema {
         errors.map(|error| SchemaViolation::from_error(&error)).collect()
     }
 
+    /// Puts null for what the kind does not require and the reply leaves out, at every depth.
+    pub fn fill_absent_fields(&self, reply: &mut Value) {
+        if let Some(fields) = reply.get_mut("fields") {
+            fill_absent(&self.source, fields);
+        }
+    }
+
     /// The fields of a reply that are sound each for itself, the others null: what a reviewer gets
     /// of a reply that was never whole.
     pub fn salvage_fields(&self, reply: &Value) -> Option<Map<String, Value>> {
@@ -91,6 +98,32 @@ impl ReplySchema {
             (name.clone(), if fits { value } else { Value::Null })
         };
         Some(self.fields.iter().map(sound).collect())
+    }
+}
+
+fn fill_absent(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            let required = schema.get("required").and_then(Value::as_array);
+            let is_required = |name: &String| {
+                required.is_some_and(|all| all.iter().any(|it| it.as_str() == Some(name)))
+            };
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (name, inner) in properties.into_iter().flatten() {
+                match object.get_mut(name) {
+                    Some(value) => fill_absent(inner, value),
+                    None if is_required(name) => {}
+                    None => {
+                        object.insert(name.clone(), Value::Null);
+                    }
+                }
+            }
+        }
+        Value::Array(entries) => {
+            let Some(items) = schema.get("items") else { return };
+            entries.iter_mut().for_each(|entry| fill_absent(items, entry));
+        }
+        _ => {}
     }
 }
 

@@ -6,10 +6,13 @@ use serde_json::Value;
 
 use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, date_value, elements_at, first_element, first_text_value, join_address,
-    number_value, plain_text, text_value,
+    amount_in_currency, attribute_value, date_value, elements_at, first_element, first_text_value,
+    join_address, number_value, plain_text, text_value,
 };
-use super::fields::{InvoiceXmlFields, invoice_line_value, is_credit_note};
+use super::fields::{
+    InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,
+    marked_discounts, tax_value,
+};
 
 /// Namespace of CII, used since `ZUGFeRD` 2 and by Factur-X.
 pub(super) const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100";
@@ -39,17 +42,33 @@ pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
         ],
     );
     let seller = first_element(agreement, &["SellerTradeParty"]);
+    let buyer = first_element(agreement, &["BuyerTradeParty"]);
     let currency = text_value(first_element(settlement, &["InvoiceCurrencyCode"]))?;
     let taxes = sums.map_or_else(Vec::new, |sums| elements_at(sums, "TaxTotalAmount"));
     let issued = first_element(document, &["IssueDateTime/DateTimeString", "IssueDateTime"]);
     let due = ["DueDateDateTime/DateTimeString", "DueDateDateTime"]
         .map(|path| format!("SpecifiedTradePaymentTerms/{path}"));
     let [due_string, due] = &due;
+    let terms = text_value(first_element(settlement, &["SpecifiedTradePaymentTerms/Description"]))?;
+    let (iban, bic) = account(settlement)?;
+    let (allowances, charges) = adjustments(settlement)?;
+    let order = ["IssuerAssignedID", "ID"].map(|id| format!("BuyerOrderReferencedDocument/{id}"));
+    let [order, order_1] = &order;
     Ok(InvoiceXmlFields {
         is_credit_note: is_credit_note(&text_value(first_element(document, &["TypeCode"]))?),
         supplier_name: text_value(first_element(seller, &["Name"]))?,
         supplier_address: postal_address(first_element(seller, &["PostalTradeAddress"]))?,
         supplier_vat_id: vat_id(seller)?,
+        buyer_name: text_value(first_element(buyer, &["Name"]))?,
+        buyer_vat_id: vat_id(buyer)?,
+        order_number: text_value(first_element(agreement, &[order, order_1]))?,
+        cash_discounts: cash_discounts(settlement, &terms)?,
+        payment_terms: terms,
+        iban,
+        bic,
+        allowances,
+        charges,
+        taxes: taxes_by_rate(settlement)?,
         number: text_value(first_element(document, &["ID"]))?,
         date: date_value(issued)?,
         due_date: date_value(first_element(settlement, &[due_string, due]))?,
@@ -67,10 +86,95 @@ fn postal_address(place: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> 
     join_address(&lines, part("PostcodeCode"), part("CityName"), part("CountryID"))
 }
 
-fn vat_id(seller: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
     let ids =
-        seller.map_or_else(Vec::new, |seller| elements_at(seller, "SpecifiedTaxRegistration/ID"));
+        party.map_or_else(Vec::new, |party| elements_at(party, "SpecifiedTaxRegistration/ID"));
     text_value(ids.into_iter().find(|id| id.attribute("schemeID") == Some("VA")))
+}
+
+/// Every element of this name in the settlement.
+fn settlement_parts<'a, 'i: 'a>(
+    settlement: Option<Node<'a, 'i>>,
+    name: &'a str,
+) -> Vec<Node<'a, 'i>> {
+    settlement.map_or_else(Vec::new, |settlement| elements_at(settlement, name))
+}
+
+/// The first account of the payee that is an IBAN, and its bank.
+fn account(settlement: Option<Node<'_, '_>>) -> Result<(Value, Value), EinvoiceDefect> {
+    for means in settlement_parts(settlement, "SpecifiedTradeSettlementPaymentMeans") {
+        let part = |path| text_value(first_element(Some(means), &[path]));
+        let iban = iban_value(&part("PayeePartyCreditorFinancialAccount/IBANID")?);
+        if !iban.is_null() {
+            return Ok((iban, part("PayeeSpecifiedCreditorFinancialInstitution/BICID")?));
+        }
+    }
+    Ok((Value::Null, Value::Null))
+}
+
+fn cash_discounts(
+    settlement: Option<Node<'_, '_>>,
+    terms: &Value,
+) -> Result<Vec<Value>, EinvoiceDefect> {
+    let mut found = marked_discounts(terms)?;
+    let path = "SpecifiedTradePaymentTerms/ApplicableTradePaymentDiscountTerms";
+    for discount in settlement_parts(settlement, path) {
+        let part = |name| first_element(Some(discount), &[name]);
+        let percent = number_value(part("CalculationPercent"))?;
+        let period = part("BasisPeriodMeasure");
+        let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
+        let days = if in_days { number_value(period)? } else { Value::Null };
+        found.extend(cash_discount(percent, days));
+    }
+    Ok(found)
+}
+
+/// The rate of a tax: `ZUGFeRD` 1.0 has another name for it.
+const RATES: [&str; 2] = ["RateApplicablePercent", "ApplicablePercent"];
+
+fn taxes_by_rate(settlement: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDefect> {
+    let taxes = settlement_parts(settlement, "ApplicableTradeTax").into_iter();
+    taxes
+        .map(|tax| {
+            let part = |names: &[&str]| number_value(first_element(Some(tax), names));
+            Ok(tax_value(part(&RATES)?, part(&["BasisAmount"])?, part(&["CalculatedAmount"])?))
+        })
+        .collect()
+}
+
+/// Allowances and charges of the whole document.
+fn adjustments(
+    settlement: Option<Node<'_, '_>>,
+) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
+    let (mut allowances, mut charges) = (Vec::new(), Vec::new());
+    let rates = RATES.map(|name| format!("CategoryTradeTax/{name}"));
+    let [rate, rate_1] = &rates;
+    for part in settlement_parts(settlement, "SpecifiedTradeAllowanceCharge") {
+        let one = Some(part);
+        let value = adjustment_value(
+            text_value(first_element(one, &["Reason"]))?,
+            number_value(first_element(one, &[rate, rate_1]))?,
+            number_value(first_element(one, &["ActualAmount"]))?,
+        );
+        match plain_text(first_element(one, &["ChargeIndicator/Indicator", "ChargeIndicator"]))?
+            .as_deref()
+        {
+            Some("true" | "1") => charges.push(value),
+            Some("false" | "0") => allowances.push(value),
+            _ => return Err(EinvoiceDefect::Amount),
+        }
+    }
+    let rates = RATES.map(|name| format!("AppliedTradeTax/{name}"));
+    let [rate, rate_1] = &rates;
+    for part in settlement_parts(settlement, "SpecifiedLogisticsServiceCharge") {
+        let one = Some(part);
+        charges.push(adjustment_value(
+            text_value(first_element(one, &["Description"]))?,
+            number_value(first_element(one, &[rate, rate_1]))?,
+            number_value(first_element(one, &["AppliedAmount"]))?,
+        ));
+    }
+    Ok((allowances, charges))
 }
 
 fn invoice_lines(trade: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDefect> {
@@ -110,13 +214,27 @@ fn invoice_line(item: Node<'_, '_>) -> Result<Option<Value>, EinvoiceDefect> {
         first_element(product, &["Name"]),
         first_element(product, &["Description"]),
     ])?;
-    let quantity = number_value(first_element(delivery, &["BilledQuantity"]))?;
+    let billed = first_element(delivery, &["BilledQuantity"]);
+    let quantity = number_value(billed)?;
     let amount = number_value(amount)?;
     // ZUGFeRD 1.0 has lines that hold nothing but a note.
     if what.is_null() && quantity.is_null() && amount.is_null() {
         return Ok(None);
     }
-    let price =
-        number_value(first_element(agreement, &["NetPriceProductTradePrice/ChargeAmount"]))?;
-    Ok(Some(invoice_line_value(what, quantity, price, amount)))
+    let rates = RATES.map(|name| format!("ApplicableTradeTax/{name}"));
+    let [rate, rate_1] = &rates;
+    let article = ["SellerAssignedID", "GlobalID"].map(|name| first_element(product, &[name]));
+    let line = InvoiceXmlLine {
+        description: what,
+        article_number: first_text_value(article)?,
+        unit: attribute_value(billed, "unitCode"),
+        quantity,
+        unit_price: number_value(first_element(
+            agreement,
+            &["NetPriceProductTradePrice/ChargeAmount"],
+        ))?,
+        tax_rate: number_value(first_element(settlement, &[rate, rate_1]))?,
+        amount,
+    };
+    Ok(Some(line.into_value()))
 }

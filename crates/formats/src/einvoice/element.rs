@@ -20,6 +20,9 @@ const FAMILIES: [&str; 3] = [
 /// The longest text that is carried, in bytes.
 const LONGEST_TEXT: usize = 10_000;
 
+/// The longest code that is carried, in bytes.
+const LONGEST_CODE: usize = 20;
+
 /// The children of this local name.
 pub(super) fn named_children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
@@ -83,8 +86,23 @@ pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Result<Option<String>, E
 /// # Errors
 /// Not a number, or one that a JSON number would round.
 pub(super) fn number_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let Some(text) = plain_text(node)? else { return Ok(Value::Null) };
-    let value = parse_xsd_decimal(&text).ok_or(EinvoiceDefect::Amount)?.normalize();
+    plain_text(node)?.map_or(Ok(Value::Null), |text| decimal_value(&text))
+}
+
+/// An attribute of the element, white space around it taken off; null if there is none.
+pub(super) fn attribute_value(node: Option<Node<'_, '_>>, name: &str) -> Value {
+    let text = node.and_then(|node| node.attribute(name)).map(str::trim);
+    // A code, not a text: what is longer is none.
+    let code = text.filter(|text| !text.is_empty() && text.len() <= LONGEST_CODE);
+    code.map_or(Value::Null, Value::from)
+}
+
+/// A number (`xsd:decimal`), exactly.
+///
+/// # Errors
+/// As [`number_value`].
+pub(super) fn decimal_value(text: &str) -> Result<Value, EinvoiceDefect> {
+    let value = parse_xsd_decimal(text).ok_or(EinvoiceDefect::Amount)?.normalize();
     let whole = value.to_string().parse::<i64>().ok().map(Number::from);
     // The shortest form of a binary number gives up to 15 digits back as they were.
     let number = whole.or_else(|| {

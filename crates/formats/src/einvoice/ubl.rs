@@ -5,10 +5,13 @@ use serde_json::Value;
 
 use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, date_value, elements_at, first_element, first_text_value, join_address,
-    number_value, plain_text, text_value,
+    amount_in_currency, attribute_value, date_value, elements_at, first_element, first_text_value,
+    join_address, number_value, plain_text, text_value,
 };
-use super::fields::{InvoiceXmlFields, invoice_line_value, is_credit_note};
+use super::fields::{
+    InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,
+    marked_discounts, tax_value,
+};
 
 /// Namespace of a UBL invoice.
 pub(super) const INVOICE: &str = "urn:oasis:names:specification:ubl:schema:xsd:Invoice-2";
@@ -23,13 +26,25 @@ pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
     let taxes = elements_at(root, "TaxTotal/TaxAmount");
     let sums = first_element(whole, &["LegalMonetaryTotal"]);
     let code = text_value(first_element(whole, &["InvoiceTypeCode", "CreditNoteTypeCode"]))?;
-    let names = ["PartyName/Name", "PartyLegalEntity/RegistrationName"];
-    let [trading, registered] = names.map(|path| first_element(seller, &[path]));
+    let buyer = first_element(whole, &["AccountingCustomerParty/Party"]);
+    let terms = text_value(first_element(whole, &["PaymentTerms/Note"]))?;
+    let (iban, bic) = account(root)?;
+    let (allowances, charges) = adjustments(root)?;
     Ok(InvoiceXmlFields {
         is_credit_note: is_note || is_credit_note(&code),
-        supplier_name: first_text_value([trading, registered])?,
+        supplier_name: party_name(seller)?,
         supplier_address: postal_address(first_element(seller, &["PostalAddress"]))?,
         supplier_vat_id: vat_id(seller)?,
+        buyer_name: party_name(buyer)?,
+        buyer_vat_id: vat_id(buyer)?,
+        order_number: text_value(first_element(whole, &["OrderReference/ID"]))?,
+        cash_discounts: cash_discounts(root, &terms)?,
+        payment_terms: terms,
+        iban,
+        bic,
+        allowances,
+        charges,
+        taxes: taxes_by_rate(root, &currency)?,
         number: text_value(first_element(whole, &["ID"]))?,
         date: date_value(first_element(whole, &["IssueDate"]))?,
         due_date: date_value(first_element(whole, &["DueDate", "PaymentMeans/PaymentDueDate"]))?,
@@ -48,8 +63,13 @@ fn postal_address(place: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> 
     join_address(&lines, part("PostalZone"), part("CityName"), country)
 }
 
-fn vat_id(seller: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let schemes = seller.map_or_else(Vec::new, |seller| elements_at(seller, "PartyTaxScheme"));
+fn party_name(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+    let names = ["PartyName/Name", "PartyLegalEntity/RegistrationName"];
+    first_text_value(names.map(|path| first_element(party, &[path])))
+}
+
+fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+    let schemes = party.map_or_else(Vec::new, |party| elements_at(party, "PartyTaxScheme"));
     for scheme in schemes {
         let id = plain_text(first_element(Some(scheme), &["TaxScheme/ID"]))?;
         if matches!(id.as_deref(), Some("VAT" | "VA")) {
@@ -57,6 +77,65 @@ fn vat_id(seller: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
         }
     }
     Ok(Value::Null)
+}
+
+/// The first account of the payee that is an IBAN, and its bank.
+fn account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
+    for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
+        let part = |path| text_value(first_element(Some(account), &[path]));
+        let iban = iban_value(&part("ID")?);
+        if !iban.is_null() {
+            return Ok((iban, part("FinancialInstitutionBranch/ID")?));
+        }
+    }
+    Ok((Value::Null, Value::Null))
+}
+
+fn cash_discounts(root: Node<'_, '_>, terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
+    let mut found = marked_discounts(terms)?;
+    for term in elements_at(root, "PaymentTerms") {
+        let part = |path| first_element(Some(term), &[path]);
+        let percent = number_value(part("SettlementDiscountPercent"))?;
+        let period = part("SettlementPeriod/DurationMeasure");
+        let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
+        let days = if in_days { number_value(period)? } else { Value::Null };
+        found.extend(cash_discount(percent, days));
+    }
+    Ok(found)
+}
+
+/// The breakdown of the tax that is stated in the invoice's own currency.
+fn taxes_by_rate(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
+    let mut taxes = Vec::new();
+    for total in elements_at(root, "TaxTotal") {
+        let own = amount_in_currency(elements_at(total, "TaxAmount"), currency);
+        let subtotals = elements_at(total, "TaxSubtotal").into_iter();
+        for tax in subtotals.filter(|_| own.is_some()) {
+            let part = |path| number_value(first_element(Some(tax), &[path]));
+            let rate = part("TaxCategory/Percent")?;
+            taxes.push(tax_value(rate, part("TaxableAmount")?, part("TaxAmount")?));
+        }
+    }
+    Ok(taxes)
+}
+
+/// Allowances and charges of the whole document.
+fn adjustments(root: Node<'_, '_>) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
+    let (mut allowances, mut charges) = (Vec::new(), Vec::new());
+    for one in elements_at(root, "AllowanceCharge") {
+        let part = |path| first_element(Some(one), &[path]);
+        let value = adjustment_value(
+            text_value(part("AllowanceChargeReason"))?,
+            number_value(part("TaxCategory/Percent"))?,
+            number_value(part("Amount"))?,
+        );
+        match plain_text(part("ChargeIndicator"))?.as_deref() {
+            Some("true" | "1") => charges.push(value),
+            Some("false" | "0") => allowances.push(value),
+            _ => return Err(EinvoiceDefect::Amount),
+        }
+    }
+    Ok((allowances, charges))
 }
 
 fn invoice_lines(root: Node<'_, '_>, is_note: bool) -> Result<Vec<Value>, EinvoiceDefect> {
@@ -69,14 +148,18 @@ fn invoice_lines(root: Node<'_, '_>, is_note: bool) -> Result<Vec<Value>, Einvoi
     for item in elements_at(root, name) {
         let part = |path| first_element(Some(item), &[path]);
         let what = first_text_value([part("Item/Name"), part("Item/Description")])?;
-        let quantity = number_value(part(quantity))?;
-        let price = number_value(part("Price/PriceAmount"))?;
-        lines.push(invoice_line_value(
-            what,
-            quantity,
-            price,
-            number_value(part("LineExtensionAmount"))?,
-        ));
+        let quantity = part(quantity);
+        let articles = ["Item/SellersItemIdentification/ID", "Item/StandardItemIdentification/ID"];
+        let line = InvoiceXmlLine {
+            description: what,
+            article_number: first_text_value(articles.map(part))?,
+            quantity: number_value(quantity)?,
+            unit: attribute_value(quantity, "unitCode"),
+            unit_price: number_value(part("Price/PriceAmount"))?,
+            tax_rate: number_value(part("Item/ClassifiedTaxCategory/Percent"))?,
+            amount: number_value(part("LineExtensionAmount"))?,
+        };
+        lines.push(line.into_value());
     }
     Ok(lines)
 }

@@ -89,6 +89,19 @@ pub fn is_iban(text: &str) -> bool {
     form && length && remainder_modulo_97(account.iter().chain(head)) == 1
 }
 
+/// Most groups that an IBAN is printed in.
+const MOST_GROUPS: usize = 9;
+
+/// The account that the words begin with, printed in groups, without its spaces; and how many words
+/// it takes.
+pub fn find_iban_at(words: &[&str]) -> Option<(String, usize)> {
+    let first = words.first()?;
+    let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
+    let lengths = (1..=words.len().min(MOST_GROUPS)).filter(|_| begins);
+    let mut texts = lengths.map(|count| (words.get(..count).unwrap_or_default().concat(), count));
+    texts.find(|(text, _)| is_iban(text))
+}
+
 /// The number that digits and letters (A is 10) make, modulo 97.
 fn remainder_modulo_97<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
     characters.fold(0, |rest, byte| match byte {
@@ -129,6 +142,14 @@ mod tests {
         ] {
             assert_eq!(is_iban(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn an_iban_is_found_in_its_groups() {
+        let words = ["DE89", "3704", "0044", "0532", "0130", "00", "BIC"];
+        assert_eq!(find_iban_at(&words), Some(("DE89370400440532013000".to_owned(), 6)));
+        assert_eq!(find_iban_at(&words[1..]), None);
+        assert_eq!(find_iban_at(&["NO9386011117947"]).map(|(_, count)| count), Some(1));
     }
 
     #[test]

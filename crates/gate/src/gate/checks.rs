@@ -7,7 +7,7 @@ use time::{Date, Duration};
 use super::forms;
 use super::subject::GateSubject;
 use super::sums::{ListSumRule, SumRule};
-use super::tax::TaxByRateRule;
+use super::tax::{TaxBreakdownRule, TaxByRateRule};
 use crate::kinds::RuleCheck;
 use docmill_core::model::StatedConfidence;
 use docmill_formats::notation::date;
@@ -91,10 +91,13 @@ impl GateSubject<'_> {
                 fail_field(self.is_after_payment(total, words, *tolerance), total)
             }
             RuleCheck::AmountOrder { fields, tolerance } => self.amount_order(fields, *tolerance),
-            RuleCheck::ListSum { list, item, totals, tolerance, per_item, charges, sums } => {
-                let (tolerance, per_item) = (*tolerance, *per_item);
-                let rule = ListSumRule { list, item, totals, tolerance, per_item, charges, sums };
-                fail_field(!self.list_sum_holds(&rule), list)
+            RuleCheck::ListSum { list, .. } => {
+                let rule = ListSumRule::of_check(check);
+                fail_field(rule.is_some_and(|rule| !self.list_sum_holds(&rule)), list)
+            }
+            RuleCheck::TaxBreakdown { .. } => {
+                let rule = TaxBreakdownRule::of_check(check);
+                rule.map(|rule| self.tax_breakdown_faults(&rule)).unwrap_or_default()
             }
             RuleCheck::ListProduct { list, factors, item, tolerance } => {
                 self.list_product(list, factors, item, *tolerance)

@@ -52,20 +52,56 @@ impl GateSubject<'_> {
     }
 
     /// Every value that a name stands for, with its full name: `total`, or for `list.item` that
-    /// field of every item, `list[0].item`.
+    /// field of every item, `list[0].item`. Of a list of single values each, `list[0]`. What lies in
+    /// an object that is null is not there.
     pub(super) fn named_values(&self, field: &str) -> Vec<(String, &Value)> {
-        let Some((list, item)) = field.split_once('.') else {
-            return vec![(field.to_owned(), self.field_value(field))];
-        };
-        let rows = self.list_items(list).enumerate();
-        let values = rows
-            .filter_map(|(index, row)| Some((format!("{list}[{index}].{item}"), row.get(item)?)));
-        values.collect()
+        let (first, path) = field.split_once('.').unwrap_or((field, ""));
+        let mut found = Vec::new();
+        add_values(first.to_owned(), self.field_value(first), path, &mut found);
+        found
     }
 
     /// Whether a page was read by OCR.
     pub(super) fn has_ocr_page(&self) -> bool {
         self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr)
+    }
+}
+
+fn add_values<'v>(
+    name: String,
+    value: &'v Value,
+    path: &str,
+    found: &mut Vec<(String, &'v Value)>,
+) {
+    let is_plain = |list: &[Value]| !list.is_empty() && !list.iter().any(Value::is_object);
+    match value {
+        Value::Array(list) if !path.is_empty() || is_plain(list) => {
+            for (index, entry) in list.iter().enumerate() {
+                add_values(format!("{name}[{index}]"), entry, path, found);
+            }
+        }
+        Value::Object(object) if !path.is_empty() => {
+            let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+            if let Some(inner) = object.get(step) {
+                add_values(format!("{name}.{step}"), inner, rest, found);
+            }
+        }
+        value if path.is_empty() => found.push((name, value)),
+        _ => {}
+    }
+}
+
+/// The names that [`GateSubject::named_values`] knows all single values within one by: those of a
+/// list's first entry stand for all.
+pub(super) fn names_within(name: &str, value: &Value, found: &mut Vec<String>) {
+    let row = value.as_array().and_then(|rows| rows.iter().find_map(Value::as_object));
+    match row.or(value.as_object()) {
+        Some(fields) => {
+            for (step, inner) in fields {
+                names_within(&format!("{name}.{step}"), inner, found);
+            }
+        }
+        None => found.push(name.to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::checks::FailedFields;
 use super::subject::{GateSubject, json_decimal};
-use crate::kinds::{CashRounding, RoundingMode};
+use crate::kinds::{CashRounding, RoundingMode, RuleCheck};
 
 /// A list and what its amounts have to add up to.
 pub(super) struct ListSumRule<'a> {
@@ -20,6 +20,30 @@ pub(super) struct ListSumRule<'a> {
     pub(super) per_item: Decimal,
     pub(super) charges: &'a [String],
     pub(super) sums: &'a [String],
+    pub(super) plus: &'a [String],
+    pub(super) minus: &'a [String],
+}
+
+impl<'a> ListSumRule<'a> {
+    /// What a check of this sort says; nothing for one of another.
+    pub(super) fn of_check(check: &'a RuleCheck) -> Option<Self> {
+        let RuleCheck::ListSum {
+            list,
+            item,
+            totals,
+            tolerance,
+            per_item,
+            charges,
+            sums,
+            plus,
+            minus,
+        } = check
+        else {
+            return None;
+        };
+        let (tolerance, per_item) = (*tolerance, *per_item);
+        Some(Self { list, item, totals, tolerance, per_item, charges, sums, plus, minus })
+    }
 }
 
 /// Terms and what they have to add up to.
@@ -155,8 +179,20 @@ impl GateSubject<'_> {
         };
         let rounding = rule.per_item.checked_mul(Decimal::from(amounts.len()));
         let slack = rounding.unwrap_or_default() + rule.tolerance;
-        known.iter().any(|total| is_close(lines, *total, slack))
+        let with_adjustments = self.with_adjustments(lines, rule);
+        let made = [Some(lines), with_adjustments].into_iter().flatten();
+        made.into_iter().any(|sum| known.iter().any(|total| is_close(sum, *total, slack)))
             || self.list_sum_explained(lines, &amounts, &known, rule)
+    }
+
+    /// The sum of the lines with the charges and without the allowances that were read.
+    fn with_adjustments(&self, lines: Decimal, rule: &ListSumRule<'_>) -> Option<Decimal> {
+        let sum_of = |fields: &[String]| {
+            let values = fields.iter().flat_map(|field| self.named_values(field));
+            let numbers: Vec<Decimal> = values.filter_map(|(_, it)| json_decimal(it)).collect();
+            checked_sum(&numbers)
+        };
+        lines.checked_add(sum_of(rule.plus)?)?.checked_sub(sum_of(rule.minus)?)
     }
 
     /// Whether the page says why the lines are not the total: their sum is printed beside them, or

@@ -5,8 +5,10 @@
 
 use rust_decimal::Decimal;
 
-use super::subject::GateSubject;
+use super::checks::FailedFields;
+use super::subject::{GateSubject, json_decimal};
 use super::sums::{checked_sum, is_close};
+use crate::kinds::RuleCheck;
 
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
@@ -23,6 +25,43 @@ pub(super) struct TaxByRateRule<'a> {
     /// The list whose entries may each be rounded, and by how much.
     pub(super) list: Option<&'a str>,
     pub(super) per_item: Decimal,
+}
+
+/// A list of taxes by rate, and what it has to make.
+pub(super) struct TaxBreakdownRule<'a> {
+    pub(super) list: &'a str,
+    /// The fields of its entries: what is taxed, in percent, and the tax.
+    pub(super) base: &'a str,
+    pub(super) rate: &'a str,
+    pub(super) amount: &'a str,
+    pub(super) net: &'a str,
+    pub(super) tax: &'a str,
+    /// The list whose entries may each be rounded, and by how much.
+    pub(super) lines: Option<&'a str>,
+    pub(super) tolerance: Decimal,
+    pub(super) per_item: Decimal,
+}
+
+impl<'a> TaxBreakdownRule<'a> {
+    /// What a check of this sort says; nothing for one of another.
+    pub(super) fn of_check(check: &'a RuleCheck) -> Option<Self> {
+        let RuleCheck::TaxBreakdown {
+            list,
+            base,
+            rate,
+            amount,
+            net,
+            tax,
+            lines,
+            tolerance,
+            per_item,
+        } = check
+        else {
+            return None;
+        };
+        let (tolerance, per_item, lines) = (*tolerance, *per_item, lines.as_deref());
+        Some(Self { list, base, rate, amount, net, tax, lines, tolerance, per_item })
+    }
 }
 
 fn percent_of(of: Decimal, rate: Decimal) -> Option<Decimal> {
@@ -67,6 +106,38 @@ impl GateSubject<'_> {
         let least = if rates.len() > 1 { least } else { most };
         let within = least - slack <= tax && tax <= most + slack;
         tax.is_zero() || within || self.is_part_taxed(net, tax, slack)
+    }
+
+    /// The entries whose tax is not what their rate makes of their base, or the list if its taxes are
+    /// not the tax, or its bases more than the net amount. What is exempt may be left out of it.
+    pub(super) fn tax_breakdown_faults(&self, rule: &TaxBreakdownRule<'_>) -> FailedFields {
+        let entries = rule.lines.map_or(0, |list| self.list_items(list).count());
+        let rounding = rule.per_item.checked_mul(Decimal::from(entries)).unwrap_or_default();
+        let slack = rounding + rule.tolerance;
+        let mut faults: FailedFields = FailedFields::new();
+        for (index, entry) in self.list_items(rule.list).enumerate() {
+            let number = |field: &str| entry.get(field).and_then(json_decimal);
+            let made = number(rule.base).zip(number(rule.rate));
+            let made = made.and_then(|(base, rate)| percent_of(base, rate));
+            if let Some((made, tax)) = made.zip(number(rule.amount))
+                && !is_close(made, tax, slack)
+            {
+                faults.push(Some(format!("{}[{index}]", rule.list)));
+            }
+        }
+        let sum = |field: &str| {
+            let all = self.item_numbers(rule.list, field);
+            checked_sum(&all).filter(|_| !all.is_empty()).map(|sum| sum.abs())
+        };
+        let field = |field: &str| self.field_number(field).map(|value| value.abs());
+        let taxes = sum(rule.amount).zip(field(rule.tax));
+        let bases = sum(rule.base).zip(field(rule.net));
+        let differs = taxes.is_some_and(|(sum, tax)| !is_close(sum, tax, slack))
+            || bases.is_some_and(|(sum, net)| sum > net + slack);
+        if differs {
+            faults.push(Some(rule.list.to_owned()));
+        }
+        faults
     }
 
     /// Whether only a part of the amount is taxed, and the page prints that part and its tax: the

@@ -377,3 +377,53 @@ fn the_score_falls_with_every_rule_that_fails_and_with_illegible_letters() {
     assert!(verdict.score < clean, "{}", verdict.score);
     assert_eq!(verdict.review_reasons(), ["doubtful_on_the_whole"]);
 }
+
+#[test]
+fn an_account_with_wrong_check_digits_or_another_than_the_pages_print_is_flagged() {
+    let account = |iban: &str, bic: &str| with(json!({"iban": iban, "bic": bic}));
+    let page = format!("{PAGE}\nIBAN DE89 3704 0044 0532 0130 00 BIC COBADEFFXXX");
+    let attached = GateLookups { einvoice: EinvoiceState::Attached, ..lookups() };
+    let reasons = |extraction: Extraction, reader, page: &str| {
+        let read = Extraction { reader, ..extraction };
+        judged(&read, &transcript(page), &attached).review_reasons()
+    };
+    let (llm, xml) = (ExtractionMethod::Llm, ExtractionMethod::Einvoice);
+    let sound = || account("DE89370400440532013000", "COBADEFFXXX");
+    assert_eq!(reasons(sound(), llm, &page), Vec::<String>::new());
+    assert_eq!(reasons(sound(), xml, &page), Vec::<String>::new());
+    let typo = account("DE89370400440532013001", "COBADE");
+    let found = reasons(typo, xml, &page);
+    assert!(found.contains(&"account_digits:iban".to_owned()), "{found:?}");
+    assert!(found.contains(&"bank_code_form:bic".to_owned()), "{found:?}");
+    let other = || account("NO9386011117947", "DNBANOKK");
+    assert_eq!(reasons(other(), xml, &page), ["einvoice_contradicts_page:iban"]);
+    assert_eq!(reasons(other(), xml, PAGE), Vec::<String>::new(), "the pages name no account");
+    let invented = reasons(other(), llm, &page);
+    assert!(invented.contains(&"not_on_document:iban".to_owned()), "{invented:?}");
+}
+
+#[test]
+fn values_in_objects_and_lists_of_texts_are_checked_and_found() {
+    let mut kind = KINDS.get("invoice").unwrap().as_ref().clone();
+    kind.rules.truncate(1);
+    kind.rules[0].name = "printed".to_owned();
+    kind.rules[0].readers = Vec::new();
+    let fields = ["payment.bank.city", "tags", "parts.codes"].map(str::to_owned).to_vec();
+    kind.rules[0].check = RuleCheck::Grounded(fields);
+    let judge = |data: Value| judge_extraction(&with(data), &transcript(PAGE), &kind, &lookups());
+    let data = |city: &str, tag: &str, code: &str| {
+        json!({"payment": {"bank": {"city": city}}, "tags": ["Paper", tag],
+               "parts": [{"codes": ["RE-17"]}, {"codes": [code]}]})
+    };
+    let sound = judge(data("Yoghurt", "Invoice", "RE-17"));
+    assert_eq!(sound.findings, []);
+    let places: Vec<&str> = sound.grounded.iter().map(|it| it.field.as_str()).collect();
+    for place in ["payment.bank.city", "tags[0]", "tags[1]", "parts[1].codes[0]"] {
+        assert!(places.contains(&place), "{places:?}");
+    }
+    let wrong = judge(data("Nowhere", "Invented", "X-9")).review_reasons();
+    let expected = ["printed:payment.bank.city", "printed:tags[1]", "printed:parts[1].codes[0]"];
+    assert_eq!(wrong, expected);
+    let absent = json!({"payment": null, "tags": null, "parts": []});
+    assert_eq!(judge(absent).findings, []);
+}

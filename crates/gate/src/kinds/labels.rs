@@ -10,12 +10,13 @@ use super::problem::{KindProblem, ProblemReport};
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 22] = [
+pub(super) const SECTIONS: [&str; 26] = [
     "payable",
     "tendered",
     "change",
     "rounding",
     "customer_vat_id",
+    "debit",
     "supplier",
     "customer",
     "attention",
@@ -32,6 +33,9 @@ pub(super) const SECTIONS: [&str; 22] = [
     "column_quantity",
     "column_unit_price",
     "column_amount",
+    "column_unit",
+    "column_tax_rate",
+    "column_article_number",
     "column_other",
 ];
 

@@ -304,7 +304,7 @@ mod tests {
             assert!(names.contains(&name), "{names:?}");
         }
         let invoice = kinds.get("invoice").unwrap();
-        assert_eq!(invoice.fields().count(), 11);
+        assert_eq!(invoice.fields().count(), 21);
         assert!(invoice.fields().any(|f| f == ("due_date", FieldType::Date)));
         assert!(invoice.fields().any(|f| f == ("line_items", FieldType::List)));
         assert!(invoice.prompt.contains("<example>"));

@@ -99,7 +99,7 @@ pub enum RuleCheck {
     AmountOrder { fields: Vec<String>, tolerance: Decimal },
     /// The items' amounts add up to one of `totals`, but for a rounding of `per_item` each. Also
     /// if their sum is printed (beside one of the words `sums`), or an allowance or charge (beside
-    /// one of `charges`) is the rest.
+    /// one of `charges`) is the rest; or with the charges in `plus` and the allowances in `minus`.
     ListSum {
         list: String,
         item: String,
@@ -108,6 +108,22 @@ pub enum RuleCheck {
         per_item: Decimal,
         charges: Vec<String>,
         sums: Vec<String>,
+        plus: Vec<String>,
+        minus: Vec<String>,
+    },
+    /// The entries of `list` are what a tax is made of: in each, `base` and the percentage `rate`
+    /// make `amount`; together the amounts are the field `tax`, and the bases no more than the field
+    /// `net`. Tax may be rounded for each entry of `lines`, by `per_item`.
+    TaxBreakdown {
+        list: String,
+        base: String,
+        rate: String,
+        amount: String,
+        net: String,
+        tax: String,
+        lines: Option<String>,
+        tolerance: Decimal,
+        per_item: Decimal,
     },
     /// In each item the factors' product is the amount, or is but for a printed amount or
     /// percentage.
@@ -219,8 +235,12 @@ impl RuleCheck {
             }
             Self::BeforePayment { total, .. } => vec![total.clone()],
             Self::NoGap { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
-            Self::ListSum { list, item, totals, .. } => {
-                [totals.clone(), vec![within(list, item)]].concat()
+            Self::ListSum { list, item, totals, plus, minus, .. } => {
+                [totals.clone(), vec![within(list, item)], plus.clone(), minus.clone()].concat()
+            }
+            Self::TaxBreakdown { list, base, rate, amount, net, tax, lines, .. } => {
+                let items = [base, rate, amount].map(|item| within(list, item));
+                items.into_iter().chain([net.clone(), tax.clone()]).chain(lines.clone()).collect()
             }
             Self::ListProduct { list, factors, item, .. } => {
                 factors.iter().chain([item]).map(|field| within(list, field)).collect()

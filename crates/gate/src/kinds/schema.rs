@@ -33,6 +33,9 @@ const OF_A_VALUE: [&str; 15] = [
     "additionalProperties",
 ];
 
+/// How deep objects may lie in each other: vendors refuse what is deeper, and nobody reviews it.
+const DEEPEST: usize = 4;
+
 /// Reads and checks the file.
 pub(super) fn parse_schema(file: &Path, text: &str) -> Result<Value, Vec<KindProblem>> {
     let mut report = ProblemReport::new(file, text);
@@ -116,26 +119,65 @@ impl SchemaChecker<'_, '_> {
             _ => Vec::new(),
         };
         let (nulls, own): (Vec<&str>, Vec<&str>) = types.iter().partition(|name| **name == "null");
-        let one = matches!(own.as_slice(), ["string" | "number" | "integer" | "boolean" | "array"]);
+        let one = matches!(
+            own.as_slice(),
+            ["string" | "number" | "integer" | "boolean" | "array" | "object"]
+        );
         if nulls.len() != 1 || !one {
-            let problem = "`type` is one of string, number, integer, boolean and array, and null: \
-                           [\"string\", \"null\"], since any field may be missing on a document";
+            let problem = "`type` is one of string, number, integer, boolean, array and object, \
+                           and null: [\"string\", \"null\"], since any field may be missing on a \
+                           document";
             self.report_at(pointer, problem);
         }
+        self.check_format(pointer, schema);
+        if own == ["array"] {
+            self.check_list(pointer, schema);
+        } else if own == ["object"] {
+            self.check_nested(pointer, schema);
+        }
+    }
+
+    fn check_format(&mut self, pointer: &str, schema: &Value) {
         let format = schema.get("format").and_then(Value::as_str);
         if format.is_some_and(|format| format != "date") {
             self.report_at(&format!("{pointer}/format"), "the only `format` is date");
         }
-        if own == ["array"] {
-            let items = schema.get("items").filter(|items| items.get("properties").is_some());
-            let Some(items) = items else {
-                self.report_at(pointer, "`items` of a list must be objects with `properties`");
-                return;
-            };
-            let inner = format!("{pointer}/items");
-            self.check_keywords(&inner, items, &[]);
-            self.check_object(&inner, items);
+    }
+
+    /// Entries are objects with fields of their own, or single texts or numbers.
+    fn check_list(&mut self, pointer: &str, schema: &Value) {
+        let inner = format!("{pointer}/items");
+        let items = schema.get("items");
+        let plain = items.and_then(|items| items.get("type")?.as_str());
+        match (items, plain) {
+            (Some(items), _) if items.get("properties").is_some() => {
+                self.check_keywords(&inner, items, &[]);
+                self.check_nested(&inner, items);
+            }
+            (Some(items), Some("string" | "number" | "integer")) => {
+                self.check_keywords(&inner, items, &[]);
+                self.check_format(&inner, items);
+            }
+            _ => {
+                let problem = "`items` of a list must be objects with `properties`, or of `type` \
+                               string, number or integer: an entry that is null is none";
+                self.report_at(pointer, problem);
+            }
         }
+    }
+
+    /// An object within another.
+    fn check_nested(&mut self, pointer: &str, schema: &Value) {
+        let depth = pointer.matches("/properties/").count();
+        if depth > DEEPEST {
+            self.report_at(pointer, format!("objects are nested at most {DEEPEST} deep"));
+            return;
+        }
+        if schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) {
+            self.report_at(pointer, "an object must have `properties`, its fields");
+            return;
+        }
+        self.check_object(pointer, schema);
     }
 }
 
@@ -156,7 +198,7 @@ mod tests {
             (r#""a": {"type": "string"}"#.to_owned(), "schema.json:4: `type` is one of"),
             (
                 format!("\"a\": {number},\n\"b\": {{\"type\": [\"object\", \"null\"]}}"),
-                "schema.json:5: `type`",
+                "schema.json:5: an object must have",
             ),
             ("\"a\": {\n\"anyOf\": []}".to_owned(), "schema.json:5: is no JSON Schema"),
             (
@@ -181,6 +223,26 @@ mod tests {
             assert!(found.iter().any(|it| it.starts_with(problem)), "{properties}: {found:?}");
         }
         assert!(problems(&format!("\"a\": {number}")).is_empty());
+        let nullable = r#""a": {"type": ["array", "null"], "items": {"type": ["string", "null"]}}"#;
+        assert!(problems(nullable)[0].contains("an entry that is null is none"));
         assert!(problems("")[0].starts_with("schema.json:1: must be of type object"));
+    }
+    #[test]
+    fn objects_lie_in_objects_and_lists_hold_texts() {
+        let object = |inner: &str| {
+            format!("{{\"type\": [\"object\", \"null\"], \"properties\": {{{inner}}}}}")
+        };
+        let texts = r#""tags": {"type": ["array", "null"], "items": {"type": "string"}}"#;
+        let number = r#""n": {"type": ["number", "null"]}"#;
+        let nested = format!("\"a\": {}", object(&format!("{number}, {texts}")));
+        assert!(problems(&nested).is_empty(), "{:?}", problems(&nested));
+        let listed = format!(
+            "\"l\": {{\"type\": [\"array\", \"null\"], \"items\": {{\"type\": \"object\", \"properties\": {{{nested}}}}}}}"
+        );
+        assert!(problems(&listed).is_empty(), "{:?}", problems(&listed));
+        let wrong = format!("\"a\": {}", object("\"n\": {\"type\": \"number\"}"));
+        assert!(problems(&wrong)[0].contains("`type` is one of"), "{:?}", problems(&wrong));
+        let deep = (0..5).fold(number.to_owned(), |inner, _| format!("\"a\": {}", object(&inner)));
+        assert!(problems(&deep)[0].contains("at most 4 deep"), "{:?}", problems(&deep));
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Etag, ObjectStore, PutResult};
-use docmill_core::fault::{Error, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Some services accept the headers of conditional writes and ignore them; artefacts and queues
 /// would be overwritten in silence. `place` is where a probe may be written and removed.
@@ -25,4 +25,22 @@ pub async fn check_conditional_writes(store: &dyn ObjectStore, place: &str) -> R
     }
     store.delete(&key).await?;
     Err(Error::internal("it ignores If-None-Match or If-Match, which docmill relies on"))
+}
+
+/// Locks are released by deletes on condition that they still are the version of the one that
+/// releases them. Some services accept that condition and ignore it: then a worker that was believed
+/// dead deletes the lock of its successor. For places that hold locks, beside
+/// [`check_conditional_writes`].
+///
+/// # Errors
+/// Misconfigured: it deletes whatever the condition says. The store's own.
+pub async fn check_conditional_deletes(store: &dyn ObjectStore, place: &str) -> Result<()> {
+    let key = format!("{place}.probe-{}", uuid::Uuid::new_v4());
+    if store.keeps_delete_conditions(&key).await? {
+        return Ok(());
+    }
+    let text = "it ignores If-Match on DELETE, which the locks of buckets and workspaces stand on; \
+                use a service that keeps it (AWS S3 does), a folder that the workers share, or \
+                Postgres with SQS or Redis, where the store needs no locks";
+    Err(Error::new(Fault::Misconfigured, text))
 }

@@ -74,6 +74,10 @@ impl ObjectStore for PrefixedStore {
         self.inner.delete_if_match(&self.full_key(key), etag).await
     }
 
+    async fn keeps_delete_conditions(&self, probe: &str) -> Result<bool> {
+        self.inner.keeps_delete_conditions(&self.full_key(probe)).await
+    }
+
     async fn list(
         &self,
         prefix: &str,

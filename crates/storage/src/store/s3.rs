@@ -415,6 +415,26 @@ impl ObjectStore for S3Store {
         Err(Error::transient(format!("deletes in bucket {} keep conflicting", place.bucket)))
     }
 
+    async fn keeps_delete_conditions(&self, probe: &str) -> Result<bool> {
+        let place = self.locate_key(probe)?;
+        if self.put_if_absent(probe, Bytes::from_static(b"1")).await? == PutResult::Refused {
+            return Err(Error::internal("a fresh key was refused"));
+        }
+        // Not by `delete_if_match`, which looks first: the service itself has to say no.
+        let stale = "\"00000000000000000000000000000000\"";
+        let request = self.client.delete_object().bucket(place.bucket).key(place.key);
+        let kept = match request.if_match(stale).send().await {
+            Ok(_) => false,
+            Err(error) => match classify_failure(error, &place, "delete") {
+                S3Failure::Precondition | S3Failure::Conflict => true,
+                S3Failure::NoSuchKey => false,
+                S3Failure::Refused(error) | S3Failure::Other(error) => return Err(error),
+            },
+        };
+        self.delete(probe).await?;
+        Ok(kept)
+    }
+
     async fn list(
         &self,
         prefix: &str,

@@ -71,7 +71,7 @@ fn swap_digits_in_field(
             FieldType::Number => data.get(*field).is_some_and(|it| it.as_f64() != Some(0.0)),
             FieldType::Date => true,
             FieldType::Text => identifier(field),
-            FieldType::Boolean | FieldType::List => false,
+            FieldType::Boolean | FieldType::List | FieldType::Object => false,
         })
         .filter(|(field, _)| {
             data.get(*field).is_some_and(|it| !it.is_null() && digits(&it.to_string()) > 1)
@@ -150,7 +150,8 @@ fn swap_fields(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Opt
     let mut pairs = Vec::new();
     for (at, a) in fields.iter().enumerate() {
         for b in fields.iter().skip(at + 1) {
-            let both = known(&a) && known(&b) && a.1 == b.1 && a.1 != FieldType::List;
+            let whole = matches!(a.1, FieldType::List | FieldType::Object);
+            let both = known(&a) && known(&b) && a.1 == b.1 && !whole;
             if both && data.get(a.0) != data.get(b.0) {
                 pairs.push((a.0, b.0));
             }
@@ -177,7 +178,15 @@ fn drop_row(data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
 }
 
 fn invent_value(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
-    let known = |field: &(&str, FieldType)| data.get(field.0).is_some_and(|it| !it.is_null());
+    // Lines are invented, and no entries of lists whose form is another.
+    let able = |field: &(&str, FieldType)| match field.1 {
+        FieldType::Object => false,
+        FieldType::List => kind.item_fields(field.0).contains(&"description"),
+        _ => true,
+    };
+    let known = |field: &(&str, FieldType)| {
+        able(field) && data.get(field.0).is_some_and(|it| !it.is_null())
+    };
     let fields: Vec<(&str, FieldType)> = kind.fields().filter(known).collect();
     let (field, of) = rng.choice(fields)?;
     let value = data.get_mut(field)?;

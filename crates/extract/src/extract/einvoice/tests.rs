@@ -22,40 +22,68 @@ fn expected() -> Value {
         "supplier_name": "Papier & Söhne GmbH",
         "supplier_address": "Am Markt 1, Hof 2, 10115 Berlin, DE",
         "supplier_vat_id": "DE123456789",
+        "buyer_name": "Buyer",
+        "buyer_vat_id": "ATU12345675",
         "invoice_number": "RE-17",
+        "order_number": "PO 4711",
         "invoice_date": "2026-03-05",
         "due_date": "2026-04-04",
+        "payment_terms": "30 days #SKONTO#TAGE=10#PROZENT=2.00#",
+        "cash_discounts": [{"percent": 2, "days": 10}],
+        "iban": "DE89370400440532013000",
+        "bic": "COBADEFFXXX",
         "currency": "EUR",
         "line_items": [
-            {"description": "Paper", "quantity": 20, "unit_price": 9.9, "amount": 198},
-            {"description": "Return", "quantity": -1, "unit_price": 5.5, "amount": -5.5},
+            {"description": "Paper", "article_number": "P-1", "quantity": 20, "unit": "C62",
+             "unit_price": 9.9, "tax_rate": 19, "amount": 198},
+            {"description": "Return", "article_number": "R-2", "quantity": -1, "unit": "C62",
+             "unit_price": 5.5, "tax_rate": 19, "amount": -5.5},
         ],
+        "allowances": [{"reason": "Rebate", "tax_rate": 19, "amount": 10}],
+        "charges": [{"reason": "Freight", "tax_rate": 19, "amount": 10}],
+        "taxes": [{"rate": 19, "base": 192.5, "amount": 36.58}],
         "subtotal": 192.5, "vat_amount": 36.58, "total": 229.08,
     })
 }
 
 /// CII as of Factur-X.
 fn cii() -> String {
-    let line = |note: &str, name: &str, price: &str, quantity: &str, amount: &str| {
+    let line = |note: &str, [name, article]: [&str; 2], [price, quantity, amount]: [&str; 3]| {
         format!(
             "<r:IncludedSupplyChainTradeLineItem>\
              <r:AssociatedDocumentLineDocument>{note}</r:AssociatedDocumentLineDocument>\
-             <r:SpecifiedTradeProduct><r:Name>{name}</r:Name></r:SpecifiedTradeProduct>\
+             <r:SpecifiedTradeProduct><r:GlobalID>0012</r:GlobalID><r:SellerAssignedID>{article}\
+             </r:SellerAssignedID><r:Name>{name}</r:Name></r:SpecifiedTradeProduct>\
              <r:SpecifiedLineTradeAgreement><r:NetPriceProductTradePrice><r:ChargeAmount>{price}\
              </r:ChargeAmount></r:NetPriceProductTradePrice></r:SpecifiedLineTradeAgreement>\
              <r:SpecifiedLineTradeDelivery><r:BilledQuantity unitCode='C62'>{quantity}\
              </r:BilledQuantity></r:SpecifiedLineTradeDelivery><r:SpecifiedLineTradeSettlement>\
+             <r:ApplicableTradeTax><r:RateApplicablePercent>19.00</r:RateApplicablePercent>\
+             </r:ApplicableTradeTax>\
              <r:SpecifiedTradeSettlementLineMonetarySummation><r:LineTotalAmount>{amount}\
              </r:LineTotalAmount></r:SpecifiedTradeSettlementLineMonetarySummation>\
              </r:SpecifiedLineTradeSettlement></r:IncludedSupplyChainTradeLineItem>"
         )
     };
     let lines = [
-        line("", "Paper", "9.9000", "20.0000", "198.00"),
-        line("<r:LineStatusReasonCode>GROUP</r:LineStatusReasonCode>", "All", "1", "1", "198.00"),
-        line("", "Return", "5.50", "-1", "-5.50"),
+        line("", ["Paper", "P-1"], ["9.9000", "20.0000", "198.00"]),
+        line(
+            "<r:LineStatusReasonCode>GROUP</r:LineStatusReasonCode>",
+            ["All", ""],
+            ["1", "1", "198.00"],
+        ),
+        line("", ["Return", "R-2"], ["5.50", "-1", "-5.50"]),
     ]
     .concat();
+    let adjustment = |charge: bool, reason: &str| {
+        format!(
+            "<r:SpecifiedTradeAllowanceCharge><r:ChargeIndicator><u:Indicator>{charge}</u:Indicator>\
+             </r:ChargeIndicator><r:ActualAmount>10.00</r:ActualAmount><r:Reason>{reason}</r:Reason>\
+             <r:CategoryTradeTax><r:RateApplicablePercent>19</r:RateApplicablePercent>\
+             </r:CategoryTradeTax></r:SpecifiedTradeAllowanceCharge>"
+        )
+    };
+    let adjustments = [adjustment(false, "Rebate"), adjustment(true, "Freight")].concat();
     format!(
         "<?xml version='1.0' encoding='UTF-8'?>
         <i:CrossIndustryInvoice xmlns:i='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100'
@@ -72,10 +100,22 @@ fn cii() -> String {
           </r:PostalTradeAddress>
           <r:SpecifiedTaxRegistration><r:ID schemeID='FC'>11/222</r:ID></r:SpecifiedTaxRegistration>
           <r:SpecifiedTaxRegistration><r:ID schemeID='VA'>DE123456789</r:ID></r:SpecifiedTaxRegistration>
-        </r:SellerTradeParty><r:BuyerTradeParty><r:Name>Buyer</r:Name></r:BuyerTradeParty>
-        </r:ApplicableHeaderTradeAgreement>
+        </r:SellerTradeParty><r:BuyerTradeParty><r:Name>Buyer</r:Name>
+          <r:SpecifiedTaxRegistration><r:ID schemeID='VA'>ATU12345675</r:ID></r:SpecifiedTaxRegistration>
+          </r:BuyerTradeParty><r:BuyerOrderReferencedDocument><r:IssuerAssignedID>PO 4711</r:IssuerAssignedID>
+          </r:BuyerOrderReferencedDocument></r:ApplicableHeaderTradeAgreement>
         <r:ApplicableHeaderTradeSettlement><r:InvoiceCurrencyCode>EUR</r:InvoiceCurrencyCode>
-          <r:SpecifiedTradePaymentTerms><r:Description>30 days</r:Description>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:TypeCode>59</r:TypeCode><r:PayerPartyDebtorFinancialAccount>
+            <r:IBANID>NO9386011117947</r:IBANID></r:PayerPartyDebtorFinancialAccount>
+          </r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:IBANID>DE89 3704 0044 0532 0130 00</r:IBANID></r:PayeePartyCreditorFinancialAccount>
+            <r:PayeeSpecifiedCreditorFinancialInstitution><r:BICID>COBADEFFXXX</r:BICID>
+            </r:PayeeSpecifiedCreditorFinancialInstitution></r:SpecifiedTradeSettlementPaymentMeans>
+          <r:ApplicableTradeTax><r:CalculatedAmount>36.58</r:CalculatedAmount><r:BasisAmount>192.50</r:BasisAmount>
+            <r:RateApplicablePercent>19</r:RateApplicablePercent></r:ApplicableTradeTax>
+          {adjustments}
+          <r:SpecifiedTradePaymentTerms><r:Description>30 days #SKONTO#TAGE=10#PROZENT=2.00#</r:Description>
           <r:DueDateDateTime><u:DateTimeString format='102'>20260404</u:DateTimeString></r:DueDateDateTime>
           </r:SpecifiedTradePaymentTerms>
           <r:SpecifiedTradeSettlementHeaderMonetarySummation><r:LineTotalAmount>192.50</r:LineTotalAmount>
@@ -105,26 +145,43 @@ fn zugferd_1() -> String {
         .replace("SpecifiedLineTrade", "SpecifiedSupplyChainTrade")
         .replace("SettlementHeaderMonetary", "SettlementMonetary")
         .replace("SettlementLineMonetary", "SettlementMonetary")
+        .replace("RateApplicablePercent", "ApplicablePercent")
+        .replace("IssuerAssignedID", "ID")
 }
 
 /// UBL without prefixes on its own elements.
 fn ubl() -> String {
-    let line = |name: &str, price: &str, quantity: &str, amount: &str| {
+    let line = |[name, article]: [&str; 2], [price, quantity, amount]: [&str; 3]| {
         format!(
             "<c:InvoiceLine><b:ID>1</b:ID><b:InvoicedQuantity unitCode='C62'>{quantity}\
              </b:InvoicedQuantity><b:LineExtensionAmount currencyID='EUR'>{amount}\
-             </b:LineExtensionAmount><c:Item><b:Name>{name}</b:Name></c:Item><c:Price>\
+             </b:LineExtensionAmount><c:Item><b:Name>{name}</b:Name>\
+             <c:SellersItemIdentification><b:ID>{article}</b:ID></c:SellersItemIdentification>\
+             <c:ClassifiedTaxCategory><b:Percent>19</b:Percent></c:ClassifiedTaxCategory>\
+             </c:Item><c:Price>\
              <b:PriceAmount>{price}</b:PriceAmount></c:Price></c:InvoiceLine>"
         )
     };
-    let lines =
-        [line("Paper", "9.90", "20", "198.00"), line("Return", "5.50", "-1", "-5.50")].concat();
+    let lines = [
+        line(["Paper", "P-1"], ["9.90", "20", "198.00"]),
+        line(["Return", "R-2"], ["5.50", "-1", "-5.50"]),
+    ]
+    .concat();
+    let adjustment = |charge: bool, reason: &str| {
+        format!(
+            "<c:AllowanceCharge><b:ChargeIndicator>{charge}</b:ChargeIndicator>\
+             <b:AllowanceChargeReason>{reason}</b:AllowanceChargeReason><b:Amount>10.00</b:Amount>\
+             <c:TaxCategory><b:Percent>19</b:Percent></c:TaxCategory></c:AllowanceCharge>"
+        )
+    };
+    let adjustments = [adjustment(false, "Rebate"), adjustment(true, "Freight")].concat();
     format!(
         "<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'
           xmlns:c='urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2'
           xmlns:b='urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2'>
         <b:ID>RE-17</b:ID><b:IssueDate>2026-03-05</b:IssueDate><b:DueDate>2026-04-04</b:DueDate>
         <b:InvoiceTypeCode>380</b:InvoiceTypeCode><b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode>
+        <c:OrderReference><b:ID>PO 4711</b:ID></c:OrderReference>
         <c:AccountingSupplierParty><c:Party><c:PartyName><b:Name>Papier &amp; Söhne GmbH</b:Name></c:PartyName>
           <c:PostalAddress><b:StreetName>Am Markt 1</b:StreetName><b:AdditionalStreetName>Hof 2\
           </b:AdditionalStreetName><b:CityName>Berlin</b:CityName><b:PostalZone>10115</b:PostalZone>
@@ -133,9 +190,21 @@ fn ubl() -> String {
           </c:PartyTaxScheme><c:PartyTaxScheme><b:CompanyID>DE123456789</b:CompanyID>
           <c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme></c:PartyTaxScheme>
           <c:PartyLegalEntity><b:RegistrationName>P. und S. GmbH</b:RegistrationName></c:PartyLegalEntity>
-        </c:Party></c:AccountingSupplierParty>
-        <c:TaxTotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount></c:TaxTotal>
-        <c:TaxTotal><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount></c:TaxTotal>
+        </c:Party></c:AccountingSupplierParty><c:AccountingCustomerParty><c:Party>
+          <c:PartyTaxScheme><b:CompanyID>ATU12345675</b:CompanyID><c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme>
+          </c:PartyTaxScheme><c:PartyLegalEntity><b:RegistrationName>Buyer</b:RegistrationName></c:PartyLegalEntity>
+        </c:Party></c:AccountingCustomerParty>
+        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>12-3456</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>
+        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
+          <c:FinancialInstitutionBranch><b:ID>COBADEFFXXX</b:ID></c:FinancialInstitutionBranch>
+        </c:PayeeFinancialAccount></c:PaymentMeans>
+        <c:PaymentTerms><b:Note>30 days #SKONTO#TAGE=10#PROZENT=2.00#</b:Note></c:PaymentTerms>
+        {adjustments}
+        <c:TaxTotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount><c:TaxSubtotal>
+          <b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount></c:TaxSubtotal></c:TaxTotal>
+        <c:TaxTotal><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount><c:TaxSubtotal>
+          <b:TaxableAmount>192.50</b:TaxableAmount><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount>
+          <c:TaxCategory><b:Percent>19</b:Percent></c:TaxCategory></c:TaxSubtotal></c:TaxTotal>
         <c:LegalMonetaryTotal><b:TaxExclusiveAmount>192.50</b:TaxExclusiveAmount>
           <b:TaxInclusiveAmount>229.08</b:TaxInclusiveAmount><b:PayableAmount>129.08</b:PayableAmount>
         </c:LegalMonetaryTotal>{lines}</Invoice>"
@@ -200,7 +269,8 @@ fn the_smallest_profile_lacks_lines_and_address_and_is_complete() {
     let read = parse_einvoice(minimum.as_bytes()).unwrap();
     assert!(read.is_complete());
     let extraction = extract_einvoice(&read, &kind());
-    assert_eq!(extraction.missing_fields, ["supplier_address", "due_date", "line_items"]);
+    let missing = ["supplier_address", "due_date", "payment_terms", "cash_discounts", "line_items"];
+    assert_eq!(extraction.missing_fields, missing);
     assert_eq!(extraction.data["total"], 229.08);
 }
 
@@ -321,4 +391,36 @@ fn more_lines_or_words_than_one_message_holds_are_no_invoice() {
     assert_eq!(with(20_000, "P"), Ok(()));
     assert_eq!(with(20_100, "P"), refused);
     assert_eq!(with(200, &"P".repeat(9_000)), refused);
+}
+
+#[test]
+fn discounts_and_charges_of_the_extended_profile_are_read_too() {
+    let terms = "<r:ApplicableTradePaymentDiscountTerms><r:BasisPeriodMeasure unitCode='DAY'>7\
+                 </r:BasisPeriodMeasure><r:CalculationPercent>3</r:CalculationPercent>\
+                 </r:ApplicableTradePaymentDiscountTerms></r:SpecifiedTradePaymentTerms>";
+    let freight = "<r:SpecifiedLogisticsServiceCharge><r:Description>Pallets</r:Description>\
+                   <r:AppliedAmount>4.20</r:AppliedAmount></r:SpecifiedLogisticsServiceCharge>";
+    let xml = cii()
+        .replace(" #SKONTO#TAGE=10#PROZENT=2.00#", "")
+        .replace("</r:SpecifiedTradePaymentTerms>", &format!("{terms}{freight}"));
+    let read = parse_einvoice(xml.as_bytes()).unwrap();
+    assert_eq!(read.field("cash_discounts"), json!([{"percent": 3, "days": 7}]));
+    let pallets = json!({"reason": "Pallets", "tax_rate": null, "amount": 4.2});
+    assert_eq!(read.field("charges")[1], pallets);
+    assert!(read.is_sound());
+}
+
+#[test]
+fn an_account_that_is_no_iban_is_none_and_a_mistyped_one_is_kept_for_the_gate() {
+    let other = ubl().replace("DE89370400440532013000", "87-654321");
+    assert_eq!(parse_einvoice(other.as_bytes()).unwrap().field("iban"), json!(null));
+    let typo = ubl().replace("DE89370400440532013000", "DE89370400440532013001");
+    let read = parse_einvoice(typo.as_bytes()).unwrap();
+    assert_eq!(read.field("iban"), "DE89370400440532013001");
+}
+
+#[test]
+fn an_adjustment_that_does_not_say_which_way_it_goes_makes_the_xml_unusable() {
+    let xml = ubl().replace(">false</b:ChargeIndicator>", ">maybe</b:ChargeIndicator>");
+    assert_eq!(parse_einvoice(xml.as_bytes()).unwrap_err(), EinvoiceDefect::Amount);
 }

@@ -9,7 +9,8 @@ use rust_decimal::Decimal;
 
 pub(super) use self::header::ItemColumn;
 use self::header::{
-    TableHeader, description_heading, find_headers, has_number, nearest_column, text_start,
+    TableHeader, description_heading, find_headers, has_number, is_under, nearest_column,
+    text_start,
 };
 use super::layout::TextCell;
 use super::spots::LabelMatches;
@@ -22,6 +23,10 @@ pub(super) struct TableItem {
     pub(super) quantity: Option<Decimal>,
     pub(super) unit_price: Option<Decimal>,
     pub(super) amount: Option<Decimal>,
+    pub(super) article_number: Option<String>,
+    pub(super) unit: Option<String>,
+    /// In percent.
+    pub(super) tax_rate: Option<Decimal>,
     /// The amount is written as money, not as a mere number.
     money: bool,
     /// The column that every row has is filled.
@@ -29,6 +34,12 @@ pub(super) struct TableItem {
     pub(super) page: usize,
     pub(super) line: u32,
 }
+
+/// Letters of a unit.
+const LONGEST_UNIT: usize = 10;
+
+/// No country's value added tax is higher, in percent.
+const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
 
 /// Lines of wrapped description that are kept.
 const LONGEST_DESCRIPTION: usize = 400;
@@ -154,6 +165,10 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
             let amount = amounts.iter().find(|amount| amount.words.start == index);
             let within = amounts.iter().any(|amount| amount.words.contains(&index));
+            take_code(&mut item, cell, index, header);
+            if amount.is_none() && within_quantity(&amounts, cell, index, header) {
+                take_unit(&mut item, word);
+            }
             let under = amount.and_then(|amount| Some((amount, column_of(cell, amount, header)?)));
             if let Some((amount, (column, distance))) = under {
                 assign_amount(&mut item, &mut taken, column, amount, distance);
@@ -190,7 +205,43 @@ fn column_of(
     let boxes = cell.boxes.get(amount.words.clone())?;
     let (first, last) = boxes.first().zip(boxes.last())?;
     let (column, distance) = nearest_column(header, first.x, last.right())?;
-    Some((if amount.percent { ItemColumn::Other } else { column }, distance))
+    let plain = matches!(column, ItemColumn::TaxRate) || !amount.percent;
+    Some((if plain { column } else { ItemColumn::Other }, distance))
+}
+
+/// Words under the headings of article numbers and units.
+fn take_code(item: &mut TableItem, cell: &TextCell, index: usize, header: &TableHeader) {
+    let Some((area, word)) = cell.boxes.get(index).zip(cell.words.get(index)) else { return };
+    let under = |column| is_under(header, column, area.x, area.right());
+    if under(ItemColumn::Unit) {
+        take_unit(item, word);
+    }
+    let numbered = word.contains(|c: char| c.is_ascii_digit());
+    if numbered && item.article_number.is_none() && under(ItemColumn::ArticleNumber) {
+        item.article_number = Some(word.trim_matches([':', ',', ';']).to_owned());
+    }
+}
+
+/// A unit is one short word without digits.
+fn take_unit(item: &mut TableItem, word: &str) {
+    let plain = word.trim_matches(['.', ',', '(', ')']);
+    let letters = plain.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | '²' | '³'));
+    if item.unit.is_none() && letters && (1..=LONGEST_UNIT).contains(&plain.chars().count()) {
+        item.unit = Some(plain.to_owned());
+    }
+}
+
+/// Whether the word follows the quantity in its cell: `20 Stk`.
+fn within_quantity(
+    amounts: &[FoundNumber],
+    cell: &TextCell,
+    index: usize,
+    header: &TableHeader,
+) -> bool {
+    let mut before = amounts.iter().filter(|amount| amount.words.end == index);
+    before.any(|amount| {
+        column_of(cell, amount, header).is_some_and(|(column, _)| column == ItemColumn::Quantity)
+    })
 }
 
 /// Keeps the number that stands nearest under its heading; of equals the rightmost.
@@ -205,7 +256,13 @@ fn assign_amount(
         ItemColumn::Quantity => &mut item.quantity,
         ItemColumn::UnitPrice => &mut item.unit_price,
         ItemColumn::Amount => &mut item.amount,
-        ItemColumn::Description | ItemColumn::Other => return,
+        // Under "VAT" may stand the rate or the tax.
+        ItemColumn::TaxRate if is_rate(amount) => &mut item.tax_rate,
+        ItemColumn::Description
+        | ItemColumn::ArticleNumber
+        | ItemColumn::Unit
+        | ItemColumn::TaxRate
+        | ItemColumn::Other => return,
     };
     if taken.iter().any(|(other, nearest)| *other == column && *nearest < distance) {
         return;
@@ -215,6 +272,11 @@ fn assign_amount(
         item.money = amount.decimals >= 2 || amount.currency.is_some();
     }
     taken.push((column, distance));
+}
+
+fn is_rate(amount: &FoundNumber) -> bool {
+    let within = amount.value >= Decimal::ZERO && amount.value <= HIGHEST_RATE;
+    within && (amount.percent || amount.decimals <= 1)
 }
 
 #[cfg(test)]

@@ -125,9 +125,6 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     }
 }
 
-/// Groups of four that an account is printed in at most.
-const MOST_GROUPS: usize = 9;
-
 /// Countries whose VAT identifiers begin with their code and whose currency is not the euro.
 const OWN_CURRENCIES: [(&str, &str); 9] = [
     ("CH", "CHF"),
@@ -148,7 +145,8 @@ const EURO_COUNTRIES: [&str; 22] = [
 /// The currency of the one country that all VAT identifiers are of, else all accounts.
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let identified = |words: &[&str]| vat_id::find_at(words).map(|(id, _)| id);
-    only_currency(spots, identified).or_else(|| only_currency(spots, iban_at))
+    let account = |words: &[&str]| account::find_iban_at(words).map(|(iban, _)| iban);
+    only_currency(spots, identified).or_else(|| only_currency(spots, account))
 }
 
 fn only_currency(
@@ -167,15 +165,6 @@ fn only_currency(
         }
     }
     found.map(|(code, cell)| FoundValue::new(code, false, cell))
-}
-
-/// The account that the words begin with, printed in groups of four.
-fn iban_at(words: &[&str]) -> Option<String> {
-    let first = words.first()?;
-    let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
-    let lengths = (1..=words.len().min(MOST_GROUPS)).filter(|_| begins);
-    let mut texts = lengths.map(|count| words.get(..count).unwrap_or_default().concat());
-    texts.find(|text| account::is_iban(text))
 }
 
 fn currency_of_country(country: &str) -> Option<&'static str> {

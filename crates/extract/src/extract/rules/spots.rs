@@ -40,6 +40,10 @@ pub(super) const EXCLUDING: &[&str] = &[
     "without",
 ];
 
+/// The headings that make a row of a table's header.
+const MAIN_COLUMNS: [&str; 4] =
+    ["column_description", "column_quantity", "column_unit_price", "column_amount"];
+
 /// A label found in a cell.
 #[derive(Debug, Clone)]
 pub(super) struct LabelMatch {
@@ -146,7 +150,7 @@ impl<'a> LabelMatches<'a> {
             .in_cells(row.unwrap_or_default())
             .filter(|other| other.cell != spot.cell)
             .map(|other| other.field.as_str())
-            .filter(|field| field.starts_with("column_") && *field != "column_other")
+            .filter(|field| MAIN_COLUMNS.contains(field))
             .collect();
         fields.sort_unstable();
         fields.dedup();

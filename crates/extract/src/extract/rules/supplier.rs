@@ -4,6 +4,7 @@
 //! how it stands are weighed ([`sign`]), and the candidates against each other.
 
 mod address;
+mod buyer;
 mod identifier;
 mod name;
 mod place;
@@ -39,6 +40,10 @@ pub(super) struct SupplierDetails {
     pub(super) id_reading: Vec<ReadingSign>,
     /// How the address was found.
     pub(super) address_reading: Vec<ReadingSign>,
+    /// Who receives the invoice, where a heading says so.
+    pub(super) buyer_name: Option<FoundValue<String>>,
+    /// The recipient's VAT identifier.
+    pub(super) buyer_vat_id: Option<FoundValue<String>>,
 }
 
 /// A text that may be the issuer's name, and every sign of it on the document.
@@ -82,6 +87,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let Some(((best, _), share)) = best else {
         let (id_reading, address_reading) = (search.id_reading(vat.as_ref(), &[]), vec![]);
         return SupplierDetails {
+            buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()),
             vat_id: vat,
             id_reading,
             address_reading,
@@ -94,6 +100,8 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         address_reading.push(ReadingSign::NameDoubtful);
     }
     SupplierDetails {
+        buyer_name: search.find_buyer_name(&name),
+        buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()),
         name: Some(FoundValue::weighed(name, *share, best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
         id_reading: search.id_reading(vat.as_ref(), &best.signs),

@@ -108,3 +108,43 @@ fn a_total_of_which_a_part_was_not_read_is_flagged() {
         assert_eq!(found.map(String::as_str), expected, "{reasons:?}");
     }
 }
+
+#[test]
+fn taxes_by_rate_make_the_tax_and_no_more_than_the_net_amount() {
+    let tax =
+        |rate: f64, base: f64, amount: f64| json!({"rate": rate, "base": base, "amount": amount});
+    #[rustfmt::skip]
+    let table: [(&str, Value, &[&str]); 7] = [
+        ("none",                     json!(null),                                            &[]),
+        ("two that make it",         json!([tax(19.0, 198.0, 37.62), tax(7.0, 275.0, 19.25)]), &[]),
+        ("rounded by line",          json!([tax(19.0, 198.0, 37.63), tax(7.0, 275.0, 19.24)]), &[]),
+        ("the exempt part left out", json!([tax(19.0, 198.0, 37.62), json!({"rate": 7, "base": null, "amount": 19.25})]), &[]),
+        ("another tax at a rate",    json!([tax(19.0, 198.0, 36.62), tax(7.0, 275.0, 20.25)]), &["taxes_are_not_tax:taxes[0]", "taxes_are_not_tax:taxes[1]"]),
+        ("one is missing",           json!([tax(19.0, 198.0, 37.62)]),                        &["taxes_are_not_tax:taxes"]),
+        ("more than was sold",       json!([tax(19.0, 198.0, 37.62), tax(7.0, 275.0, 19.25), tax(0.0, 90.0, 0.0)]), &["taxes_are_not_tax:taxes"]),
+    ];
+    for (name, taxes, expected) in table {
+        let extraction =
+            Extraction { reader: ExtractionMethod::Einvoice, ..with(json!({"taxes": taxes})) };
+        let reasons = judged(&extraction, &transcript(PAGE), &lookups()).review_reasons();
+        assert_eq!(reasons, expected, "{name}");
+    }
+}
+
+#[test]
+fn lines_make_the_net_amount_with_the_charges_and_allowances_that_were_read() {
+    let data = |charge: f64| {
+        json!({"subtotal": 463.0, "vat_amount": 66.87, "charges": [{"amount": charge}],
+               "allowances": [{"amount": 20}]})
+    };
+    // A line that the list lacks: the pages do not explain the difference.
+    let page = PAGE.replace("Paper", "Pens 4 2,00 8,00\nPaper");
+    let reasons = |charge: f64| {
+        let read = Extraction { reader: ExtractionMethod::Einvoice, ..with(data(charge)) };
+        judged(&read, &transcript(&page), &lookups()).review_reasons()
+    };
+    let own =
+        |reasons: &[String]| reasons.contains(&"lines_are_not_subtotal:line_items".to_owned());
+    assert!(!own(&reasons(10.0)), "{:?}", reasons(10.0));
+    assert!(own(&reasons(30.0)), "{:?}", reasons(30.0));
+}

@@ -47,6 +47,7 @@ struct RawRule {
     total: Option<String>,
     totals: Option<Vec<String>>,
     list: Option<String>,
+    lines: Option<String>,
     item: Option<String>,
     factors: Option<Vec<String>>,
     tolerance: Option<Decimal>,
@@ -111,7 +112,9 @@ impl RawRule {
         let need = |key: &str| format!("check `{check}` needs `{key}`");
         Ok(match check.as_str() {
             "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment" | "amount_order"
-            | "list_sum" | "list_product" | "confirmed" => self.into_amount_check()?,
+            | "list_sum" | "list_product" | "tax_breakdown" | "confirmed" => {
+                self.into_amount_check()?
+            }
             "einvoice_usable" => RuleCheck::EinvoiceUsable,
             "duplicate" => RuleCheck::Duplicate,
             "quality" => RuleCheck::Quality,
@@ -228,7 +231,34 @@ impl RawRule {
             "list_sum" => {
                 let totals = self.totals.ok_or_else(|| need("totals"))?;
                 let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
-                RuleCheck::ListSum { list, item, totals, tolerance, per_item, charges, sums }
+                let (plus, minus) = (self.plus, self.minus);
+                RuleCheck::ListSum {
+                    list,
+                    item,
+                    totals,
+                    tolerance,
+                    per_item,
+                    charges,
+                    sums,
+                    plus,
+                    minus,
+                }
+            }
+            "tax_breakdown" => {
+                let factors = self.factors.unwrap_or_default();
+                let [base, rate] = <[String; 2]>::try_from(factors)
+                    .map_err(|_| format!("check `{check}` needs `factors`: base and rate"))?;
+                RuleCheck::TaxBreakdown {
+                    list,
+                    base,
+                    rate,
+                    amount: item,
+                    net: self.net.ok_or_else(|| need("net"))?,
+                    tax: self.tax.ok_or_else(|| need("tax"))?,
+                    lines: self.lines,
+                    tolerance,
+                    per_item: self.per_item,
+                }
             }
             "list_product" => {
                 let factors = self.factors.ok_or_else(|| need("factors"))?;
@@ -257,6 +287,10 @@ mod tests {
                 "needs `currency`",
             ),
             ("check='summ'\nconsequence='flag'", "no check `summ`"),
+            (
+                "check='tax_breakdown'\nconsequence='flag'\nlist='t'\nitem='a'\ntolerance='0.1'\nfactors=['b']",
+                "needs `factors`: base and rate",
+            ),
             ("check='quality'\nconsequence='flga'", "flga"),
             ("check='quality'\nconsequence='flag'\nfeilds=[]", "feilds"),
         ] {

@@ -11,6 +11,9 @@ pub(in crate::extract::rules) enum ItemColumn {
     Quantity,
     UnitPrice,
     Amount,
+    ArticleNumber,
+    Unit,
+    TaxRate,
     Other,
 }
 
@@ -19,6 +22,8 @@ impl ItemColumn {
     /// amounts, or the quantities where the entries have none.
     pub(in crate::extract::rules) fn key_column(fields: &[&str]) -> Option<Self> {
         match () {
+            // Without words or a quantity they are no lines: taxes by rate, or charges.
+            () if !fields.contains(&"description") && !fields.contains(&"quantity") => None,
             () if fields.contains(&"amount") => Some(Self::Amount),
             () if fields.contains(&"quantity") => Some(Self::Quantity),
             () => None,
@@ -26,11 +31,14 @@ impl ItemColumn {
     }
 }
 
-const COLUMNS: [(ItemColumn, &str); 5] = [
+const COLUMNS: [(ItemColumn, &str); 8] = [
     (ItemColumn::Description, "column_description"),
     (ItemColumn::Quantity, "column_quantity"),
     (ItemColumn::UnitPrice, "column_unit_price"),
     (ItemColumn::Amount, "column_amount"),
+    (ItemColumn::ArticleNumber, "column_article_number"),
+    (ItemColumn::Unit, "column_unit"),
+    (ItemColumn::TaxRate, "column_tax_rate"),
     (ItemColumn::Other, "column_other"),
 ];
 
@@ -164,6 +172,12 @@ pub(super) fn text_start(header: &TableHeader) -> f32 {
 
 pub(super) fn description_heading(header: &TableHeader) -> Option<&ColumnHeading> {
     header.headings.iter().find(|heading| heading.column == ItemColumn::Description)
+}
+
+/// Whether something of this extent stands under the heading of a column.
+pub(super) fn is_under(header: &TableHeader, column: ItemColumn, left: f32, right: f32) -> bool {
+    let own = header.headings.iter().find(|heading| heading.column == column);
+    own.is_some_and(|own| left < own.right && own.left < right)
 }
 
 /// The column whose heading overlaps or is nearest; the description reaches to its right.

@@ -1,0 +1,276 @@
+//! What accounts payable needs beside the totals: account, terms, discount, taxes by rate.
+//!
+//! Each is read only where check digits, a sum or a label of its own leave no doubt; what is merely
+//! likely stays null, because nobody is asked about these fields where they are missing.
+
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
+
+use super::layout::TextCell;
+use super::spots::LabelMatches;
+use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json};
+use docmill_formats::notation::{account, fold_text, number};
+
+/// No country's value added tax is higher, in percent.
+const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+/// A discount for early payment is no more than this, in percent.
+const HIGHEST_DISCOUNT: Decimal = Decimal::TEN;
+/// A tax that was rounded.
+const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
+/// Rows of taxes that are looked at, and combinations of them that are tried.
+const MOST_TAX_ROWS: usize = 200;
+const MOST_COMBINATIONS: usize = 10_000;
+/// Letters of payment terms.
+const LONGEST_TERMS: usize = 200;
+/// Rows up or down from the account in which its bank is named.
+const NEAR: usize = 6;
+/// Folded words for days.
+const DAYS: [&str; 12] = [
+    "tage", "tagen", "days", "day", "jours", "dagen", "dias", "giorni", "dagar", "dage", "dager",
+    "dni",
+];
+
+/// One rate, what is taxed at it where that is printed, and the tax.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TaxAtRate {
+    rate: Decimal,
+    base: Option<Decimal>,
+    amount: Decimal,
+}
+
+impl RulesExtractor<'_> {
+    /// Reads them. After the totals, which taxes are held against.
+    pub(super) fn read_payables(&mut self, spots: &LabelMatches<'_>) {
+        let iban = find_account(spots);
+        if let Some(iban) = &iban {
+            self.put_value("bic", find_bank(spots, iban).map(|f| f.map_value(Value::String)));
+        }
+        self.put_value("iban", iban.map(|f| f.map_value(Value::String)));
+        self.put_value("payment_terms", find_terms(spots).map(|f| f.map_value(Value::String)));
+        self.put_value("cash_discounts", self.find_discounts(spots));
+        if self.data.get("order_number").is_some_and(Value::is_null) {
+            let glued = find_glued_order(spots);
+            self.put_value("order_number", glued.map(|f| f.map_value(Value::String)));
+        }
+        self.put_value("taxes", self.find_taxes(spots));
+    }
+
+    /// `2 % Skonto innerhalb von 14 Tagen`: a percentage beside a word for the discount.
+    fn find_discounts(&self, spots: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
+        let mut found: Vec<Value> = Vec::new();
+        let mut place = None;
+        for spot in spots.of_field("cash_discounts") {
+            let Some(cell) = spots.cell_of(spot) else { continue };
+            let words = cell.words_in(0..cell.words.len());
+            let numbers = number::find_numbers(&words, self.mark);
+            let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
+            let [share] = shares.as_slice() else { continue };
+            if share.value <= Decimal::ZERO || share.value > HIGHEST_DISCOUNT {
+                continue;
+            }
+            let is_days = |end: usize| {
+                words.get(end).is_some_and(|next| DAYS.contains(&fold_text(next).as_str()))
+            };
+            let days: Vec<Decimal> = others
+                .iter()
+                .filter(|it| it.decimals == 0 && is_days(it.words.end))
+                .map(|it| it.value)
+                .collect();
+            // Where more than one time is named, the discount's own is not to be told.
+            let days = match days.as_slice() {
+                [days] => decimal_to_json(*days),
+                _ => Value::Null,
+            };
+            let entry = json!({ "percent": decimal_to_json(share.value), "days": days });
+            if !found.contains(&entry) {
+                found.push(entry);
+                place = place.or(Some(cell));
+            }
+        }
+        place.map(|cell| FoundValue::new(Value::Array(found), true, cell))
+    }
+
+    /// Taxes by rate, if together they are the tax that was read.
+    fn find_taxes(&self, spots: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
+        let amount = |field: &str| {
+            let text = self.data.get(field)?.as_number()?.to_string();
+            text.parse::<Decimal>().ok().filter(|value| value.is_sign_positive())
+        };
+        let (tax, net) = (amount("vat_amount").filter(|tax| !tax.is_zero())?, amount("subtotal"));
+        let rows = self.tax_rows(spots);
+        let first = rows.first().map(|(_, cell)| *cell);
+        let by_rate = group_by_rate(rows.into_iter().map(|(one, _)| one));
+        let made = combine_to_tax(&by_rate, tax, net).or_else(|| {
+            // One rate for everything needs no table.
+            let rate = *by_rate.first().filter(|_| by_rate.len() == 1)?.first()?;
+            let made = net? * rate.rate / Decimal::ONE_HUNDRED;
+            let whole = TaxAtRate { base: net, amount: tax, ..rate };
+            abs_close(made, tax, CENT + CENT).then(|| vec![whole])
+        })?;
+        let value = |number: Option<Decimal>| number.map_or(Value::Null, decimal_to_json);
+        let one = |it: &TaxAtRate| {
+            // The only rate is that of the whole net amount, if it makes the tax.
+            let whole = net.filter(|net| {
+                made.len() == 1
+                    && abs_close(net * it.rate / Decimal::ONE_HUNDRED, it.amount, CENT + CENT)
+            });
+            json!({
+                "rate": value(Some(it.rate)),
+                "base": value(it.base.or(whole)),
+                "amount": value(Some(it.amount)),
+            })
+        };
+        let list = Value::Array(made.iter().map(one).collect());
+        first.map(|cell| FoundValue::new(list, true, cell))
+    }
+
+    /// Rows with a rate and the tax that it makes of a number beside it, or with a rate, a word for
+    /// the tax, and one amount.
+    fn tax_rows<'l>(&self, spots: &LabelMatches<'l>) -> Vec<(TaxAtRate, &'l TextCell)> {
+        let mut found = Vec::new();
+        for range in &spots.layout.rows {
+            let cells = spots.layout.cells.get(range.clone()).unwrap_or_default();
+            let numbers: Vec<number::FoundNumber> = cells
+                .iter()
+                .flat_map(|it| number::find_numbers(&it.words_in(0..it.words.len()), self.mark))
+                .collect();
+            let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
+            let (Some(cell), [share]) = (cells.first(), shares.as_slice()) else { continue };
+            let rate = share.value;
+            if rate <= Decimal::ZERO || rate > HIGHEST_RATE || found.len() >= MOST_TAX_ROWS {
+                continue;
+            }
+            let money: Vec<Decimal> =
+                others.iter().filter(|it| it.is_money()).map(|it| it.value.abs()).collect();
+            let named = spots.in_cells(range.clone()).any(|spot| spot.field == "vat_amount");
+            if let Some((base, amount)) = base_and_tax(&money, rate) {
+                found.push((TaxAtRate { rate, base: Some(base), amount }, cell));
+            } else if let ([amount], true) = (money.as_slice(), named) {
+                found.push((TaxAtRate { rate, base: None, amount: *amount }, cell));
+            }
+        }
+        found
+    }
+}
+
+/// Two of the amounts of which the second is the tax on the first.
+fn base_and_tax(amounts: &[Decimal], rate: Decimal) -> Option<(Decimal, Decimal)> {
+    amounts.iter().find_map(|base| {
+        let made = base.checked_mul(rate)?.checked_div(Decimal::ONE_HUNDRED)?;
+        let tax = amounts.iter().find(|tax| !tax.is_zero() && abs_close(**tax, made, CENT))?;
+        Some((*base, *tax))
+    })
+}
+
+fn group_by_rate(rows: impl Iterator<Item = TaxAtRate>) -> Vec<Vec<TaxAtRate>> {
+    let mut groups: Vec<Vec<TaxAtRate>> = Vec::new();
+    for row in rows {
+        match groups.iter_mut().find(|group| group.iter().any(|it| it.rate == row.rate)) {
+            Some(group) if group.contains(&row) => {}
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// One row of each rate so that their taxes are the whole tax and their bases not more than the net
+/// amount. Rows of the lines carry rates too: those do not add up.
+fn combine_to_tax(
+    groups: &[Vec<TaxAtRate>],
+    tax: Decimal,
+    net: Option<Decimal>,
+) -> Option<Vec<TaxAtRate>> {
+    let count = groups.iter().try_fold(1_usize, |all, group| all.checked_mul(group.len()))?;
+    if groups.is_empty() || count > MOST_COMBINATIONS {
+        return None;
+    }
+    (0..count).find_map(|number| {
+        let mut rest = number;
+        let chosen: Option<Vec<TaxAtRate>> = groups
+            .iter()
+            .map(|group| {
+                let at = rest % group.len();
+                rest /= group.len();
+                group.get(at).copied()
+            })
+            .collect();
+        let chosen = chosen?;
+        let sum: Decimal = chosen.iter().map(|it| it.amount).sum();
+        let bases: Decimal = chosen.iter().filter_map(|it| it.base).sum();
+        let fits = net.is_none_or(|net| bases <= net + CENT);
+        (sum == tax && fits).then_some(chosen)
+    })
+}
+
+/// The first account that is printed, unless it is the one that is debited.
+fn find_account(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    let debited: Vec<usize> = spots
+        .of_field("debit")
+        .filter_map(|spot| spots.cell_of(spot).map(|cell| cell.row))
+        .collect();
+    for cell in &spots.layout.cells {
+        if debited.iter().any(|row| row.abs_diff(cell.row) <= 1) {
+            continue;
+        }
+        for start in 0..cell.words.len() {
+            let mut words = cell.words_in(start..cell.words.len());
+            // `IBAN:DE89...`
+            if let Some(first) = words.first_mut() {
+                *first = first.rsplit_once(':').map_or(*first, |(_, glued)| glued);
+            }
+            if let Some((iban, _)) = account::find_iban_at(&words) {
+                return Some(FoundValue::new(iban, true, cell));
+            }
+        }
+    }
+    None
+}
+
+/// The bank of the account: named near it, and of its country.
+fn find_bank(spots: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<FoundValue<String>> {
+    let country = iban.value.get(..2)?;
+    let row = spots
+        .layout
+        .cells
+        .iter()
+        .find(|cell| cell.page == iban.page && cell.line == iban.line)
+        .map(|cell| cell.row)?;
+    spots.of_field("bic").find_map(|spot| {
+        let label = spots.cell_of(spot)?;
+        if label.page != iban.page || label.row.abs_diff(row) > NEAR {
+            return None;
+        }
+        spots.value_candidates(spot).into_iter().find_map(|beside| {
+            let words = beside.value_words();
+            let mut plain =
+                words.iter().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+            let bic =
+                plain.find(|word| account::is_bic(word) && word.get(4..6) == Some(country))?;
+            Some(FoundValue::new(bic.to_owned(), true, beside.cell))
+        })
+    })
+}
+
+/// `PO-4711`: the label is a part of the number, and no value of another label either.
+fn find_glued_order(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    spots.of_field("order_number").filter(|spot| spot.strong).find_map(|spot| {
+        let cell = spots.cell_of(spot)?;
+        let word = cell.words.get(spot.words.end.checked_sub(1)?)?;
+        let plain = word.trim_matches([':', ',', ';', '.', '(', ')']);
+        let numbered = plain.contains(|c: char| c.is_ascii_digit());
+        numbered.then(|| FoundValue::new(plain.to_owned(), true, cell))
+    })
+}
+
+/// What stands beside the label of the terms: right of it, else below.
+fn find_terms(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    spots.of_field("payment_terms").filter(|spot| spot.words.start == 0).find_map(|spot| {
+        let beside = spots.value_candidates(spot).into_iter().next()?;
+        let text = beside.value_words().join(" ");
+        let text = text.trim_matches([':', '-', '–', ' ', '.']);
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        (letters >= 3 && text.chars().count() <= LONGEST_TERMS)
+            .then(|| FoundValue::new(text.to_owned(), true, beside.cell))
+    })
+}

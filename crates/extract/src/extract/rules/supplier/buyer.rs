@@ -1,0 +1,49 @@
+//! The recipient: read only where a heading or label says so. A block in the window of an envelope
+//! without one is a recipient as a rule, and not read.
+
+use super::place::MOST_HEADINGS;
+use super::{SupplierSearch, compact_name};
+use crate::extract::rules::FoundValue;
+use docmill_formats::notation::vat_id;
+
+impl SupplierSearch<'_> {
+    /// The name under or beside a heading of the recipient; `supplier` is not it.
+    pub(super) fn find_buyer_name(&self, supplier: &str) -> Option<FoundValue<String>> {
+        let own = compact_name(supplier);
+        let headings = self.spots.of_field("buyer_name").filter(|spot| spot.words.start == 0);
+        headings.take(MOST_HEADINGS).find_map(|spot| {
+            let (name, cell) = self.beside_label(spot)?;
+            (compact_name(&name) != own).then(|| FoundValue::new(name, true, cell))
+        })
+    }
+
+    /// The identifier beside the recipient's label, or in the recipient's block.
+    pub(super) fn find_buyer_vat_id(
+        &self,
+        supplier: Option<&FoundValue<String>>,
+    ) -> Option<FoundValue<String>> {
+        let own = supplier.map(|found| vat_id::normalise_vat_id(&found.value));
+        let labelled = self.spots.of_field("customer_vat_id").find_map(|spot| {
+            let beside = self.spots.value_candidates(spot).into_iter();
+            beside.into_iter().find_map(|beside| {
+                let words = beside.value_words();
+                let id = (0..words.len())
+                    .find_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()))?;
+                Some(FoundValue::new(id.0, true, beside.cell))
+            })
+        });
+        labelled.or_else(|| self.buyer_vat_id_in_block()).filter(|found| {
+            own.as_ref().is_none_or(|own| *own != vat_id::normalise_vat_id(&found.value))
+        })
+    }
+
+    fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {
+        let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
+        cells.into_iter().find_map(|cell| {
+            let words = cell.words_in(0..cell.words.len());
+            let (id, _) = (0..words.len())
+                .find_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()))?;
+            Some(FoundValue::new(id, true, cell))
+        })
+    }
+}

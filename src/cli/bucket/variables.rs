@@ -1,0 +1,50 @@
+//! BlobForge's variables for what all workers of a bucket share: held against the bucket, never
+//! passed over in silence.
+
+use anyhow::bail;
+
+use crate::ops::bucket::{BlobForgeBucket, BucketSettings};
+
+/// The variables, and the settings of the bucket that took their place.
+const SHARED: [(&str, &str); 4] = [
+    ("BLOBFORGE_MAX_RETRIES", "max_retries"),
+    ("BLOBFORGE_HEARTBEAT_INTERVAL", "heartbeat_interval"),
+    ("BLOBFORGE_STALE_TIMEOUT_MINUTES", "stale_timeout_minutes"),
+    ("BLOBFORGE_CONVERSION_TIMEOUT", "conversion_timeout"),
+];
+
+/// Nothing is said against a variable that says what the bucket says. Any other value is refused:
+/// workers that disagree about when a lock is abandoned take each other's documents.
+///
+/// # Errors
+/// A variable that says something else, with the command that changes it for all. The store's.
+pub(super) async fn check_variables(
+    bucket: &BlobForgeBucket,
+    variables: impl Iterator<Item = (String, String)>,
+) -> anyhow::Result<()> {
+    let given: Vec<(&str, &str, String)> = variables
+        .filter(|(_, value)| !value.trim().is_empty())
+        .filter_map(|(name, value)| {
+            let (variable, setting) = SHARED.iter().find(|(variable, _)| *variable == name)?;
+            Some((*variable, *setting, value))
+        })
+        .collect();
+    if given.is_empty() {
+        return Ok(());
+    }
+    let settings = BucketSettings::load(bucket).await?;
+    let shared = serde_json::to_value(&settings)?;
+    for (variable, setting, value) in given {
+        let own = shared.get(setting).and_then(serde_json::Value::as_u64);
+        if value.trim().parse::<u64>().ok() != own || own.is_none() {
+            bail!(
+                "{variable} is {}, but all workers of this bucket go by its own `{setting}`, {}: \
+                 change it for all with `docmill bucket config --set {setting}=NUMBER`, and unset \
+                 {variable}",
+                value.trim().escape_debug(),
+                own.unwrap_or_default()
+            );
+        }
+    }
+    Ok(())
+}
