@@ -13,6 +13,7 @@ import json
 import pathlib
 import random
 import sys
+import time
 
 from reportlab.lib.pagesizes import A4, landscape
 from reportlab.pdfbase import pdfmetrics
@@ -271,6 +272,46 @@ def tune_lists(s):
     s.text("- 1 -", 500, 795, 60, "page_number", 7.5)
 
 
+def tune_leaflet(s):
+    """Two ragged columns, a heading across, three narrow ones with lists, a small table in one."""
+    y = s.title(50, 54, 490, 24)
+    low = 0
+    for number, x in enumerate((50, 300)):
+        at = s.text(s.prose(5), x, y, 235, font=SERIF, size=9.5)
+        at = s.heading(2, x, at + 6, 235, 11)
+        at = s.text(s.prose(3), x, at, 235, font=SERIF, size=9.5)
+        if number == 1:
+            rows = [plain([s.label(1) for _ in range(3)])] + [
+                plain([s.label(2), str(s.lot.randint(2, 99)), s.amount()]) for _ in range(4)]
+            at = s.table(x, at + 8, [115, 45, 75], rows, size=8.5, right=(1, 2), rules="grid") + 8
+            at = s.text(s.prose(2), x, at, 235, font=SERIF, size=9.5)
+        low = max(low, at)
+    y = s.heading(1, 50, low + 12, 490, 15) + 2
+    for x in (50, 220, 390):
+        at = s.text(s.prose(2), x, y, 150, size=8.5)
+        s.list(x, at + 5, 150, ["▪"] * 3, size=8.5)
+    s.text(s.label(3), 50, 806, 300, "footer", 7)
+
+
+def tune_margin(s):
+    """A wide column with notes beside it in small print; a table set to the middle, cells over rows."""
+    y = s.heading(1, 50, 60, 360, 16)
+    at = y
+    for _ in range(4):
+        at = s.text(s.prose(3), 50, at, 360, leading=1.5, justify=True) + 6
+    side = y + 3
+    for _ in range(3):
+        side = s.text(s.words(11), 435, side, 110, size=7.5, leading=1.2) + 14
+    y = max(side, at) + 14
+    rows = [plain([s.label(1), s.label(1), s.label(2)])]
+    for _ in range(3):
+        rows.append([(s.label(1), 1, 2), (s.words(s.lot.randint(9, 18)), 1, 1), (s.amount(), 1, 1)])
+        rows.append([(s.words(4), 1, 1), (s.amount(), 1, 1)])
+    y = s.table(50, y, [100, 280, 110], rows, right=(2,), pad=4, middle=True, rules="grid") + 10
+    s.text(s.prose(3), 50, y, 490)
+    s.text("[ 3 ]", 280, 806, 40, "page_number", 8)
+
+
 def check_newsletter(s):
     """Three ragged columns with headings, a table across below them, then two columns."""
     y = s.title(45, 50, 500, 26)
@@ -355,7 +396,7 @@ def check_sidebar(s):
     s.text(s.prose(3), 60, y, 480)
 
 
-TUNE = [tune_article, tune_report, tune_lists]
+TUNE = [tune_article, tune_report, tune_lists, tune_leaflet, tune_margin]
 CHECK = [check_newsletter, check_ledger, check_minutes, check_turned, check_sidebar]
 
 
@@ -369,7 +410,8 @@ def scan(source, target, lot):
         picture = picture.filter(ImageFilter.GaussianBlur(0.6))
         noise = Image.frombytes("L", picture.size, lot.randbytes(picture.width * picture.height))
         pages.append(Image.blend(picture, noise, 0.06))
-    pages[0].save(target, "PDF", save_all=True, append_images=pages[1:], resolution=SCAN_DPI, quality=70)
+    pages[0].save(target, "PDF", save_all=True, append_images=pages[1:], resolution=SCAN_DPI, quality=70,
+                  creationDate=time.gmtime(0), modDate=time.gmtime(0))
 
 
 def main():

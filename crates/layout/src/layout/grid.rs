@@ -64,7 +64,49 @@ pub(super) fn build_table(rows: Vec<PieceRow<'_>>) -> Result<FoundTable<'_>, Vec
             words.extend(draft.words);
         }
     }
+    reach_right(&mut cells, index(columns.len()));
+    reach_down(&mut cells, index(columns.len()));
     Ok(FoundTable { rows: index(count), columns: index(columns.len()), cells, words })
+}
+
+/// A first row of few cells above a full one names groups of columns: its cells reach to the next.
+fn reach_right(cells: &mut [TableCell], columns: u32) {
+    let in_row = |row: u32| cells.iter().filter(move |cell| cell.row == row);
+    let names = in_row(0).count();
+    let full = in_row(1).map(|cell| cell.column_span).sum::<u32>() >= columns;
+    if names < 2 || names * 2 > columns as usize + 1 || !full {
+        return;
+    }
+    let mut end = columns;
+    for cell in cells.iter_mut().take(names).rev() {
+        if cell.column > 0 {
+            cell.column_span = end - cell.column;
+        }
+        end = cell.column;
+    }
+}
+
+/// A label in the first column holds for the rows below it that have a cell in every other column.
+fn reach_down(cells: &mut [TableCell], columns: u32) {
+    let mut label: Option<usize> = None;
+    let mut at = 0;
+    while let Some(row) = cells.get(at).map(|cell| cell.row) {
+        let here = cells.iter().skip(at).take_while(|cell| cell.row == row);
+        let count = here.clone().count();
+        let plain = here.clone().all(|cell| cell.column_span == 1);
+        let first = here.clone().next().is_some_and(|cell| cell.column == 0);
+        if first {
+            // The first row names the columns.
+            label = (row > 0 && count > 1).then_some(at);
+        } else if plain && count + 1 == columns as usize && columns > 2 {
+            if let Some(cell) = label.and_then(|label| cells.get_mut(label)) {
+                cell.row_span += 1;
+            }
+        } else {
+            label = None;
+        }
+        at += count;
+    }
 }
 
 /// A row or column as it is printed; there are at most as many as words on a page.
@@ -217,9 +259,12 @@ fn group_lines<'a>(
     let mut above = f32::NEG_INFINITY;
     for (baseline, cells) in lines {
         let near = limit.is_none_or(|limit| baseline - above <= limit);
+        let beside = baseline - above < 0.9 * em;
         above = baseline;
         match rows.last_mut() {
-            Some(row) if near && goes_on(row, &cells, columns, padded) => add_line(row, cells),
+            Some(row) if beside || (near && goes_on(row, &cells, columns, padded)) => {
+                add_line(row, cells);
+            }
             _ => rows.push(cells),
         }
     }
@@ -229,12 +274,14 @@ fn group_lines<'a>(
 /// The distance of baselines up to which lines are wrapped ones of a row: below the first jump in
 /// the distances, if there is one. `None`: rows and lines are at one distance.
 fn row_limit(mut pitches: Vec<f32>, em: f32) -> Option<f32> {
+    // Closer lines stand beside each other, set to the middle of their row.
+    pitches.retain(|pitch| *pitch > em);
     pitches.sort_by(f32::total_cmp);
     let jump = |pair: &[f32]| match pair {
         [one, next] if next - one > 0.22 * em => Some((one + next) / 2.0),
         _ => None,
     };
-    pitches.windows(2).find_map(jump).filter(|limit| *limit < 3.0 * em)
+    pitches.windows(2).find_map(jump).map(|limit| limit.min(1.42 * em))
 }
 
 /// Whether a line goes on with the cells of a row.
@@ -248,7 +295,7 @@ fn goes_on(row: &[CellDraft<'_>], line: &[CellDraft<'_>], columns: usize, padded
         return false;
     }
     if padded {
-        return shared * 2 <= columns && (shared < row.len() || line.len() < columns);
+        return shared * 2 <= columns && (shared < row.len() || shared < line.len());
     }
     // Rows and lines at one distance: only a lone cell that is not the first goes on.
     line.len() == 1 && row.len() > 1 && shared == 1 && line.iter().all(|cell| cell.first > 0)

@@ -75,7 +75,7 @@ pub(super) fn marker_of(words: &[PlacedWord<'_>]) -> Option<LineMarker> {
     if words.len() < 2 {
         return None;
     }
-    if BULLETS.contains(&first) {
+    if is_bullet(first) {
         return Some(LineMarker::Bullet);
     }
     is_number_marker(first).then_some(LineMarker::Number)
@@ -96,6 +96,17 @@ fn is_number_marker(word: &str) -> bool {
     let letter = count == 1 && inner.chars().all(|c| c.is_ascii_lowercase());
     let roman = count <= 4 && inner.chars().all(|c| "ivx".contains(c));
     closed && count > 0 && (number || letter || roman)
+}
+
+/// Whether the only word is a mark before an entry, or may be what was read of one.
+pub(super) fn is_lone_marker(words: &[PlacedWord<'_>]) -> bool {
+    let [word] = words else { return false };
+    is_bullet(word.text) || SEEN_BULLETS.contains(&word.text) || is_number_marker(word.text)
+}
+
+/// Whether a word is a sign that stands before an entry.
+pub(super) fn is_bullet(word: &str) -> bool {
+    BULLETS.contains(&word)
 }
 
 /// Whether a column's line begins like an entry of a list.

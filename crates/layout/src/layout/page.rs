@@ -10,7 +10,7 @@ use super::levels::{DraftPage, body_size, name_headings};
 use super::lines::FlowLine;
 use super::margins::{MarginTexts, take_margins};
 use super::piece::{PieceRow, TextPiece, cut_lines, group_rows, join_words};
-use super::zones::{PageZone, find_zones};
+use super::zones::{PageZone, find_zones, join_spread};
 
 /// Columns within columns within columns: deeper is no layout that anyone reads.
 const MAX_DEPTH: u32 = 4;
@@ -83,7 +83,13 @@ fn read_region<'a>(
         read_flow(rows, body, blocks);
         return;
     }
-    for zone in find_zones(rows) {
+    // Of two columns that are set to both edges every line of the page would look spread over both.
+    let whole = (depth == 0).then(|| find_zones(rows.clone()));
+    let is_columns = |zone: &PageZone<'_>| matches!(zone, PageZone::Columns(_));
+    let zones = whole
+        .filter(|zones| zones.iter().any(is_columns))
+        .unwrap_or_else(|| find_zones(join_spread(rows)));
+    for zone in zones {
         match zone {
             PageZone::Flow(rows) => read_flow(rows, body, blocks),
             PageZone::Columns(columns) => {

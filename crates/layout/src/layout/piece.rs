@@ -3,6 +3,7 @@
 use docmill_core::model::BoundingBox;
 
 use super::frame::{DirectionFrame, PlacedWord, median};
+use super::markers::is_bullet;
 
 /// A gap of so many letter sizes may be one between columns.
 const WIDE_GAP: f32 = 0.9;
@@ -63,6 +64,12 @@ impl<'a> PieceRow<'a> {
         TextPiece::from_words(self.pieces.into_iter().flat_map(|piece| piece.words).collect())
     }
 
+    /// All words as the only piece.
+    pub(super) fn into_joined(self) -> Self {
+        let area = self.area;
+        Self { pieces: self.into_piece().into_iter().collect(), area }
+    }
+
     fn takes(&self, piece: &TextPiece<'a>) -> bool {
         let shares_line = self.pieces.first().is_some_and(|first| {
             let shared =
@@ -90,20 +97,18 @@ pub(super) fn cut_lines<'a>(frame: &DirectionFrame<'a>) -> Vec<TextPiece<'a>> {
     let mut pieces = Vec::new();
     for line in &frame.lines {
         let em = median(line.iter().map(|word| word.em));
-        let mut rest = line.as_slice();
-        while !rest.is_empty() {
-            let near = |pair: &&[PlacedWord<'a>]| match pair {
-                [one, next] => {
-                    let gap = next.area.x - one.area.right();
-                    (-2.0 * em..WIDE_GAP * em).contains(&gap)
-                }
-                _ => false,
-            };
-            let length = 1 + rest.windows(2).take_while(near).count();
-            let (piece, after) = rest.split_at(length.min(rest.len()));
-            pieces.extend(TextPiece::from_words(piece.to_vec()));
-            rest = after;
+        let mut words: Vec<PlacedWord<'a>> = Vec::new();
+        for word in line {
+            let gap = words.last().map_or(0.0, |last| word.area.x - last.area.right());
+            // An entry stands further from its mark than words from each other.
+            let mark = words.last().is_some_and(|last| is_bullet(last.text));
+            let most = if mark { 2.5 * em } else { WIDE_GAP * em };
+            if !(-2.0 * em..most).contains(&gap) {
+                pieces.extend(TextPiece::from_words(std::mem::take(&mut words)));
+            }
+            words.push(*word);
         }
+        pieces.extend(TextPiece::from_words(words));
     }
     pieces
 }
