@@ -13,7 +13,7 @@ use std::path::Path;
 const LAYERS: &[&[&str]] = &[
     &["fault"],
     &["model", "retry", "suspension", "work_clock"],
-    &["config", "metrics", "notation", "xml"],
+    &["config", "layout", "metrics", "notation", "xml"],
     &["einvoice"],
     &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],

@@ -82,10 +82,11 @@ impl App {
         &self,
         workspace: &Workspace,
         page_retries: u32,
+        markdown: bool,
     ) -> anyhow::Result<Arc<PipelineReader>> {
         let pipeline =
             ObjectPipeline::new(Box::pin(self.pipeline_services()).await?, workspace.store());
-        Ok(Arc::new(PipelineReader { pipeline, page_retries }))
+        Ok(Arc::new(PipelineReader { pipeline, page_retries, markdown }))
     }
 
     fn s3_store_config(&self, bucket: &str) -> StoreConfig {

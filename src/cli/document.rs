@@ -1,6 +1,7 @@
 //! Commands on documents alone: no database, no queue, no store.
 
 mod evidence;
+mod transcript_form;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,17 +11,19 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use serde_json::json;
 
+use self::transcript_form::{TranscriptFormat, cut_document, join_blocks, render_document};
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::App;
 use crate::ops::process::{LocalPipeline, ProcessReport};
 use crate::pipeline::StepError;
 use docmill_core::config::LlmProvider;
-use docmill_core::model::{IngestionStatus, Transcript};
+use docmill_core::model::IngestionStatus;
 use docmill_eval::eval::baseline::{EarlierReport, RunComparison};
 use docmill_eval::eval::inject::{ErrorInjector, InjectReport};
 use docmill_eval::eval::limits::{self, MeasureLimit};
 use docmill_eval::eval::{self, EvalReport, EvalSample, FamilyPart};
 use docmill_gate::gate::{EinvoiceState, GateLookups};
+use docmill_layout::layout::read_layout;
 use docmill_storage::store::folder::FolderStore;
 
 /// Arguments of `process`.
@@ -36,18 +39,11 @@ pub(super) struct TranscribeArgs {
     /// The document
     file: PathBuf,
     /// How to print what was read
-    #[arg(long, value_enum, default_value_t = TranscriptFormat::Text)]
+    #[arg(long, value_enum, default_value_t = TranscriptFormat::Lines)]
     format: TranscriptFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TranscriptFormat {
-    /// The lines, pages divided by form feeds
-    Text,
-    /// A heading for every page
-    Markdown,
-    /// Lines and words with boxes and confidences
-    Json,
+    /// With --format chunks: tokens of a piece at most, estimated as a quarter of its bytes
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=100_000))]
+    chunk_tokens: u32,
 }
 
 /// Arguments of `eval`.
@@ -181,11 +177,19 @@ pub(super) async fn transcribe(
     let app = App::new(config);
     context.quiet_logs()?;
     let bytes = read_input(&arguments.file, &app).await?;
-    let as_json = context.global.json || arguments.format == TranscriptFormat::Json;
+    let is_data = matches!(arguments.format, TranscriptFormat::Json | TranscriptFormat::Chunks);
+    let as_json = context.global.json || is_data;
     let out = print::ResultOutput { json: as_json };
     match app.local_pipeline().await?.transcribe_file(bytes).await {
         Ok(read) => {
-            out.show(&read, || render_transcript(&read, arguments.format))?;
+            let found = read_layout(&read);
+            if arguments.format == TranscriptFormat::Chunks {
+                let chunks = cut_document(&read, &found, arguments.chunk_tokens);
+                out.show(&chunks, String::new)?;
+            } else {
+                let shown = join_blocks(&read, &found);
+                out.show(&shown, || render_document(&read, &found, arguments.format))?;
+            }
             Ok(CommandExit::Done)
         }
         Err(StepError::Rejected { reason, detail }) => {
@@ -199,17 +203,6 @@ pub(super) async fn transcribe(
         }
         Err(error) => Err(error.into()),
     }
-}
-
-fn render_transcript(read: &Transcript, format: TranscriptFormat) -> String {
-    let page = |page: &docmill_core::model::PageText| match format {
-        TranscriptFormat::Markdown => {
-            format!("## Page {}\n\n{}\n", page.number, page.text().trim_end())
-        }
-        TranscriptFormat::Text | TranscriptFormat::Json => page.text(),
-    };
-    let pages: Vec<_> = read.pages.iter().map(page).collect();
-    pages.join(if format == TranscriptFormat::Markdown { "\n" } else { "\u{c}\n" })
 }
 
 pub(super) async fn eval(

@@ -111,6 +111,9 @@ pub(super) struct WorkspaceWorkArgs {
     /// How often a document is begun, in all runs of its group
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
+    /// Write what was read as Markdown too, below markdown/ under the documents' own paths
+    #[arg(long)]
+    markdown: bool,
     /// Read files of this machine that the index of an s3:// workspace names; whoever may write to
     /// the bucket chooses them
     #[arg(long)]
@@ -178,7 +181,7 @@ async fn populate(
         Some(items) => usize::try_from(items.get())?,
         None if paths.is_empty() => 1,
         None => {
-            let reader = app.workspace_reader(&parts.workspace, 0).await?;
+            let reader = app.workspace_reader(&parts.workspace, 0, false).await?;
             let pages = arguments.pages_per_group;
             workspace::sample_group_size(pages, &paths, &sources, reader.as_ref()).await?
         }
@@ -306,7 +309,8 @@ async fn read_groups(
     let local = arguments.local_files || parts.s3.is_none();
     let sources = app.workspace_sources(&parts, s3, local).await;
     let workspace = Arc::clone(&parts.workspace);
-    let reader = app.workspace_reader(&workspace, arguments.max_page_retries).await?;
+    let retries = arguments.max_page_retries;
+    let reader = app.workspace_reader(&workspace, retries, arguments.markdown).await?;
     reader.pipeline.start_removal();
     let work = WorkspaceWorkerSetup {
         workspace: parts.workspace,

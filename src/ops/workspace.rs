@@ -13,6 +13,7 @@ mod claim;
 mod dolma;
 mod job;
 mod ledger;
+mod markdown;
 mod populate;
 mod read;
 mod reopen;

@@ -81,7 +81,11 @@ impl Desk {
     }
 
     async fn reader(&self) -> workspace::PipelineReader {
-        workspace::PipelineReader { pipeline: self.pipeline().await, page_retries: 0 }
+        workspace::PipelineReader {
+            pipeline: self.pipeline().await,
+            page_retries: 0,
+            markdown: false,
+        }
     }
 
     /// A bucket's worker, always under the same name.

@@ -2,7 +2,6 @@
 //! results are stored in the bucket until the document is published, so that a run that is killed
 //! pays nothing twice.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -11,9 +10,10 @@ use serde_json::{Value, json};
 
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
 use crate::ops::process::ProcessReport;
-use crate::pipeline::ClaimHandle;
+use crate::pipeline::{ClaimHandle, StepError, find_layout};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId, Transcript};
+use docmill_layout::layout::render_markdown;
 
 /// A document as it lies in the bucket.
 #[derive(Debug, Clone)]
@@ -95,7 +95,15 @@ impl DocumentConverter for PipelineConverter {
             let code = processed.reason.map_or("internal", |reason| reason.code()).to_owned();
             return Ok(ConversionResult::Refused { code, detail: processed.detail });
         };
-        Ok(ConversionResult::Whole(build_output(transcript, &processed)?))
+        let layout = match find_layout(self.pipeline.services(), transcript).await {
+            Ok(layout) => layout,
+            Err(StepError::Rejected { reason, detail }) => {
+                return Ok(ConversionResult::Refused { code: reason.code().to_owned(), detail });
+            }
+            Err(StepError::Fault(error)) => return Err(error),
+        };
+        let markdown = render_markdown(&layout);
+        Ok(ConversionResult::Whole(build_output(transcript, &processed, markdown)?))
     }
 
     fn find_outage(&self) -> Option<String> {
@@ -114,7 +122,11 @@ pub(super) fn artefact_id(hash: &str) -> IngestionId {
 
 /// What was read is published also if the gate refused what was extracted from it: the refusal and
 /// the partial data stand beside it.
-fn build_output(transcript: &Transcript, processed: &ProcessReport) -> Result<ConversionOutput> {
+fn build_output(
+    transcript: &Transcript,
+    processed: &ProcessReport,
+    markdown: String,
+) -> Result<ConversionOutput> {
     let part = |value: serde_json::Result<Vec<u8>>| {
         value.map_err(|error| Error::internal("the result has no JSON").with_source(error))
     };
@@ -142,18 +154,5 @@ fn build_output(transcript: &Transcript, processed: &ProcessReport) -> Result<Co
         ("transcription.json".to_owned(), part(serde_json::to_vec(transcript))?.into()),
         ("extraction.json".to_owned(), part(serde_json::to_vec_pretty(&extraction))?.into()),
     ];
-    Ok(ConversionOutput { markdown: render_markdown(transcript), assets, meta })
-}
-
-/// The lines of every page; pages are set apart by rules.
-fn render_markdown(transcript: &Transcript) -> String {
-    let mut text = String::new();
-    for page in &transcript.pages {
-        if !text.is_empty() {
-            text.push_str("\n---\n\n");
-        }
-        // Writing to a String cannot fail.
-        writeln!(text, "{}", page.text().trim_end()).ok();
-    }
-    text
+    Ok(ConversionOutput { markdown, assets, meta })
 }

@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 
 use super::claim::GroupClaim;
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
+use super::markdown::write_markdown;
 use super::read::ReadOutcome;
 use super::source::SourceContent;
 use super::work::WorkspaceBacklog;
@@ -359,7 +360,7 @@ async fn read_document(
             return refused("too_large", format!("limits.document_bytes is {limit}"));
         }
     };
-    let text = match backlog.reader.read_document(path, bytes, claim).await? {
+    let mut text = match backlog.reader.read_document(path, bytes, claim).await? {
         ReadOutcome::Whole(text) => text,
         ReadOutcome::Empty => return Ok(DocumentRead::Empty),
         ReadOutcome::Refused { code, detail } => return Ok(DocumentRead::Refused { code, detail }),
@@ -367,6 +368,9 @@ async fn read_document(
     if exceeds_rate(text.lost, text.pages.len(), backlog.terms.page_error_rate) {
         let detail = format!("{} of {} pages were lost", text.lost, text.pages.len());
         return refused("page_errors", detail);
+    }
+    if let Some(markdown) = text.markdown.take() {
+        write_markdown(&backlog.workspace, path, markdown).await?;
     }
     let today = OffsetDateTime::now_utc().date().to_string();
     Ok(dolma::dolma_line(path, &text, &today).map_or(DocumentRead::Empty, DocumentRead::Line))

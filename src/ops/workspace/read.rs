@@ -10,17 +10,20 @@ use serde_json::{Value, json};
 
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
 use crate::ops::process::ProcessReport;
-use crate::pipeline::{ClaimHandle, StepError};
+use crate::pipeline::{ClaimHandle, StepError, find_layout};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
     DocumentId, IngestionId, OutcomeReason, PageSource, PageText, Transcript,
 };
+use docmill_layout::layout::render_markdown;
 
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DocumentText {
     /// Numbers from 1, and texts.
     pub pages: Vec<(u32, String)>,
+    /// The whole as Markdown, if the reader was told to make it.
+    pub markdown: Option<String>,
     /// Pages whose content was lost.
     pub lost: usize,
     /// What was extracted, and the gate's verdict.
@@ -76,6 +79,8 @@ pub struct PipelineReader {
     pub pipeline: ObjectPipeline,
     /// How often a document is read again at once because a page of it failed.
     pub page_retries: u32,
+    /// Whether to make Markdown of what was read.
+    pub markdown: bool,
 }
 
 #[async_trait]
@@ -100,7 +105,7 @@ impl WorkspaceReader for PipelineReader {
             // The path is only shown in reports; a file's name may say who a document is about.
             let shown = Path::new("document");
             match self.pipeline.process_document(document, shown, &bytes, claim).await {
-                Ok(processed) => return Ok(read_outcome(&processed)),
+                Ok(processed) => return self.read_outcome(&processed).await,
                 Err(error) if error.fault == Fault::Transient && retries < self.page_retries => {
                     retries += 1;
                     let document = docmill_queue::queue::objects::olmocr::sha1_hex(path.as_bytes());
@@ -127,14 +132,29 @@ pub(super) fn artefact_id(path: &str) -> IngestionId {
     ingestion_of(document_of(path))
 }
 
-fn read_outcome(processed: &ProcessReport) -> ReadOutcome {
-    match (&processed.transcript, processed.reason) {
-        (Some(transcript), _) => ReadOutcome::Whole(Box::new(document_text(transcript, processed))),
-        (None, Some(OutcomeReason::NoText)) => ReadOutcome::Empty,
-        (None, reason) => ReadOutcome::Refused {
-            code: reason.map_or("internal", OutcomeReason::code).to_owned(),
-            detail: processed.detail.clone(),
-        },
+impl PipelineReader {
+    async fn read_outcome(&self, processed: &ProcessReport) -> Result<ReadOutcome> {
+        let refused = |code: &str, detail: &str| {
+            Ok(ReadOutcome::Refused { code: code.to_owned(), detail: detail.to_owned() })
+        };
+        let transcript = match (&processed.transcript, processed.reason) {
+            (Some(transcript), _) => transcript,
+            (None, Some(OutcomeReason::NoText)) => return Ok(ReadOutcome::Empty),
+            (None, reason) => {
+                return refused(reason.map_or("internal", OutcomeReason::code), &processed.detail);
+            }
+        };
+        let mut text = document_text(transcript, processed);
+        if self.markdown {
+            match find_layout(self.pipeline.services(), transcript).await {
+                Ok(layout) => text.markdown = Some(render_markdown(&layout)),
+                Err(StepError::Rejected { reason, detail }) => {
+                    return refused(reason.code(), &detail);
+                }
+                Err(StepError::Fault(error)) => return Err(error),
+            }
+        }
+        Ok(ReadOutcome::Whole(Box::new(text)))
     }
 }
 
@@ -143,6 +163,7 @@ fn document_text(transcript: &Transcript, processed: &ProcessReport) -> Document
     let lost = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
     DocumentText {
         pages: transcript.pages.iter().map(|page| (page.number, page.text())).collect(),
+        markdown: None,
         lost: transcript.pages.iter().filter(lost).count(),
         extraction: json!({
             "status": processed.status,

@@ -22,6 +22,8 @@ pub const LOCKS: &str = "worker_locks/";
 pub const FLAGS: &str = "done_flags/";
 /// Results of both layouts.
 pub const RESULTS: &str = "results/";
+/// What was read as Markdown, in files named after the documents.
+pub const MARKDOWN: &str = "markdown/";
 /// What became of each document; ours, unknown to olmOCR.
 pub const LEDGER: &str = "document_ledger/";
 

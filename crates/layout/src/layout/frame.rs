@@ -1,0 +1,148 @@
+//! The words of a page by the direction in which they run, each direction in a frame in which its
+//! lines run from left to right. Boxes that say nothing are told from those that do.
+
+use docmill_core::model::{BoundingBox, PageSource, PageText, TextLine, TextWord};
+
+/// A word with its places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedWord<'a> {
+    /// Index of its line, and its own in the line.
+    pub(super) place: (u32, u32),
+    pub(super) text: &'a str,
+    /// In the frame in which its line runs from left to right.
+    pub(super) area: BoundingBox,
+    /// As the page has it.
+    pub(super) on_page: BoundingBox,
+    /// Size of its letters, as near as the box tells.
+    pub(super) em: f32,
+    /// Where its letters stand.
+    pub(super) baseline: f32,
+}
+
+/// The direction of a line, as it has to be turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LineDirection {
+    Across,
+    Down,
+    Up,
+}
+
+/// Words that run in one direction: a list for each stored line.
+pub(super) struct DirectionFrame<'a> {
+    pub(super) lines: Vec<Vec<PlacedWord<'a>>>,
+}
+
+/// The words of a page.
+pub(super) struct PageFrames<'a> {
+    /// The direction with the most words first.
+    pub(super) frames: Vec<DirectionFrame<'a>>,
+    /// Words that are nowhere: a box that is no box.
+    pub(super) nowhere: Vec<PlacedWord<'a>>,
+}
+
+/// No page is so large in any unit; beyond it differences of coordinates are lost.
+const FARTHEST: f32 = 1.0e6;
+
+/// Sorts the words of a page by direction.
+pub(super) fn sort_directions(page: &PageText) -> PageFrames<'_> {
+    let mut frames: Vec<(LineDirection, DirectionFrame<'_>)> = Vec::new();
+    let mut nowhere = Vec::new();
+    for (index, line) in (0_u32..).zip(&page.lines) {
+        let direction = direction_of(line);
+        let mut words = Vec::new();
+        for (at, word) in (0_u32..).zip(&line.words) {
+            let placed = place_word(page, direction, (index, at), word);
+            if is_sound(&word.bounding_box) { words.push(placed) } else { nowhere.push(placed) }
+        }
+        match frames.iter_mut().find(|(known, _)| *known == direction) {
+            _ if words.is_empty() => {}
+            Some((_, frame)) => frame.lines.push(words),
+            None => frames.push((direction, DirectionFrame { lines: vec![words] })),
+        }
+    }
+    let count = |frame: &DirectionFrame<'_>| frame.lines.iter().map(Vec::len).sum::<usize>();
+    frames.sort_by_key(|(direction, frame)| (std::cmp::Reverse(count(frame)), *direction));
+    PageFrames { frames: frames.into_iter().map(|(_, frame)| frame).collect(), nowhere }
+}
+
+fn is_sound(area: &BoundingBox) -> bool {
+    let within = |value: f32| value.is_finite() && value.abs() < FARTHEST;
+    within(area.x)
+        && within(area.y)
+        && within(area.w)
+        && within(area.h)
+        && area.w > 0.0
+        && area.h > 0.0
+}
+
+/// Lines of the main text run across; others are told by where their words follow each other, and a
+/// single word by being higher than wide.
+fn direction_of(line: &TextLine) -> LineDirection {
+    let upright = |word: &&TextWord| {
+        word.bounding_box.h > 1.3 * word.bounding_box.w && word.text.chars().count() > 2
+    };
+    let long = line.words.iter().filter(|word| word.text.chars().count() > 2).count();
+    let high = line.words.iter().filter(upright).count();
+    if high == 0 || high * 2 < long {
+        return LineDirection::Across;
+    }
+    let (Some(first), Some(last)) = (line.words.first(), line.words.last()) else {
+        return LineDirection::Across;
+    };
+    let step = last.bounding_box.y - first.bounding_box.y;
+    if step > 0.0 { LineDirection::Down } else { LineDirection::Up }
+}
+
+fn place_word<'a>(
+    page: &PageText,
+    direction: LineDirection,
+    place: (u32, u32),
+    word: &'a TextWord,
+) -> PlacedWord<'a> {
+    let on_page = word.bounding_box;
+    let BoundingBox { x, y, w, h } = on_page;
+    let area = match direction {
+        LineDirection::Across => on_page,
+        LineDirection::Down => BoundingBox { x: y, y: page.width - x - w, w: h, h: w },
+        LineDirection::Up => BoundingBox { x: page.height - y - h, y: x, w: h, h: w },
+    };
+    let (em, baseline) = match page.source {
+        PageSource::Native => (area.h, area.bottom() - 0.2 * area.h),
+        PageSource::Ocr => letters_of(&word.text, area),
+    };
+    PlacedWord { place, text: &word.text, area, on_page, em, baseline }
+}
+
+/// The size of the letters in a box that was drawn around their ink, and their baseline.
+fn letters_of(text: &str, area: BoundingBox) -> (f32, f32) {
+    let low = text.chars().any(|c| "gjpqyçşQ;,|()[]{}ąęŋ".contains(c));
+    let high = text.chars().any(|c| {
+        c.is_uppercase()
+            || c.is_numeric()
+            || "bdfhklijtß|()[]{}!?/%&".contains(c)
+            || !c.is_alphanumeric()
+    });
+    let below = if low { 0.21 } else { 0.0 };
+    let above = if high { 0.72 } else { 0.53 };
+    let em = area.h / (above + below);
+    (em, area.bottom() - below * em)
+}
+
+/// The smallest box around words on the page.
+pub(super) fn box_around(words: &[PlacedWord<'_>]) -> BoundingBox {
+    let mut areas = words.iter().map(|word| word.on_page).filter(is_sound);
+    let first = areas.next().unwrap_or_default();
+    areas.fold(first, BoundingBox::union)
+}
+
+/// The middle of values in size, 0 of none.
+pub(super) fn median(values: impl Iterator<Item = f32>) -> f32 {
+    part_below(values, 2)
+}
+
+/// The value below which one in `parts` stands, 0 of none.
+pub(super) fn part_below(values: impl Iterator<Item = f32>, parts: usize) -> f32 {
+    let mut values: Vec<f32> = values.collect();
+    values.sort_by(f32::total_cmp);
+    values.get(values.len() / parts).copied().unwrap_or(0.0)
+}

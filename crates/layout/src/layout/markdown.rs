@@ -1,0 +1,151 @@
+//! A layout as Markdown, as GitHub reads it. What would be markup and is none in the document is
+//! escaped; a cell that reaches across stands in its first place, the others are empty.
+
+use std::collections::HashSet;
+
+use super::block::{BlockContent, DocumentLayout, ListItem, TableCell};
+
+/// The pages of a document, set apart by rules. Page numbers are left out, and headers and footers
+/// that stood on a page before; all else is there.
+pub fn render_markdown(layout: &DocumentLayout) -> String {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut pages = Vec::new();
+    for page in &layout.pages {
+        let mut shown = Vec::new();
+        for block in &page.blocks {
+            let again = match &block.content {
+                BlockContent::PageNumber { .. } => true,
+                BlockContent::Header { text } | BlockContent::Footer { text } => !seen.insert(text),
+                _ => false,
+            };
+            if !again {
+                shown.push(render_block(&block.content));
+            }
+        }
+        pages.push(shown.join("\n"));
+    }
+    pages.join("\n---\n\n")
+}
+
+/// A block, with a line feed at its end.
+fn render_block(content: &BlockContent) -> String {
+    let mut text = String::new();
+    let out = &mut text;
+    match content {
+        BlockContent::Title { text } => push_heading(1, text, out),
+        BlockContent::Heading { level, text } => push_heading(usize::from(*level) + 1, text, out),
+        BlockContent::List { items } => items.iter().for_each(|item| push_item(item, out)),
+        BlockContent::Table { rows, columns, cells } => push_table(*rows, *columns, cells, out),
+        BlockContent::Caption { text } => {
+            out.push('*');
+            out.push_str(&escape_inline(&text.replace('\n', " ")));
+            out.push_str("*\n");
+        }
+        BlockContent::FormField { label, value } => {
+            let line = format!("**{}** {}", escape_inline(label), escape_inline(value));
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        BlockContent::Checkbox { checked, text } => {
+            let label = text.split_once(' ').map_or("", |(_, label)| label);
+            out.push_str(if *checked { "- [x] " } else { "- [ ] " });
+            out.push_str(&escape_inline(&label.replace('\n', " ")));
+            out.push('\n');
+        }
+        BlockContent::Paragraph { text }
+        | BlockContent::Header { text }
+        | BlockContent::Footer { text }
+        | BlockContent::PageNumber { text }
+        | BlockContent::Footnote { text } => push_lines(text, "", out),
+    }
+    text
+}
+
+fn push_heading(level: usize, text: &str, out: &mut String) {
+    out.push_str(&"#".repeat(level.min(6)));
+    out.push(' ');
+    // A closing run of # would be swallowed.
+    out.push_str(&escape_inline(&text.replace('\n', " ")).replace('#', "\\#"));
+    out.push('\n');
+}
+
+fn push_lines(text: &str, indent: &str, out: &mut String) {
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push_str(indent);
+        }
+        out.push_str(&escape_line(line));
+        out.push('\n');
+    }
+}
+
+/// Numbers stay as they are printed where Markdown has them; other marks become its own.
+fn push_item(item: &ListItem, out: &mut String) {
+    let indent = "    ".repeat(usize::from(item.depth));
+    let digits = item.marker.trim_end_matches(['.', ')']);
+    let is_number = !digits.is_empty()
+        && digits.len() < item.marker.len()
+        && digits.chars().all(|c| c.is_ascii_digit());
+    out.push_str(&indent);
+    let lead = if is_number {
+        format!("{} ", item.marker)
+    } else if item.marker.chars().any(char::is_alphanumeric) && item.marker.chars().count() > 1 {
+        format!("- {} ", escape_inline(&item.marker))
+    } else {
+        "- ".to_owned()
+    };
+    out.push_str(&lead);
+    push_lines(&item.text, &format!("{indent}  "), out);
+}
+
+fn push_table(rows: u32, columns: u32, cells: &[TableCell], out: &mut String) {
+    let mut cells = cells.iter().peekable();
+    for row in 0..rows {
+        let mut line = String::from("|");
+        for column in 0..columns {
+            let here = cells.next_if(|cell| cell.row == row && cell.column == column);
+            line.push(' ');
+            if let Some(cell) = here {
+                line.push_str(&escape_inline(&cell.text).replace('|', "\\|"));
+                line.push(' ');
+            }
+            line.push('|');
+        }
+        out.push_str(&line);
+        out.push('\n');
+        if row == 0 {
+            out.push('|');
+            out.push_str(&" --- |".repeat(columns as usize));
+            out.push('\n');
+        }
+    }
+}
+
+/// Escapes what would be markup anywhere in a line.
+fn escape_inline(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '~' | '&' | '$') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// Escapes a line of running text, also what is markup only at its beginning.
+fn escape_line(line: &str) -> String {
+    let text = escape_inline(line);
+    let start = text.trim_start();
+    let first = start.chars().next();
+    let digits = start.chars().take_while(char::is_ascii_digit).count();
+    let after = start.chars().nth(digits);
+    if matches!(first, Some('#' | '+' | '-' | '=' | '|' | ':')) {
+        return format!("\\{start}");
+    }
+    if digits > 0 && digits < 10 && matches!(after, Some('.' | ')')) {
+        let (number, rest) = start.split_at(digits);
+        return format!("{number}\\{rest}");
+    }
+    start.replace('|', "\\|")
+}

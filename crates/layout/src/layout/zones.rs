@@ -1,0 +1,430 @@
+//! Which rows of a page stand in columns, make a table, or are plain lines.
+//!
+//! A zone is a run of rows through which at least one strip of white runs from top to bottom. Its
+//! columns are read one after the other if they are running text or do not share baselines; else it
+//! is a table.
+
+use super::frame::{PlacedWord, median, part_below};
+use super::markers::{is_lone_marker, starts_with_bullet};
+use super::piece::{PieceRow, TextPiece};
+
+/// From left to right, in the unit of the page.
+pub(super) type WhiteStrip = (f32, f32);
+
+/// Rows that belong together.
+pub(super) enum PageZone<'a> {
+    /// Lines across.
+    Flow(Vec<PieceRow<'a>>),
+    /// Columns from left to right, each to be read by itself.
+    Columns(Vec<Vec<TextPiece<'a>>>),
+    /// The rows of a table, and the strips that run through all of it.
+    Table(Vec<PieceRow<'a>>),
+}
+
+/// A run of rows while it grows.
+struct OpenZone<'a> {
+    rows: Vec<PieceRow<'a>>,
+    strips: Vec<WhiteStrip>,
+    gaps: Vec<f32>,
+    words: usize,
+}
+
+/// The narrowest strip between columns, in letter sizes.
+const NARROWEST: f32 = 0.6;
+
+impl<'a> OpenZone<'a> {
+    fn start(row: PieceRow<'a>) -> Self {
+        let strips = inner_strips(&row);
+        let mut zone = Self { rows: Vec::new(), strips, gaps: Vec::new(), words: 0 };
+        zone.count(&row);
+        zone.rows.push(row);
+        zone
+    }
+
+    fn count(&mut self, row: &PieceRow<'a>) {
+        self.words += row.pieces.iter().map(|piece| piece.words.len()).sum::<usize>();
+    }
+
+    /// The strips that are left with one more row; `None` if it does not belong here.
+    fn strips_with(&self, row: &PieceRow<'a>) -> Option<Vec<WhiteStrip>> {
+        let em = row.em();
+        let last = self.rows.last()?;
+        let gap = row.area.y - last.area.bottom();
+        let prose = self.words >= 2 * self.rows.len() * (self.strips.len() + 1);
+        // A note at the foot of a column may stand far below its text.
+        let note = row.pieces.len() == 1 && em < 0.9 * self.em();
+        let most = if prose && note {
+            80.0 * em
+        } else if prose {
+            4.0 * em
+        } else {
+            (1.3 * em).max(2.2 * median(self.gaps.iter().copied()) + 0.3 * em)
+        };
+        if gap > most || (prose && gap > 0.8 * em && self.leaves_edges(row)) {
+            return None;
+        }
+        let left = cut_strips(&self.strips, row, NARROWEST * em);
+        (!left.is_empty()).then_some(left)
+    }
+
+    fn em(&self) -> f32 {
+        median(self.rows.iter().rev().take(12).map(PieceRow::em))
+    }
+
+    /// Whether what stands right of a strip begins nowhere near it, after rows that all did.
+    fn leaves_edges(&self, row: &PieceRow<'a>) -> bool {
+        let em = row.em();
+        self.rows.len() > 3
+            && self.strips.iter().any(|&(_, edge)| {
+                let first = row.pieces.iter().find(|piece| piece.area.x >= edge - 0.5 * em);
+                first.is_some_and(|piece| piece.area.x > edge + 2.5 * em)
+            })
+    }
+
+    fn push(&mut self, row: PieceRow<'a>, strips: Vec<WhiteStrip>) {
+        if let Some(last) = self.rows.last() {
+            self.gaps.push((row.area.y - last.area.bottom()).max(0.0));
+        }
+        self.count(&row);
+        self.strips = strips;
+        self.rows.push(row);
+    }
+}
+
+/// The white between the pieces of a row.
+fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
+    let em = row.em();
+    let between = |pair: &[TextPiece<'_>]| match pair {
+        [one, next] => Some((one.area.right(), next.area.x)),
+        _ => None,
+    };
+    let strips = row.pieces.windows(2).filter_map(between);
+    strips.filter(|(from, to)| to - from > NARROWEST * em).collect()
+}
+
+/// What the pieces of a row leave of strips.
+fn cut_strips(strips: &[WhiteStrip], row: &PieceRow<'_>, narrowest: f32) -> Vec<WhiteStrip> {
+    let mut left = Vec::new();
+    for &(from, to) in strips {
+        let (mut from, mut kept) = (from, Vec::new());
+        for piece in &row.pieces {
+            if piece.area.right() <= from || piece.area.x >= to {
+                continue;
+            }
+            kept.push((from, piece.area.x));
+            from = piece.area.right();
+        }
+        kept.push((from, to));
+        kept.retain(|(from, to)| to - from >= narrowest);
+        // Where a piece stands in the middle of a strip only one side of it goes on.
+        left.extend(kept.into_iter().max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))));
+    }
+    left
+}
+
+/// Sorts the rows of a region into zones, top to bottom.
+pub(super) fn find_zones(rows: Vec<PieceRow<'_>>) -> Vec<PageZone<'_>> {
+    let mut zones: Vec<PageZone<'_>> = Vec::new();
+    let mut open: Option<OpenZone<'_>> = None;
+    for row in rows {
+        let strips = open.as_ref().and_then(|zone| zone.strips_with(&row));
+        match (open.as_mut(), strips) {
+            (Some(zone), Some(strips)) => zone.push(row, strips),
+            _ => {
+                if let Some(zone) = open.take() {
+                    close_zone(zone, &mut zones);
+                }
+                if inner_strips(&row).is_empty() {
+                    push_flow(&mut zones, vec![row]);
+                } else {
+                    open = Some(OpenZone::start(row));
+                }
+            }
+        }
+    }
+    if let Some(zone) = open {
+        close_zone(zone, &mut zones);
+    }
+    join_tables(zones)
+}
+
+fn push_flow<'a>(zones: &mut Vec<PageZone<'a>>, rows: Vec<PieceRow<'a>>) {
+    if rows.is_empty() {
+        return;
+    }
+    match zones.last_mut() {
+        Some(PageZone::Flow(before)) => before.extend(rows),
+        _ => zones.push(PageZone::Flow(rows)),
+    }
+}
+
+/// Says what a run of rows is.
+fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
+    let em = zone.em();
+    let OpenZone { mut rows, strips, gaps, .. } = zone;
+    let shared = rows.iter().filter(|row| row.pieces.len() > 1).count();
+    if is_marked(&rows) {
+        push_flow(zones, rows);
+        return;
+    }
+    let across = take_heading(&mut rows, em);
+    let columns = split_at(&rows, &strips);
+    let is_columns = shared >= 2
+        && (columns.iter().all(|column| is_prose(column))
+            || (!shares_baselines(&rows) && columns.iter().all(|column| is_dense(column)))
+            || columns.iter().all(|column| is_bulleted(column)));
+    if is_columns {
+        let mut columns = columns;
+        take_lines_above(zones, &mut columns, &strips);
+        zones.push(PageZone::Columns(columns));
+        push_flow(zones, across);
+        return;
+    }
+    rows.extend(across);
+    if is_spread(&rows) {
+        push_flow(zones, rows);
+        return;
+    }
+    // Single pieces below a table are its own only if they stand as close as wrapped lines do.
+    let mut after = Vec::new();
+    let tight = median(gaps.iter().copied()).min(median(rows.iter().map(PieceRow::em)) * 0.6);
+    while let [.., above, last] = rows.as_slice() {
+        let gap = last.area.y - above.area.bottom();
+        let own = gap <= tight && last.pieces.first().is_some_and(|piece| piece.words.len() < 6);
+        if last.pieces.len() > 1 || (own && above.pieces.len() > 1) {
+            break;
+        }
+        after.extend(rows.pop());
+    }
+    after.reverse();
+    if shared >= 2 {
+        zones.push(PageZone::Table(rows));
+    } else {
+        push_flow(zones, rows);
+    }
+    push_flow(zones, after);
+}
+
+/// Large print below both columns, which is short enough to fit into the first one: it is read after
+/// them.
+fn take_heading<'a>(rows: &mut Vec<PieceRow<'a>>, em: f32) -> Vec<PieceRow<'a>> {
+    let is_heading = |row: &PieceRow<'_>| row.pieces.len() == 1 && row.em() > 1.3 * em;
+    let above = rows.len().saturating_sub(2);
+    let far = |pair: &[PieceRow<'_>]| match pair {
+        [one, next] => next.area.y - one.area.bottom() > 0.8 * em,
+        _ => false,
+    };
+    if rows.last().is_some_and(is_heading) && rows.get(above..).is_some_and(far) {
+        return rows.pop().into_iter().collect();
+    }
+    Vec::new()
+}
+
+/// The pieces between strips, as lines of each column.
+fn split_at<'a>(rows: &[PieceRow<'a>], strips: &[WhiteStrip]) -> Vec<Vec<TextPiece<'a>>> {
+    let mut columns: Vec<Vec<TextPiece<'a>>> = vec![Vec::new(); strips.len() + 1];
+    for row in rows {
+        for piece in &row.pieces {
+            let middle = piece.area.x + piece.area.w / 2.0;
+            let at = strips.partition_point(|strip| strip.1 <= middle);
+            if let Some(column) = columns.get_mut(at) {
+                column.push(piece.clone());
+            }
+        }
+    }
+    columns.retain(|column| !column.is_empty());
+    columns
+}
+
+/// Lines of a column that stand above the first one that has a neighbour.
+fn take_lines_above<'a>(
+    zones: &mut Vec<PageZone<'a>>,
+    columns: &mut [Vec<TextPiece<'a>>],
+    strips: &[WhiteStrip],
+) {
+    let Some(PageZone::Flow(above)) = zones.last_mut() else { return };
+    let mut top = columns.iter().flatten().map(|piece| piece.area.y).fold(f32::INFINITY, f32::min);
+    let mut taken = Vec::new();
+    while let Some(row) = above.last() {
+        let inside = row.pieces.iter().all(|piece| {
+            strips
+                .iter()
+                .all(|&(from, to)| piece.area.right() <= from + 1.0 || piece.area.x >= to - 1.0)
+        });
+        if !inside || row.pieces.len() > 1 || top - row.area.bottom() > row.em() {
+            break;
+        }
+        top = row.area.y;
+        taken.extend(above.pop());
+    }
+    if above.is_empty() {
+        zones.pop();
+    }
+    for piece in taken.into_iter().flat_map(|row| row.pieces) {
+        let at = strips.partition_point(|strip| strip.1 - 1.0 <= piece.area.x);
+        let at = at.min(columns.len().saturating_sub(1));
+        if let Some(column) = columns.get_mut(at) {
+            column.insert(0, piece);
+        }
+    }
+}
+
+/// Marks of a list with its entries beside them.
+fn is_marked(rows: &[PieceRow<'_>]) -> bool {
+    let left = rows.iter().map(|row| row.area.x).fold(f32::INFINITY, f32::min);
+    let firsts = rows.iter().filter_map(|row| row.pieces.first());
+    let mut marks = firsts.filter(|first| first.area.x < left + first.em).peekable();
+    marks.peek().is_some()
+        && rows.iter().all(|row| row.pieces.len() <= 2)
+        && marks.all(|first| is_lone_marker(&first.words))
+}
+
+/// Joins the pieces of lines that are spread over the width of a region, as running text is that is
+/// set to both edges.
+pub(super) fn join_spread(rows: Vec<PieceRow<'_>>) -> Vec<PieceRow<'_>> {
+    let left = part_below(rows.iter().map(|row| row.area.x), 5);
+    let right = -part_below(rows.iter().map(|row| -row.area.right()), 5);
+    let flush = |row: &PieceRow<'_>| {
+        let slack = 0.4 * row.em();
+        (row.area.x - left).abs() < slack && (row.area.right() - right).abs() < slack
+    };
+    if rows.iter().filter(|row| flush(row)).count() * 2 < rows.len() {
+        return rows;
+    }
+    let spread = |row: &PieceRow<'_>| row.pieces.len() > 1 && flush(row) && has_even_gaps(row);
+    let mut joined = Vec::with_capacity(rows.len());
+    for row in rows {
+        joined.push(if spread(&row) { row.into_joined() } else { row });
+    }
+    joined
+}
+
+/// No wide gaps, and no numbers as tables have them.
+fn has_even_gaps(row: &PieceRow<'_>) -> bool {
+    let widest = inner_strips(row).iter().map(|strip| strip.1 - strip.0).fold(0.0, f32::max);
+    let digits = |word: &PlacedWord<'_>| word.text.contains(|c: char| c.is_ascii_digit());
+    widest < 3.0 * row.em() && !row.pieces.iter().flat_map(|piece| &piece.words).any(digits)
+}
+
+/// Words spread over the width of a column: lines without numbers that begin and end in one place.
+fn is_spread(rows: &[PieceRow<'_>]) -> bool {
+    let left = rows.iter().map(|row| row.area.x).fold(f32::INFINITY, f32::min);
+    let right = rows.iter().map(|row| row.area.right()).fold(f32::NEG_INFINITY, f32::max);
+    let spread = rows.iter().filter(|row| {
+        let em = row.em();
+        let flush = row.area.x - left < 0.5 * em && right - row.area.right() < 0.5 * em;
+        flush && has_even_gaps(row)
+    });
+    // The first and the last line of a paragraph may be shorter.
+    spread.count() * 3 >= rows.len() * 2
+}
+
+/// The lines of a column, pieces on one of them joined.
+fn join_lines<'a>(column: &[TextPiece<'a>]) -> Vec<TextPiece<'a>> {
+    let mut lines: Vec<TextPiece<'a>> = Vec::new();
+    for piece in column {
+        match lines.last_mut() {
+            Some(line) if (line.baseline - piece.baseline).abs() < 0.3 * piece.em => {
+                line.area = line.area.union(piece.area);
+                line.words.extend(piece.words.iter().copied());
+            }
+            _ => lines.push(piece.clone()),
+        }
+    }
+    lines
+}
+
+/// Many lines of several words that fill their column, or that go on in the middle of a sentence.
+fn is_prose(column: &[TextPiece<'_>]) -> bool {
+    let column = join_lines(column);
+    let left = column.iter().map(|piece| piece.area.x).fold(f32::INFINITY, f32::min);
+    let right = column.iter().map(|piece| piece.area.right()).fold(f32::NEG_INFINITY, f32::max);
+    let width = right - left;
+    let full = column.iter().filter(|piece| piece.area.w > 0.7 * width).count();
+    let words: usize = column.iter().map(|piece| piece.words.len()).sum();
+    let inside = column.iter().filter(|piece| starts_lower(piece)).count();
+    let running = words >= 3 * column.len() || inside * 3 >= column.len();
+    column.len() >= 3 && running && full * 2 >= column.len()
+}
+
+fn starts_lower(piece: &TextPiece<'_>) -> bool {
+    piece.words.first().is_some_and(|word| word.text.starts_with(char::is_lowercase))
+}
+
+/// At least two entries, and most lines belong to one.
+fn is_bulleted(column: &[TextPiece<'_>]) -> bool {
+    let marked = column.iter().filter(|piece| starts_with_bullet(&piece.words)).count();
+    marked >= 2 && marked * 3 >= column.len()
+}
+
+/// Whether the lines of a column fill it from top to bottom, as those of no column of a table do
+/// whose cells are set to the middle of their rows.
+fn is_dense(column: &[TextPiece<'_>]) -> bool {
+    let column = join_lines(column);
+    let top = column.iter().map(|line| line.area.y).fold(f32::INFINITY, f32::min);
+    let bottom = column.iter().map(|line| line.area.bottom()).fold(f32::NEG_INFINITY, f32::max);
+    let lines: f32 = column.iter().map(|line| 1.3 * line.em).sum();
+    column.len() > 2 && lines > 0.55 * (bottom - top)
+}
+
+/// Whether most rows with several pieces have them on one baseline.
+fn shares_baselines(rows: &[PieceRow<'_>]) -> bool {
+    let (mut even, mut all) = (0, 0);
+    for row in rows.iter().filter(|row| row.pieces.len() > 1) {
+        let lowest =
+            row.pieces.iter().map(|piece| piece.baseline).fold(f32::NEG_INFINITY, f32::max);
+        let highest = row.pieces.iter().map(|piece| piece.baseline).fold(f32::INFINITY, f32::min);
+        all += 1;
+        even += usize::from(lowest - highest < 0.16 * row.em());
+    }
+    even * 3 > all * 2
+}
+
+/// Two tables with one line between them that reaches across are one, with a cell across.
+fn join_tables(zones: Vec<PageZone<'_>>) -> Vec<PageZone<'_>> {
+    let mut joined: Vec<PageZone<'_>> = Vec::new();
+    for zone in zones {
+        let PageZone::Table(next) = zone else {
+            joined.push(zone);
+            continue;
+        };
+        let between = match joined.as_slice() {
+            [.., PageZone::Table(above), PageZone::Flow(lines)] => {
+                are_one_table(above, lines, &next)
+            }
+            _ => false,
+        };
+        if !between {
+            joined.push(PageZone::Table(next));
+            continue;
+        }
+        if let (Some(PageZone::Flow(lines)), Some(PageZone::Table(above))) =
+            (joined.pop(), joined.last_mut())
+        {
+            above.extend(lines);
+            above.extend(next);
+        }
+    }
+    joined
+}
+
+fn are_one_table(above: &[PieceRow<'_>], lines: &[PieceRow<'_>], below: &[PieceRow<'_>]) -> bool {
+    let ([line], Some(last), Some(first)) = (lines, above.last(), below.first()) else {
+        return false;
+    };
+    let em = line.em();
+    let usual = median(above.windows(2).filter_map(|pair| match pair {
+        [one, next] => Some(next.area.y - one.area.bottom()),
+        _ => None,
+    }));
+    let near = |gap: f32| gap < usual.max(0.3 * em) * 1.6 + 0.2 * em;
+    let strips =
+        above.iter().chain(below).fold(None, |left: Option<Vec<WhiteStrip>>, row| match left {
+            None => Some(inner_strips(row)),
+            Some(left) => Some(cut_strips(&left, row, NARROWEST * em)),
+        });
+    line.pieces.len() == 1
+        && near(line.area.y - last.area.bottom())
+        && near(first.area.y - line.area.bottom())
+        && strips.is_some_and(|strips| !strips.is_empty())
+}
