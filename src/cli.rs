@@ -69,7 +69,7 @@ enum Command {
     /// Work on messages until stopped (SIGTERM drains, a second one hurries)
     Worker,
     /// Bring the database's schema up to date
-    Migrate,
+    Migrate(run::MigrateArgs),
     /// Run everything on this machine: private Postgres, folders as store and queue, one worker
     Dev(dev::DevArgs),
     /// Hand in documents: files, folders, patterns, prefixes of buckets, lists of such
@@ -275,7 +275,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
     let context = &context;
     match command {
         Command::Worker => Box::pin(run::run_worker(context)).await,
-        Command::Migrate => run::migrate(context).await,
+        Command::Migrate(arguments) => run::migrate(context, arguments).await,
         Command::Dev(dev) => Box::pin(dev::run(context, dev)).await,
         Command::Submit(submit) => Box::pin(submit::run(context, submit)).await,
         Command::Status(which) => jobs::show_status(context, &which).await,

@@ -12,6 +12,7 @@ pub mod erase;
 mod folder_walk;
 pub mod inspect;
 pub mod janitor;
+pub mod moving;
 pub mod object_ledger;
 pub mod object_pipeline;
 pub mod process;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
 use crate::ops::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
+use crate::ops::moving::{self, EarlierWorkers, MigrationWishes};
 use crate::shutdown::Shutdown;
 use docmill_client::telemetry;
 use docmill_core::config::ConfigNeeds;
@@ -29,14 +30,65 @@ pub(super) async fn run_worker(context: &CommandContext) -> anyhow::Result<Comma
     ended.map(|()| CommandExit::Done)
 }
 
-pub(super) async fn migrate(context: &CommandContext) -> anyhow::Result<CommandExit> {
+/// Arguments of `migrate`.
+#[derive(Debug, clap::Args)]
+pub(super) struct MigrateArgs {
+    /// Move `document` and `ingestion` of this schema into `database.schema` and adopt them; views of
+    /// the same names stay behind (docs/moving.md)
+    #[arg(long, value_name = "SCHEMA")]
+    adopt: Option<String>,
+    /// Adopt, and take it back: say whether it would work. Keeps writers out of both tables meanwhile
+    #[arg(long)]
+    rehearse: bool,
+    /// Whether workers of the earlier system run beside docmill's (docs/moving.md)
+    #[arg(long, value_enum)]
+    earlier_workers: Option<EarlierWorkersArg>,
+}
+
+/// What is known of the earlier system's workers.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum EarlierWorkersArg {
+    /// They run, or are to run again: what they write is heeded
+    Stay,
+    /// They are stopped for good
+    Gone,
+}
+
+impl MigrateArgs {
+    fn into_wishes(self) -> anyhow::Result<MigrationWishes> {
+        if let Some(schema) = &self.adopt {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            anyhow::ensure!(
+                !schema.is_empty() && schema.chars().all(plain),
+                "--adopt takes a schema's name of a-z, 0-9 and _"
+            );
+        }
+        Ok(MigrationWishes {
+            adopt_from: self.adopt,
+            rehearse: self.rehearse,
+            earlier_workers: self.earlier_workers.map(|workers| match workers {
+                EarlierWorkersArg::Stay => EarlierWorkers::Stay,
+                EarlierWorkersArg::Gone => EarlierWorkers::Gone,
+            }),
+        })
+    }
+}
+
+pub(super) async fn migrate(
+    context: &CommandContext,
+    arguments: MigrateArgs,
+) -> anyhow::Result<CommandExit> {
+    let wishes = arguments.into_wishes()?;
     let app = context.build_app(DATABASE)?;
     context.quiet_logs()?;
     let db = app.connect_database().await?;
-    db.migrate().await?;
+    moving::migrate_schema(&db, &wishes).await?;
     let place = db.description();
-    let done = serde_json::json!({ "migrated": true, "database": place });
-    context.result_output().show(&done, || format!("{place} is up to date"))?;
+    let done = serde_json::json!({ "migrated": !wishes.rehearse, "database": place });
+    context.result_output().show(&done, || match wishes.rehearse {
+        true => format!("{place} can be adopted; nothing was changed"),
+        false => format!("{place} is up to date"),
+    })?;
     db.close().await;
     Ok(CommandExit::Done)
 }

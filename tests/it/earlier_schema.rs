@@ -56,7 +56,7 @@ INSERT INTO document (id, file_path, structured_data, needs_human_review) VALUES
 INSERT INTO ingestion (id, document_id, status, started_at, completed_at, attempt_count,
     structured_data, valid_structured_data) VALUES
     ('a0000000-0000-0000-0000-000000000001', 'a0000000-0000-0000-0000-000000000000', 'in-progress', NULL, NULL, 0, NULL, NULL),
-    ('b0000000-0000-0000-0000-000000000001', 'b0000000-0000-0000-0000-000000000000', 'in-progress', now(), NULL, 2, NULL, NULL),
+    ('b0000000-0000-0000-0000-000000000001', 'b0000000-0000-0000-0000-000000000000', 'in-progress', now() - interval '1 h', NULL, 2, NULL, NULL),
     ('c0000000-0000-0000-0000-000000000001', 'c0000000-0000-0000-0000-000000000000', 'completed', now() - interval '2 h', now(), 0, '{\"n\": 1}', NULL),
     ('d0000000-0000-0000-0000-000000000001', 'd0000000-0000-0000-0000-000000000000', 'failed', now() - interval '2 h', now(), 3, NULL, NULL),
     ('e0000000-0000-0000-0000-000000000001', 'e0000000-0000-0000-0000-000000000000', 'completed', now() - interval '2 h', NULL, 1, '{\"n\": 2}', false);";
@@ -122,6 +122,7 @@ async fn the_earlier_trigger_no_longer_lets_a_failure_wipe_good_data() {
     .await
     .unwrap();
     let ours = [
+        "heed_earlier_worker",
         "ingestion_of_a_doomed_document",
         "reopening_of_a_doomed_document",
         "update_document_from_ingestion",

@@ -35,6 +35,7 @@ mod long_documents;
 mod long_invoices;
 mod maintenance;
 mod messages;
+mod moving;
 mod object_pipeline;
 mod operations;
 mod operators;

@@ -6,6 +6,7 @@
 //! connection per transaction is refused. No statement waits without end: for an answer neither
 //! (`statements`) nor for a lock (`LONGEST_LOCK_WAIT`).
 
+pub mod adopting;
 pub mod claims;
 pub mod costs;
 pub mod erasure;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use sqlx::migrate::Migrator;
+use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
@@ -42,6 +43,7 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::digest::encode_hex;
 use docmill_core::retry::{retry, with_deadline};
 
+use adopting::MigrationWishes;
 use login::DatabaseLogin;
 use statements::StatementPool;
 
@@ -172,6 +174,15 @@ impl Db {
     /// # Errors
     /// The failing migration by name; nothing of it was applied, and it can be run again.
     pub async fn migrate(&self) -> Result<()> {
+        self.migrate_with(&MigrationWishes::default()).await
+    }
+
+    /// The same, and what is wished beyond it. Tables of the earlier system are adopted in one
+    /// transaction.
+    ///
+    /// # Errors
+    /// As [`Db::migrate`]; what stands in the way of an adoption, with nothing changed.
+    pub async fn migrate_with(&self, wishes: &MigrationWishes) -> Result<()> {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection =
             self.pool.detach_connection().await.context("connecting to migrate")?;
@@ -180,11 +191,31 @@ impl Db {
             self.place.schema
         );
         connection.execute(AssertSqlSafe(prepare)).await.context("making the schema")?;
-        let done = migrating::apply_missing(&mut connection, &MIGRATIONS).await;
+        let done = self.migrate_over(&mut connection, wishes).await;
         connection.close().await.context("closing the connection that migrated")?;
-        done.map_err(|error| {
+        done
+    }
+
+    async fn migrate_over(
+        &self,
+        connection: &mut PgConnection,
+        wishes: &MigrationWishes,
+    ) -> Result<()> {
+        let explain = |error: MigrateError| {
             Error::internal(format!("migrating {}: {error}", self.description())).with_source(error)
-        })
+        };
+        migrating::wait_for_turn(connection).await.context("waiting for our turn to migrate")?;
+        let schema = self.schema();
+        let adopted = adopting::adopt_tables(connection, &MIGRATIONS, schema, wishes).await?;
+        if wishes.rehearse {
+            let nothing = "there is nothing to adopt, so nothing to rehearse";
+            return if adopted { Ok(()) } else { Err(Error::internal(nothing)) };
+        }
+        migrating::apply_missing(connection, &MIGRATIONS).await.map_err(explain)?;
+        if let Some(earlier) = wishes.earlier_workers.filter(|_| !adopted) {
+            adopting::note_earlier_workers(connection, earlier).await?;
+        }
+        Ok(())
     }
 
     /// How far the schema is, compared with this program.
@@ -267,7 +298,8 @@ const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(5);
 fn session_statement(config: &DatabaseConfig) -> String {
     format!(
         "SET search_path = \"{}\"; SET statement_timeout = {}; SET lock_timeout = {}; \
-         SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'",
+         SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; \
+         SET docmill.session = 'yes'",
         config.schema.replace('"', ""),
         config.statement_timeout.as_millis(),
         LONGEST_LOCK_WAIT.min(config.statement_timeout / 3).as_millis(),

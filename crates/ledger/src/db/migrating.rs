@@ -31,12 +31,11 @@ const TRY_PAUSES: RetryBackoff =
 /// Where sqlx notes what was applied.
 const APPLIED: &str = "_sqlx_migrations";
 
-/// Applies what is missing, in order, each as its file asks for.
+/// Applies what is missing, in order, each as its file asks for. The turn is ours already.
 pub(super) async fn apply_missing(
     connection: &mut PgConnection,
     all: &Migrator,
 ) -> Result<(), MigrateError> {
-    wait_for_turn(connection).await?;
     connection.ensure_migrations_table(APPLIED).await?;
     let applied = connection.list_applied_migrations(APPLIED).await?;
     let mut migrator = Migrator::with_migrations(all.iter().cloned().collect());
@@ -53,7 +52,8 @@ pub(super) async fn apply_missing(
     Ok(())
 }
 
-async fn wait_for_turn(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+/// One program at a time migrates; the session's end gives the turn back as well.
+pub(super) async fn wait_for_turn(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     loop {
         let ours: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
             .bind(TURN)

@@ -1,0 +1,14 @@
+//! Bringing the schema up to date, and taking over what an earlier system left (docs/moving.md). Not
+//! promised: anything about the product's own code over those tables.
+
+use docmill_core::fault::Result;
+use docmill_ledger::db::Db;
+pub use docmill_ledger::db::adopting::{EarlierWorkers, MigrationWishes};
+
+/// Applies what is missing and what is wished beyond it.
+///
+/// # Errors
+/// The failing migration, or all that stands in the way of an adoption; nothing has changed then.
+pub async fn migrate_schema(db: &Db, wishes: &MigrationWishes) -> Result<()> {
+    db.migrate_with(wishes).await
+}
