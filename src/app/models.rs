@@ -55,25 +55,36 @@ pub(super) async fn build_chain(
 }
 
 async fn build_model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Arc<dyn Llm>> {
+    let model = connect_model(config, governor).await?;
+    wait_until_answering(async || model.ping().await).await?;
+    Ok(model)
+}
+
+/// A model behind the governor; nothing is sent to it.
+///
+/// # Errors
+/// Its settings are of no use.
+pub(super) async fn connect_model(
+    config: &LlmConfig,
+    governor: &Arc<Governor>,
+) -> fault::Result<Arc<dyn Llm>> {
     let (governor, account) = (Arc::clone(governor), account_id(config));
     Ok(match config.provider {
         LlmProvider::Anthropic => {
-            let model = AnthropicClient::new(config)?;
-            wait_until_answering(async || model.check_server().await).await?;
-            Arc::new(GovernedLlm::new(TracedLlm(model), governor, account))
+            let model = TracedLlm(AnthropicClient::new(config)?);
+            Arc::new(GovernedLlm::new(model, governor, account))
         }
         LlmProvider::Bedrock => {
             let model = TracedLlm(BedrockClient::connect(config).await?);
             Arc::new(GovernedLlm::new(model, governor, account))
         }
         LlmProvider::None => {
-            let context = "llm.chain: a model of the chain has no provider";
+            let context = "a model of llm.chain or ocr.vision has no provider";
             return Err(fault::Error::new(Fault::Misconfigured, context));
         }
         LlmProvider::Openai => {
-            let model = OpenAiClient::new(config)?;
-            wait_until_answering(async || model.check_server().await).await?;
-            Arc::new(GovernedLlm::new(TracedLlm(model), governor, account))
+            let model = TracedLlm(OpenAiClient::new(config)?);
+            Arc::new(GovernedLlm::new(model, governor, account))
         }
     })
 }

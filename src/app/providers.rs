@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::models::connect_model;
 use crate::pipeline::RemoteOcr;
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{Config, OcrProvider, StoreBackend};
@@ -10,6 +11,7 @@ use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
 use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
+use docmill_documents::ocr::vision::VisionOcr;
 use docmill_gate::kinds::KindSet;
 
 /// Sets them up; nothing is sent.
@@ -54,6 +56,16 @@ pub(super) async fn named_providers(
                 Arc::new(build_document_ai(config, governor.clone())?)
             }
             OcrProvider::Textract => Arc::new(build_textract(config, &governor).await),
+            OcrProvider::Vision => {
+                let problems = ocr.vision.list_problems();
+                anyhow::ensure!(
+                    problems.is_empty(),
+                    "a kind is read by vision: {}",
+                    problems.join(", ")
+                );
+                let llm = connect_model(&ocr.vision.model_config(), &governor).await?;
+                Arc::new(VisionOcr::new(llm, &ocr.vision))
+            }
         };
         providers.insert(name, provider);
     }

@@ -238,8 +238,8 @@ impl<'a> BilledPageSink<'a> {
 
     async fn book(&mut self, read: &PageUsage) -> Result<()> {
         let (provider, model) = (read.provider, read.model.as_str());
-        let usage = ModelUsage::default();
-        let spent = SpendingEntry { provider, model, calls: 1, pages: read.pages, usage };
+        let spent =
+            SpendingEntry { provider, model, calls: 1, pages: read.pages, usage: read.tokens };
         self.spending.book(spent).await
     }
 }

@@ -33,6 +33,11 @@ impl PagesByNumber {
         Ok(())
     }
 
+    /// Takes those out that are to be taken.
+    pub(super) fn take_if(&mut self, is_taken: impl Fn(&PageText) -> bool) -> Vec<PageText> {
+        self.pages.extract_if(.., |_, page| is_taken(page)).map(|(_, page)| page).collect()
+    }
+
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut PageText> {
         self.pages.values_mut()
     }

@@ -32,7 +32,7 @@ use docmill_documents::ocr::RemoteOcrProvider;
 pub use page_batches::ImageByteBudget;
 use provider_pass::ProviderPass;
 pub use stored_original::StoredOriginal;
-use unread_pages::{UnreadPages, finalize_page};
+use unread_pages::{UnreadPages, finalize_page, refused_provider};
 
 /// Who reads page images, and in which order they are asked.
 pub struct RemoteOcr {
@@ -129,11 +129,18 @@ pub(super) async fn read_pages(
     sink: &mut dyn PageSink,
 ) -> Result<(), StepError> {
     let order = remote.provider_order(wishes);
+    // Whom it is of no use to ask again, by page.
+    let paid: BTreeMap<u32, String> = pages
+        .take_if(|page| refused_provider(page).is_some())
+        .iter()
+        .filter_map(|page| Some((page.number, refused_provider(page)?.to_owned())))
+        .collect();
     let unread = |number: &u32| !pages.contains_key(number);
     let mut left = UnreadPages {
         numbers: (1..=local.document.page_count()).filter(unread).collect(),
-        why: None,
+        ..UnreadPages::default()
     };
+    let mut witnesses = BTreeMap::new();
     for name in order {
         if left.numbers.is_empty() {
             break;
@@ -144,12 +151,29 @@ pub(super) async fn read_pages(
         }
         left = match remote.find_provider(*name)? {
             Some(provider) => {
+                let asked_before =
+                    |number: &u32| paid.get(number).is_some_and(|it| it == provider.name());
+                let (known, open) = left.numbers.into_iter().partition(asked_before);
                 let mut round =
                     ProviderPass::new(local, &remote.room, provider.as_ref(), pages, sink);
-                round.read_first(left.numbers, wishes.original.as_ref()).await?
+                let mut left = round.read_first(open, wishes.original.as_ref()).await?;
+                left.numbers.extend::<Vec<u32>>(known);
+                left.numbers.sort_unstable();
+                witnesses.append(&mut left.witnesses);
+                left
             }
             None => {
-                local.read_pages(&left.numbers, pages, sink).await?;
+                let mut open = Vec::new();
+                for number in left.numbers {
+                    match witnesses.remove(&number) {
+                        Some(page) => {
+                            sink.store_page(&page, None).await?;
+                            pages.insert(page)?;
+                        }
+                        None => open.push(number),
+                    }
+                }
+                local.read_pages(&open, pages, sink).await?;
                 UnreadPages::default()
             }
         };

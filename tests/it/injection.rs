@@ -58,6 +58,7 @@ fn transcript(injected: &[&str]) -> Transcript {
             h: 10.0,
         },
         confidence: 1.0,
+        unwitnessed: false,
     };
     let lines = INVOICE.iter().chain(injected).zip(0_u8..).map(|(text, row)| TextLine {
         words: text.split(' ').zip(0_u8..).map(|own| word(own, row)).collect(),

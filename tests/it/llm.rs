@@ -53,6 +53,7 @@ fn prompt() -> Prompt {
         schema_name: "invoice".to_owned(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
         max_output_tokens: 100,
+        picture: None,
     }
 }
 
@@ -61,6 +62,7 @@ fn transcript(pages: &[&[&str]]) -> Transcript {
         text: text.to_owned(),
         bounding_box: BoundingBox::default(),
         confidence: 1.0,
+        unwitnessed: false,
     };
     let line = |text: &&str| TextLine { words: text.split(' ').map(word).collect() };
     let page = |(index, lines): (usize, &&[&str])| PageText {

@@ -79,7 +79,12 @@ impl PageReader for Counting {
         std::thread::park_timeout(self.page_time);
         let number = index + 1;
         let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
-        let word = TextWord { text: format!("word-{number}"), bounding_box, confidence: 0.6 };
+        let word = TextWord {
+            text: format!("word-{number}"),
+            bounding_box,
+            confidence: 0.6,
+            unwitnessed: false,
+        };
         let repaired = self.repaired.contains(&number);
         let page = PageText {
             number,

@@ -60,7 +60,8 @@ impl PageRecogniser for Here {
         // Across the whole page, so that it is the same word however a page was enlarged.
         let (w, h) = (page.width as f32, page.height as f32);
         let bounding_box = BoundingBox { x: 0.0, y: 0.0, w, h };
-        let word = TextWord { text: "here".to_owned(), bounding_box, confidence: 0.9 };
+        let word =
+            TextWord { text: "here".to_owned(), bounding_box, confidence: 0.9, unwitnessed: false };
         Ok(vec![TextLine { words: vec![word] }])
     }
 }

@@ -18,6 +18,7 @@ mod limits;
 mod llm;
 mod ocr;
 mod ocr_providers;
+mod ocr_vision;
 mod places;
 mod queue;
 mod retry;
@@ -51,6 +52,7 @@ pub use llm::{
 };
 pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
+pub use ocr_vision::{VisionConfig, VisionRecipe};
 pub use places::{AllowedPlace, AllowedPrefix};
 pub use queue::{AcknowledgeMode, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;

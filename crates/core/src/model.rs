@@ -23,7 +23,8 @@ pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStat
 pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
-    PageViewResult, PictureFacts, ProviderReading, ReadRecipe, RepairSwitches, TextLayer, TextMap,
+    PageViewResult, PictureFacts, PictureFit, ProviderReading, ReadRecipe, ReadingRefusal,
+    RepairSwitches, TextLayer, TextMap,
 };
 pub use priority::Priority;
 pub use text_size::{TextAmount, TextLimits, TextMeter, TextOverflow};

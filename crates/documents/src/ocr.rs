@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | `document_ai` | up to 15 pages (30 without images in the reply), 40 MB | no |
 //! | `textract` | one page, 10 MB | PDFs in S3, as a job |
+//! | `vision` | one page beside its witness | no |
 
 pub mod document_ai;
 pub mod governed_client;
@@ -17,6 +18,7 @@ pub mod neural;
 pub mod page_engines;
 pub mod tesseract;
 pub mod textract;
+pub mod vision;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,7 @@ use async_trait::async_trait;
 
 use crate::pages::PageRecogniser;
 use docmill_core::fault::Result;
-use docmill_core::model::{PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{PagePicture, PageUsage, PictureFit, ProviderReading};
 
 /// Something that reads page images in this process.
 pub trait OcrEngine: Send + Sync {
@@ -66,6 +68,12 @@ pub trait RemoteOcrProvider: Send + Sync {
 
     /// The most that one call can carry.
     fn call_limits(&self) -> ProviderCallLimits;
+
+    /// How large its pictures are, if it reads only beside this machine's own reading of the same
+    /// picture; then each picture comes with one.
+    fn picture_fit(&self) -> Option<PictureFit> {
+        None
+    }
 
     /// Reads the pictures, which are within [`RemoteOcrProvider::call_limits`]; one reading for
     /// each, in the same order, and what the call used. Dropping the future aborts the call.

@@ -40,6 +40,7 @@ mod salvage;
 mod score;
 pub mod serve;
 mod show_page;
+mod show_witnessed;
 mod surface;
 mod text_cells;
 mod tiff;
@@ -56,7 +57,7 @@ pub use plane::OpenCvError;
 pub use read_page::read_page;
 pub use recognise::{PageRecogniser, TurnedPage, TurnedReading};
 pub use refusal::PageRefusal;
-pub use show_page::{has_text, page_from_reading, show_page};
+pub use show_page::{has_text, page_from_reading, show_page, uncovered_cells};
 
 /// Version of what this module reads from the same bytes. Raise it with every change that can
 /// change a page's text.

@@ -113,6 +113,7 @@ pub fn tree_lines(tree: &Document<'_>, most_words: usize) -> Vec<TextLine> {
                 text: text.to_owned(),
                 bounding_box: BoundingBox { x: left, y: top, w: width, h: 10.0 },
                 confidence: 1.0,
+                unwitnessed: false,
             };
             left += width + 6.0;
             word

@@ -11,6 +11,7 @@ mod ground;
 mod instructions;
 mod rows;
 mod score;
+mod single_witness;
 mod subject;
 mod sums;
 mod tax;
@@ -138,6 +139,7 @@ pub fn judge_extraction(
             findings.push(finding_of(rule, field));
         }
     }
+    findings.extend(single_witness::find_unwitnessed(&subject));
     let grounded = grounded_fields(&subject);
     let single: Vec<PageRegion> =
         grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();
@@ -168,15 +170,22 @@ fn finding_of(rule: &GateRule, field: Option<String>) -> GateFinding {
     GateFinding { rule: rule.name.clone(), field, consequence: rule.consequence }
 }
 
-/// The first place of every value that is printed.
-fn grounded_fields(subject: &GateSubject<'_>) -> Vec<GroundedField> {
+/// The names of all fields and of those of lists, as rules name them.
+fn field_names(subject: &GateSubject<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (field, value) in &subject.extraction.data {
         subject::names_within(field, value, &mut names);
     }
+    names
+}
+
+/// The place of every value that is printed: the first, or the first that two readers saw.
+fn grounded_fields(subject: &GateSubject<'_>) -> Vec<GroundedField> {
+    let names = field_names(subject);
     let values = names.iter().flat_map(|name| subject.named_values(name));
     let found = values.filter_map(|(field, value)| {
-        let place = subject.ground.value_places(value).first().copied()?;
+        let places = subject.ground.value_places(value);
+        let place = places.iter().find(|it| !it.unwitnessed).or(places.first()).copied()?;
         Some(GroundedField { field, place })
     });
     found.take(MOST_PLACES).collect()

@@ -11,10 +11,13 @@ mod events;
 mod exchange;
 pub mod governed;
 pub mod openai;
+mod picture;
 mod refusal;
 pub mod schema;
 mod spaces;
 pub mod traced;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -22,7 +25,7 @@ use serde_json::Value;
 
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
-use docmill_core::model::ModelUsage;
+use docmill_core::model::{EncodedImage, ModelUsage};
 
 /// One request to a language model.
 #[derive(Debug, Clone)]
@@ -37,6 +40,22 @@ pub struct Prompt {
     pub schema: Value,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
+    /// A picture that the model is shown, behind all text, so that what stays the same comes first.
+    pub picture: Option<Arc<EncodedImage>>,
+}
+
+impl Prompt {
+    /// Tokens of all of it, estimated.
+    fn estimate_tokens(&self) -> u64 {
+        let text = estimate_tokens(&self.system).saturating_add(estimate_tokens(&self.user));
+        text.saturating_add(self.picture.as_deref().map_or(0, picture_tokens))
+    }
+}
+
+/// Tokens of a picture, estimated: pieces of 28 by 28 pixels, as several vendors count.
+pub fn picture_tokens(picture: &EncodedImage) -> u64 {
+    let pieces = |side: u32| u64::from(side.div_ceil(PIECE));
+    pieces(picture.header.width).saturating_mul(pieces(picture.header.height))
 }
 
 /// Why the model stopped.
@@ -71,13 +90,15 @@ pub struct ModelReply {
     pub limits: RateLimitHeaders,
 }
 
+/// Pixels of a side of what one token stands for.
+const PIECE: u32 = 28;
 /// Bytes of text for one token, as vendors estimate it.
 const BYTES_PER_TOKEN: usize = 4;
 /// No text of ours has more bytes for one token: a count below that is not of the whole prompt.
 const MOST_BYTES_PER_TOKEN: u64 = 12;
 
 /// Tokens of a text, estimated.
-fn estimate_tokens(text: &str) -> u64 {
+pub fn estimate_tokens(text: &str) -> u64 {
     u64::try_from(text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 
@@ -129,5 +150,14 @@ pub trait Llm: Send + Sync {
     /// Whether its provider is known to be down, or to deny us.
     fn is_down(&self) -> bool {
         false
+    }
+
+    /// Asks whether the server is there and takes our key, without spending a token. One that cannot
+    /// be asked so passes.
+    ///
+    /// # Errors
+    /// Which address did not answer or refused, and which setting to check.
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 }

@@ -117,7 +117,12 @@ async fn a_later_claim_goes_on_where_an_earlier_ended_and_only_with_the_same_ide
 async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call() {
     let place = Place::new().await;
     let (mut journal, _) = place.claim(1, "a").await;
-    let usage = PageUsage { provider: "p", model: "m".to_owned(), pages: 1 };
+    let usage = PageUsage {
+        provider: "p",
+        model: "m".to_owned(),
+        pages: 1,
+        tokens: docmill_core::model::ModelUsage::default(),
+    };
     let mut first = page(1, PageSource::Ocr);
     first.quality = 0.1;
     journal.store_page(&first, None).await.unwrap();

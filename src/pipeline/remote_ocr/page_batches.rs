@@ -10,8 +10,8 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use crate::pipeline::byte_budget::{ByteBudget, ReservedBytes};
 use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::config::ByteSize;
-use docmill_core::model::{PagePicture, PageText, PageViewMode, PageViewResult};
-use docmill_documents::cpu::OpenDocument;
+use docmill_core::model::{PagePicture, PageText, PageViewMode, PageViewResult, PictureFit};
+use docmill_documents::cpu::{DocumentReadError, OpenDocument};
 use docmill_documents::ocr::ProviderCallLimits;
 
 /// A picture is there up to three times while it is sent: by itself, in the PDF, and as base64.
@@ -57,10 +57,33 @@ pub(super) struct DrawnPages {
     pub(super) is_last: bool,
 }
 
+/// Which picture of a page is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum PictureRequest {
+    /// Its own, or the repaired one.
+    View(PageViewMode),
+    /// The one that is read here as well, sized for the provider.
+    Witnessed(PictureFit),
+}
+
+impl PictureRequest {
+    async fn draw(
+        self,
+        document: &OpenDocument,
+        number: u32,
+    ) -> Result<PageViewResult, DocumentReadError> {
+        let index = number.saturating_sub(1);
+        match self {
+            Self::View(view) => document.show_page(index, view).await,
+            Self::Witnessed(fit) => document.witness_page(index, fit).await,
+        }
+    }
+}
+
 /// Draws pages for calls.
 pub(super) struct PageBatcher<'a> {
     pub(super) document: &'a OpenDocument,
-    pub(super) view: PageViewMode,
+    pub(super) wanted: PictureRequest,
     pub(super) reach: ProviderCallLimits,
     /// Pages that are drawn at the same time.
     pub(super) at_once: usize,
@@ -91,7 +114,7 @@ impl<'a> PageBatcher<'a> {
             let places = (self.reach.pages - filling.pictures.len()).min(open.len());
             let next: Vec<u32> = open.drain(..places).collect();
             let mut drawn = stream::iter(next.iter().copied())
-                .map(|number| self.document.show_page(number.saturating_sub(1), self.view))
+                .map(|number| self.wanted.draw(self.document, number))
                 .buffered(self.at_once);
             let mut done = 0;
             while let Some(shown) = drawn.try_next().await.map_err(step_error)? {
@@ -134,15 +157,18 @@ impl BatchBuilder {
             PageViewResult::Picture(picture) => *picture,
         };
         let size = picture.image.bytes.len();
+        // What was read here is kept until the call is over.
+        let repaired = picture.witness.as_ref().and_then(|read| read.repaired.as_ref());
+        let held = size + repaired.map_or(0, |image| image.bytes.len());
         if size > reach.bytes {
             self.too_large.push((picture.facts.number, size));
             return true;
         }
-        if self.bytes.saturating_add(size) > self.most && !self.pictures.is_empty() {
+        if self.bytes.saturating_add(held) > self.most && !self.pictures.is_empty() {
             self.is_full = true;
             return false;
         }
-        self.bytes += size;
+        self.bytes += held;
         self.pictures.push(picture);
         true
     }
@@ -166,7 +192,7 @@ mod tests {
         let (encoding, bytes) = (ImageEncoding::Png, vec![0; bytes]);
         let image =
             EncodedImage { header: ImageHeader { width: 1, height: 1, dpi: 100, encoding }, bytes };
-        PageViewResult::Picture(Box::new(PagePicture { facts, image }))
+        PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None }))
     }
 
     #[test]

@@ -2,20 +2,20 @@
 //!
 //! Calls that are under way are waited for even if one of them has failed: they are paid for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use futures::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 
-use super::page_batches::{DrawnPages, ImageByteBudget, PageBatch, PageBatcher};
+use super::page_batches::{DrawnPages, ImageByteBudget, PageBatch, PageBatcher, PictureRequest};
 use super::stored_original::StoredOriginal;
-use super::unread_pages::{UnreadPages, finalize_page};
+use super::unread_pages::{UnreadPages, finalize_page, refused_page};
 use crate::pipeline::local_pages::{LocalPages, PagesByNumber};
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::{StepError, step_error};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
-    EncodedImage, OutcomeReason, PagePicture, PageText, PageUsage, PageViewMode, PageViewResult,
-    ProviderReading,
+    EncodedImage, OutcomeReason, PagePicture, PageReadResult, PageText, PageUsage, PageViewMode,
+    PageViewResult, PictureFit, ProviderNotes, ProviderReading,
 };
 use docmill_documents::ocr::{FileReader, PictureSizes, RemoteOcrProvider};
 use docmill_documents::pages;
@@ -24,6 +24,8 @@ use docmill_documents::pages;
 const CALLS: usize = 4;
 /// A file is read as a whole if at most one page in so many would be paid for in vain.
 const IN_VAIN: usize = 10;
+/// How often a page is turned for a provider that says it does not stand upright.
+const MOST_TURNS: u8 = 2;
 /// Fewer pages are read from their pictures, which is answered at once.
 const FEW_PAGES: usize = 2;
 
@@ -40,6 +42,10 @@ pub(super) struct ProviderPass<'a> {
     stop: Option<fault::Error>,
     /// Why some pages were not taken.
     refused: Option<StepError>,
+    /// What was read here of pages that were not taken.
+    witnesses: BTreeMap<u32, PageText>,
+    /// Pages that have to be turned, and by how many quarters clockwise.
+    turned: Vec<(u32, u8)>,
 }
 
 impl<'a> ProviderPass<'a> {
@@ -50,7 +56,17 @@ impl<'a> ProviderPass<'a> {
         pages: &'a mut PagesByNumber,
         sink: &'a mut dyn PageSink,
     ) -> Self {
-        Self { local, room, provider, pages, sink, stop: None, refused: None }
+        Self {
+            local,
+            room,
+            provider,
+            pages,
+            sink,
+            stop: None,
+            refused: None,
+            witnesses: BTreeMap::new(),
+            turned: Vec::new(),
+        }
     }
 
     /// Reads the pages of these numbers; those that are left go to the next provider.
@@ -66,14 +82,41 @@ impl<'a> ProviderPass<'a> {
         if let (Some(files), Some(original)) = (self.provider.file_reader(), original) {
             open = self.read_by_file(files, original, open).await?;
         }
-        self.run_calls(PageViewMode::AsItIs, open.clone()).await?;
+        match self.provider.picture_fit() {
+            None => {
+                self.run_calls(PictureRequest::View(PageViewMode::AsItIs), open.clone()).await?;
+            }
+            Some(fit) => self.read_beside(fit, open.clone()).await?,
+        }
         open.retain(|number| !self.pages.contains_key(number));
         let why = match self.stop.take() {
             Some(error) if should_try_next(error.fault) => Some(error.into()),
             Some(error) => return Err(error.into()),
             None => self.refused.take(),
         };
-        Ok(UnreadPages { numbers: open, why })
+        let witnesses = std::mem::take(&mut self.witnesses);
+        Ok(UnreadPages { numbers: open, why, witnesses })
+    }
+
+    /// Has pages read that are read here as well; those that the provider wants turned again, as it
+    /// says and then the other way round, because what models call clockwise differs.
+    async fn read_beside(&mut self, fit: PictureFit, open: Vec<u32>) -> Result<(), StepError> {
+        self.run_calls(PictureRequest::Witnessed(fit), open).await?;
+        for round in 0..MOST_TURNS {
+            for (number, turn) in std::mem::take(&mut self.turned) {
+                let quarter_turns = if round == 0 { turn } else { (4 - turn % 4) % 4 };
+                if self.stop.is_some() || round > 0 && turn % 2 == 0 {
+                    continue;
+                }
+                let turned = PictureFit { quarter_turns, ..fit };
+                self.run_calls(PictureRequest::Witnessed(turned), vec![number]).await?;
+                // Whatever it says of the turned picture, the next turn is of the first one.
+                let again = self.turned.iter_mut().filter(|(other, _)| *other == number);
+                again.for_each(|(_, next)| *next = turn);
+            }
+        }
+        self.turned.clear();
+        Ok(())
     }
 
     /// Has the pages repaired whose first reading fell short, and reads them again.
@@ -90,7 +133,7 @@ impl<'a> ProviderPass<'a> {
         if numbers.is_empty() {
             return Ok(());
         }
-        self.run_calls(PageViewMode::Repaired, numbers).await?;
+        self.run_calls(PictureRequest::View(PageViewMode::Repaired), numbers).await?;
         match self.stop.take() {
             Some(error) if should_try_next(error.fault) => {
                 tracing::warn!(ocr.provider = name, "{error}: bad pages stay as they were read");
@@ -103,11 +146,15 @@ impl<'a> ProviderPass<'a> {
 
     /// Draws and sends, several calls at the same time, until there is nothing left or the provider
     /// has had enough. Whatever ends it before, the calls under way are waited for, kept and booked.
-    async fn run_calls(&mut self, view: PageViewMode, numbers: Vec<u32>) -> Result<(), StepError> {
+    async fn run_calls(
+        &mut self,
+        wanted: PictureRequest,
+        numbers: Vec<u32>,
+    ) -> Result<(), StepError> {
         let (provider, at_once) = (self.provider, self.local.at_once);
         let filler = PageBatcher {
             document: self.local.document,
-            view,
+            wanted,
             reach: provider.call_limits(),
             at_once,
             room: self.room,
@@ -211,7 +258,10 @@ impl<'a> ProviderPass<'a> {
         picture: PagePicture,
         reading: ProviderReading,
     ) -> Result<(), StepError> {
-        let PagePicture { facts, image } = picture;
+        let PagePicture { facts, image, witness } = picture;
+        if let Some(witness) = witness {
+            return self.accept_beside(*witness, reading).await;
+        }
         let mut page =
             pages::page_from_reading(self.provider.name(), &facts, &image.header, reading);
         if !facts.repaired {
@@ -231,6 +281,39 @@ impl<'a> ProviderPass<'a> {
             }
             _ => self.store_page(page, Some(image)).await,
         }
+    }
+
+    /// Puts what was read into the place of what was read here, or keeps in mind that it was paid for
+    /// and is of no use.
+    async fn accept_beside(
+        &mut self,
+        witness: PageReadResult,
+        reading: ProviderReading,
+    ) -> Result<(), StepError> {
+        let PageReadResult { page, repaired } = witness;
+        let name = self.provider.name();
+        let number = page.number;
+        let Some(why) = reading.refused else {
+            self.witnesses.remove(&number);
+            let notes = ProviderNotes {
+                name: name.to_owned(),
+                version: reading.version,
+                ..ProviderNotes::default()
+            };
+            let page = PageText { lines: reading.lines, provider: Some(Box::new(notes)), ..page };
+            return self.store_page(page, repaired).await;
+        };
+        self.turned.extend(reading.turn.map(|turn| (number, turn)));
+        let code = why.code();
+        tracing::info!(ocr.provider = name, page = number, reason = code, "a reading is refused");
+        let context = format!("{name}: the reading of page {number} is refused as {code}");
+        self.refused = Some(fault::Error::new(Fault::Rejected, context).into());
+        self.sink.store_page(&refused_page(&page, name, why), None).await?;
+        // Beside a picture that the next reader would have to make again it is read again.
+        if repaired.is_none() {
+            self.witnesses.insert(number, page);
+        }
+        Ok(())
     }
 
     async fn book_call(&mut self, usage: &PageUsage) -> Result<(), StepError> {

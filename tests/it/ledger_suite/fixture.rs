@@ -356,6 +356,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
                     page: 2,
                     bounding_box: BoundingBox { x: 1.5, y: 20.25, w: 30.0, h: 9.0 },
                     confidence: 0.5,
+                    unwitnessed: false,
                 },
             }],
         }),

@@ -102,7 +102,7 @@ async fn the_check_at_start_names_the_address_and_what_to_look_at() {
         (script(Some("right"), None), false),
     ] {
         let server = Server::start(script).await.unwrap();
-        let result = client(&server).check_server().await;
+        let result = client(&server).ping().await;
         assert_eq!(result.is_ok(), ok, "{result:?}");
         if let Err(error) = result {
             assert_eq!(error.fault, Fault::Denied);
@@ -115,7 +115,7 @@ async fn the_check_at_start_names_the_address_and_what_to_look_at() {
     drop(gone);
     // The listener closes when its task is dropped, a moment later.
     let error = loop {
-        match client.check_server().await {
+        match client.ping().await {
             Err(error) => break error,
             Ok(()) => tokio::task::yield_now().await,
         }

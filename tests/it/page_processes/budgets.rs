@@ -29,13 +29,16 @@ fn liar(words: usize) -> ProcessProgram {
                 text: "x".to_owned(),
                 bounding_box: Default::default(),
                 confidence: 1.0,
+                unwitnessed: false,
             };
             let lines = vec![TextLine { words: vec![word; words] }];
             let page = Box::new(PageText::from_native(1, (1.0, 1.0), 1.0, lines));
             let answer = match asked.request {
                 DocumentRequest::Open { .. } => DocumentAnswer::Opened { pages: 1 },
                 DocumentRequest::Read { .. } => DocumentAnswer::Read { page, image: None },
-                DocumentRequest::Show { .. } | DocumentRequest::Print { .. } => {
+                DocumentRequest::Show { .. }
+                | DocumentRequest::Witness { .. }
+                | DocumentRequest::Print { .. } => {
                     DocumentAnswer::Known { page }
                 }
                 DocumentRequest::Look { .. } | DocumentRequest::Close { .. } => continue,

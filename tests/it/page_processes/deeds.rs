@@ -71,6 +71,7 @@ fn line(text: &str) -> TextLine {
             text: text.to_owned(),
             bounding_box: Default::default(),
             confidence: 1.0,
+            unwitnessed: false,
         }],
     }
 }

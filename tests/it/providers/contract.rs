@@ -34,7 +34,11 @@ fn sent(pages: u32) -> Vec<PagePicture> {
         layer: None,
         cut: false,
     };
-    let page = |number| PagePicture { facts: facts(number), image: pictures::picture(number, 230) };
+    let page = |number| PagePicture {
+        facts: facts(number),
+        image: pictures::picture(number, 230),
+        witness: None,
+    };
     (1..=pages).map(page).collect()
 }
 

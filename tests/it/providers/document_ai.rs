@@ -20,7 +20,7 @@ fn sent(page: u32) -> PagePicture {
         layer: None,
         cut: false,
     };
-    PagePicture { facts, image: pictures::picture(page, 230) }
+    PagePicture { facts, image: pictures::picture(page, 230), witness: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,16 +49,22 @@ impl RemoteOcrProvider for Slow {
         self.may_answer.acquire().await.unwrap().forget();
         self.answered.add_permits(1);
         let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
-        let word = TextWord { text: "word".to_owned(), bounding_box, confidence: 0.9 };
+        let word =
+            TextWord { text: "word".to_owned(), bounding_box, confidence: 0.9, unwitnessed: false };
         let reading = ProviderReading {
             lines: vec![TextLine { words: vec![word] }],
             score: Some(0.9),
-            defects: Vec::new(),
-            languages: Vec::new(),
-            transform: None,
-            version: None,
+            ..ProviderReading::default()
         };
-        Ok((vec![reading], PageUsage { provider: "slow", model: "m".to_owned(), pages: 1 }))
+        Ok((
+            vec![reading],
+            PageUsage {
+                provider: "slow",
+                model: "m".to_owned(),
+                pages: 1,
+                tokens: docmill_core::model::ModelUsage::default(),
+            },
+        ))
     }
 
     async fn ping(&self) -> fault::Result<()> {

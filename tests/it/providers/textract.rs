@@ -121,7 +121,7 @@ fn document_picture() -> docmill_core::model::PagePicture {
         layer: None,
         cut: false,
     };
-    docmill_core::model::PagePicture { facts, image: pictures::picture(1, 230) }
+    docmill_core::model::PagePicture { facts, image: pictures::picture(1, 230), witness: None }
 }
 
 /// A bucket with one object whose ETag and version are told.

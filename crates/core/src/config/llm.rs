@@ -114,7 +114,7 @@ impl LlmConfig {
     }
 
     /// What is wrong with one model's settings; `at` is where they stand.
-    fn check_one(&self, at: &str, problems: &mut Vec<String>) {
+    pub(super) fn check_one(&self, at: &str, problems: &mut Vec<String>) {
         if self.provider == LlmProvider::None {
             problems.push(format!("{at}.provider must name a vendor"));
             return;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
+use super::ocr_vision::VisionConfig;
 use super::units::ByteSize;
 use crate::model::RepairSwitches;
 
@@ -33,6 +34,8 @@ pub struct OcrConfig {
     pub document_ai: DocumentAiConfig,
     /// `[ocr.textract]`: how Amazon Textract is called.
     pub textract: TextractConfig,
+    /// `[ocr.vision]`: which vision model reads pages, and how it is asked.
+    pub vision: VisionConfig,
     /// A `tesseract` program to run for each page; empty: the linked library.
     pub tesseract: PathBuf,
     /// Which of the readers on this machine reads a page.
@@ -56,6 +59,7 @@ impl Default for OcrConfig {
             pictures_in_memory: ByteSize::from_mib(256),
             document_ai: DocumentAiConfig::default(),
             textract: TextractConfig::default(),
+            vision: VisionConfig::default(),
             tesseract: PathBuf::new(),
             engine: OcrEngineChoice::Auto,
             models: PathBuf::new(),
@@ -92,6 +96,9 @@ impl OcrConfig {
         }
         if self.providers.contains(&OcrProvider::Textract) {
             problems.extend(self.textract.list_problems());
+        }
+        if self.providers.contains(&OcrProvider::Vision) {
+            problems.extend(self.vision.list_problems());
         }
         if self.pictures_in_memory < ByteSize::from_mib(64) {
             problems.push(

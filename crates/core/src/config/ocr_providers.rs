@@ -13,6 +13,8 @@ pub enum OcrProvider {
     DocumentAi,
     /// Amazon Textract, text detection.
     Textract,
+    /// A vision model, with this machine's own reading as its witness.
+    Vision,
     /// Tesseract, in the page processes.
     Tesseract,
 }
@@ -23,6 +25,7 @@ impl OcrProvider {
         match self {
             Self::DocumentAi => "document_ai",
             Self::Textract => "textract",
+            Self::Vision => "vision",
             Self::Tesseract => "tesseract",
         }
     }
@@ -35,6 +38,9 @@ impl OcrProvider {
         let mut before = order.iter().enumerate();
         if before.any(|(at, one)| order.iter().take(at).any(|other| other == one)) {
             return Some("names one of them twice");
+        }
+        if order.last() == Some(&Self::Vision) {
+            return Some("names nobody after vision, who reads what a model must not read alone");
         }
         let here = order.iter().position(|one| *one == Self::Tesseract);
         let is_last = here.is_none_or(|at| at + 1 == order.len());
@@ -184,5 +190,14 @@ mod tests {
         assert!(OcrProvider::order_problem(&[]).is_some());
         assert!(OcrProvider::order_problem(&[Textract, Textract, Tesseract]).is_some());
         assert!(OcrProvider::order_problem(&[Tesseract, Textract]).is_some());
+    }
+
+    #[test]
+    fn a_vision_model_is_never_the_last_to_be_asked() {
+        use OcrProvider::{DocumentAi, Tesseract, Vision};
+        assert!(OcrProvider::order_problem(&[Vision, Tesseract]).is_none());
+        assert!(OcrProvider::order_problem(&[Vision, DocumentAi]).is_none());
+        assert!(OcrProvider::order_problem(&[Vision]).is_some());
+        assert!(OcrProvider::order_problem(&[DocumentAi, Vision]).is_some());
     }
 }

@@ -15,6 +15,9 @@ pub struct PageRegion {
     pub bounding_box: BoundingBox,
     /// 0..1: the least of its words' confidences, as the transcript gives them.
     pub confidence: f32,
+    /// One of its words is [`TextWord::unwitnessed`](super::TextWord): one model's word for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unwitnessed: bool,
 }
 
 /// A field's value was found on the document.

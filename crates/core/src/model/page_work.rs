@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PageDefect, PageText, TextLine};
+use super::{ModelUsage, PageDefect, PageText, TextLine};
 
 /// How the pages of a document are to be read: everything but the document itself and the caps on
 /// it.
@@ -146,6 +146,76 @@ pub struct PagePicture {
     pub facts: PictureFacts,
     /// The picture; without bytes if only the facts were asked for.
     pub image: EncodedImage,
+    /// What this machine read from the same picture, for a provider that never reads alone. Then
+    /// the picture was sized for that provider, and `facts` are of the one that was read here.
+    pub witness: Option<Box<PageReadResult>>,
+}
+
+/// How large a picture a vision model takes without shrinking it by itself, and how it is turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PictureFit {
+    /// Most pixels of the longer side.
+    pub longest_side: u32,
+    /// Most pixels in all.
+    pub pixels: u64,
+    /// Quarter turns clockwise, 0 to 3.
+    pub quarter_turns: u8,
+}
+
+impl PictureFit {
+    /// The factor, above 0 and at most 1, that brings a picture of this size within the fit: none is
+    /// ever enlarged.
+    pub fn scale(self, (width, height): (u32, u32)) -> f64 {
+        let longest = f64::from(width.max(height).max(1));
+        let all = (f64::from(width) * f64::from(height)).max(1.0);
+        #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
+        let by_pixels = (self.pixels as f64 / all).sqrt();
+        by_pixels.min(f64::from(self.longest_side) / longest).min(1.0)
+    }
+}
+
+/// Why what a vision model said of a page is of no use. The page is read by the next provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadingRefusal {
+    /// It ran into its limit of tokens.
+    Cut,
+    /// It repeats itself.
+    Loop,
+    /// It declined, or a filter did.
+    Declined,
+    /// Picture and prompt do not fit into its window.
+    TooLong,
+    /// It broke the form that was asked for.
+    BrokenForm,
+    /// So few tokens of the prompt were counted that the picture cannot be among them.
+    NoPicture,
+    /// It says more than there is ink for.
+    Invented,
+    /// Hardly anything of what this machine read surely is in it, or the other way round.
+    AnotherPage,
+    /// It leaves out a part of the page.
+    Incomplete,
+    /// It says that the page is not upright, and reads nothing that this machine reads.
+    Turned,
+}
+
+impl ReadingRefusal {
+    /// The word for logs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::Loop => "loop",
+            Self::Declined => "declined",
+            Self::TooLong => "too_long",
+            Self::BrokenForm => "broken_form",
+            Self::NoPicture => "no_picture",
+            Self::Invented => "invented",
+            Self::AnotherPage => "another_page",
+            Self::Incomplete => "incomplete",
+            Self::Turned => "turned",
+        }
+    }
 }
 
 /// What is known of a page's picture before anybody has read it.
@@ -208,6 +278,11 @@ pub struct ProviderReading {
     pub transform: Option<[f32; 6]>,
     /// Version of its model, if it says.
     pub version: Option<String>,
+    /// The reading was paid for and is of no use; then there are no lines.
+    pub refused: Option<ReadingRefusal>,
+    /// The page may stand otherwise: so many quarter turns clockwise make it upright, says a reader
+    /// whose reading is of no use.
+    pub turn: Option<u8>,
 }
 
 /// What one call to a provider used, for whoever counts the cost.
@@ -219,6 +294,8 @@ pub struct PageUsage {
     pub model: String,
     /// Pages that are charged.
     pub pages: u32,
+    /// Tokens that are charged, of a provider that counts them.
+    pub tokens: ModelUsage,
 }
 
 /// What is known of an encoded image without its bytes. Stored in the finished pages of a document

@@ -149,6 +149,7 @@ mod tests {
             text: "x".repeat(letters),
             bounding_box: BoundingBox::default(),
             confidence: 1.0,
+            unwitnessed: false,
         };
         let lines = vec![TextLine { words: (0..words).map(|_| word()).collect() }];
         PageText::from_native(number, (1.0, 1.0), 1.0, lines)
@@ -184,6 +185,7 @@ mod tests {
                 text: text.to_owned(),
                 bounding_box: BoundingBox { x: place, y: place, w: place, h: place },
                 confidence: place,
+                unwitnessed: false,
             };
             let lines: Vec<TextLine> = vec![TextLine { words: vec![word; words] }; 100];
             PageText { lines, ..page(u32::MAX, 1, 1) }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ReadingRefusal;
+
 /// Everything that was read from a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
@@ -95,6 +97,10 @@ pub struct ProviderNotes {
     /// The reading fell short, and a repaired picture is still to be read. Never in a transcript.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub provisional: bool,
+    /// It was paid for a reading that is of no use, and this is why: the page is the next one's to
+    /// read. Never in a transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<ReadingRefusal>,
 }
 
 impl PageText {
@@ -159,6 +165,10 @@ pub struct TextWord {
     pub bounding_box: BoundingBox,
     /// 0..1; 1 for native text.
     pub confidence: f32,
+    /// A vision model says so, and the reader beside it does not: it read something else here, or
+    /// nothing. No value stands on such a word alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unwitnessed: bool,
 }
 
 /// A rectangle with its origin at the page's top left, y downwards.

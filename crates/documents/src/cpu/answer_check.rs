@@ -10,7 +10,7 @@ use super::picture_check::is_sound_picture;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
     BoundingBox, OutcomeReason, PageDefect, PageReadResult, PageText, PageViewMode, PageViewResult,
-    PictureFacts, TextLayer, TextLine, TextMap,
+    PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -67,7 +67,31 @@ impl<'a> AnswerCheck<'a> {
                         is_sound_picture(&picture.image, self.most_pixels())
                     }
                 };
-                picture.facts.number == index + 1 && is_picture && self.are_facts(&picture.facts)
+                picture.facts.number == index + 1
+                    && is_picture
+                    && picture.witness.is_none()
+                    && self.are_facts(&picture.facts)
+            }
+        }
+    }
+
+    /// Page `index`, which starts at 0, as it was read, with a picture that fits another reader.
+    pub(super) fn is_witnessed_page(
+        self,
+        shown: &PageViewResult,
+        fit: PictureFit,
+        index: u32,
+    ) -> bool {
+        match shown {
+            PageViewResult::Text(page) => page.number == index + 1 && is_page(page),
+            PageViewResult::Unaltered => false,
+            PageViewResult::Picture(picture) => {
+                let header = picture.image.header;
+                picture.facts.number == index + 1
+                    && header.width.max(header.height) <= fit.longest_side
+                    && is_sound_picture(&picture.image, self.most_pixels().min(fit.pixels))
+                    && self.are_facts(&picture.facts)
+                    && picture.witness.as_ref().is_some_and(|read| self.is_page_read(read, index))
             }
         }
     }
@@ -149,7 +173,11 @@ fn is_layer(layer: &TextLayer) -> bool {
 }
 
 fn is_line(line: &TextLine) -> bool {
-    line.words.iter().all(|word| is_box(word.bounding_box) && is_share(word.confidence))
+    let is_word = |word: &TextWord| {
+        // No model is asked in there.
+        is_box(word.bounding_box) && is_share(word.confidence) && !word.unwitnessed
+    };
+    line.words.iter().all(is_word)
 }
 
 fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {
@@ -178,7 +206,7 @@ fn are_languages(languages: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use docmill_core::model::{PageSource, TextWord};
+    use docmill_core::model::PageSource;
 
     use super::*;
 
@@ -187,6 +215,7 @@ mod tests {
             text: "Total".to_owned(),
             bounding_box: BoundingBox { x: 1.0, y: 2.0, w: 30.0, h: 9.0 },
             confidence: 0.9,
+            unwitnessed: false,
         };
         PageText {
             source: PageSource::Ocr,

@@ -15,7 +15,7 @@ use super::process_pool::{ProcessPool, ProcessSlot};
 use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
-    OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, TextLimits,
+    OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFit, TextLimits,
 };
 use docmill_core::work_clock::{place_in_line, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -179,6 +179,33 @@ impl OpenDocument {
         let shown = shown.await?;
         if let PageViewResult::Text(page) = &shown {
             self.check_text(page)?;
+        }
+        Ok(shown)
+    }
+
+    /// Reads page `index`, which starts at 0, and draws the picture that it was read from so that it
+    /// fits another reader. What nobody else has to read is the text alone.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn witness_page(
+        &self,
+        index: u32,
+        fit: PictureFit,
+    ) -> Result<PageViewResult, DocumentReadError> {
+        let request = DocumentRequest::Witness { document: self.number, index, fit };
+        let is_asked_for =
+            |shown: &PageViewResult| self.check().is_witnessed_page(shown, fit, index);
+        let shown = self.ask_with_retry(request, |answer, body| {
+            answer.into_shown_page(body).filter(is_asked_for)
+        });
+        let shown = shown.await?;
+        match &shown {
+            PageViewResult::Text(page) => self.check_text(page)?,
+            PageViewResult::Picture(picture) => {
+                picture.witness.iter().try_for_each(|read| self.check_text(&read.page))?;
+            }
+            PageViewResult::Unaltered => {}
         }
         Ok(shown)
     }

@@ -11,7 +11,7 @@ pub(super) use frame::{receive_frame, send_frame};
 use super::confine::ConfinementStatus;
 use docmill_core::model::{
     EncodedImage, ImageHeader, OutcomeReason, PagePicture, PageReadResult, PageText, PageViewMode,
-    PageViewResult, PictureFacts,
+    PageViewResult, PictureFacts, PictureFit,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -48,6 +48,15 @@ pub enum DocumentRequest {
         /// Whether the picture is drawn, and whether it is repaired first.
         view: PageViewMode,
     },
+    /// Read a page, and show the picture that it was read from to a reader elsewhere.
+    Witness {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+        /// How large the picture may be, and how it is turned.
+        fit: PictureFit,
+    },
     /// Tell what a page has as text, without reading its picture.
     Print {
         /// The number under which the document was opened.
@@ -75,6 +84,7 @@ impl DocumentRequest {
             Self::Open { document }
             | Self::Read { document, .. }
             | Self::Show { document, .. }
+            | Self::Witness { document, .. }
             | Self::Print { document, .. }
             | Self::Look { document }
             | Self::Close { document } => document,
@@ -125,6 +135,21 @@ pub enum DocumentAnswer {
         /// Size and format of the picture in the frame's body.
         image: ImageHeader,
     },
+    /// A page that was read, and is to be read elsewhere as well. In the frame's body the picture
+    /// for that comes first, and behind it the one it was read from, if that is not what the file
+    /// shows.
+    Witnessed {
+        /// What is known of the picture that was read.
+        facts: Box<PictureFacts>,
+        /// Size and format of the picture for the other reader.
+        image: ImageHeader,
+        /// Bytes of that picture.
+        length: usize,
+        /// The page's lines and words.
+        page: Box<PageText>,
+        /// Size and format of the picture that was read, if it is there.
+        repaired: Option<ImageHeader>,
+    },
     /// A page on which there is nothing to repair.
     Unaltered,
     /// What the e-invoices in the document say.
@@ -166,10 +191,29 @@ impl DocumentAnswer {
             PageViewResult::Text(page) => (Self::Known { page }, Vec::new()),
             PageViewResult::Unaltered => (Self::Unaltered, Vec::new()),
             PageViewResult::Picture(picture) => {
-                let PagePicture { facts, image: EncodedImage { header, bytes } } = *picture;
-                (Self::Shown { facts: Box::new(facts), image: header }, bytes)
+                let PagePicture { facts, image: EncodedImage { header, bytes }, witness } =
+                    *picture;
+                let facts = Box::new(facts);
+                match witness {
+                    None => (Self::Shown { facts, image: header }, bytes),
+                    Some(witness) => Self::from_witness(facts, header, bytes, *witness),
+                }
             }
         }
+    }
+
+    fn from_witness(
+        facts: Box<PictureFacts>,
+        image: ImageHeader,
+        mut body: Vec<u8>,
+        witness: PageReadResult,
+    ) -> (Self, Vec<u8>) {
+        let length = body.len();
+        let repaired = witness.repaired.map(|read| {
+            body.extend_from_slice(&read.bytes);
+            read.header
+        });
+        (Self::Witnessed { facts, image, length, page: Box::new(witness.page), repaired }, body)
     }
 
     /// The inverse of [`DocumentAnswer::from_shown`]; `None` if it is something else.
@@ -179,7 +223,20 @@ impl DocumentAnswer {
             Self::Unaltered => Some(PageViewResult::Unaltered),
             Self::Shown { facts, image } => {
                 let image = EncodedImage { header: image, bytes: body };
-                Some(PageViewResult::Picture(Box::new(PagePicture { facts: *facts, image })))
+                let (facts, witness) = (*facts, None);
+                Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness })))
+            }
+            Self::Witnessed { facts, image, length, page, repaired } => {
+                let (shown, read) = body.split_at_checked(length)?;
+                if repaired.is_none() && !read.is_empty() {
+                    return None;
+                }
+                let picture = |header, bytes: &[u8]| EncodedImage { header, bytes: bytes.to_vec() };
+                let (image, repaired) =
+                    (picture(image, shown), repaired.map(|header| picture(header, read)));
+                let witness = Some(Box::new(PageReadResult { page: *page, repaired }));
+                let facts = *facts;
+                Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness })))
             }
             _ => None,
         }

@@ -28,7 +28,7 @@ use crate::pages::ImagePdf;
 use docmill_client::http;
 use docmill_core::config::DocumentAiConfig;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{ImageEncoding, PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{ImageEncoding, ModelUsage, PagePicture, PageUsage, ProviderReading};
 use refusal::ProviderRefusal;
 use wire::{OcrCallOptions, ProcessResponse};
 
@@ -195,7 +195,12 @@ impl RemoteOcrProvider for DocumentAi {
             Error::transient(format!("Document AI answered {found} pages to {sent}"))
         })?;
         let pages = u32::try_from(pictures.len()).unwrap_or(u32::MAX);
-        let usage = PageUsage { provider: Self::NAME, model: self.processor.clone(), pages };
+        let usage = PageUsage {
+            provider: Self::NAME,
+            model: self.processor.clone(),
+            pages,
+            tokens: ModelUsage::default(),
+        };
         Ok((readings, usage))
     }
 }

@@ -29,7 +29,7 @@ use super::{FileReader, PictureSizes, ProviderCallLimits, RemoteOcrProvider, Sto
 use blocks::TextractBlocks;
 use docmill_core::config::TextractConfig;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{ModelUsage, PagePicture, PageUsage, ProviderReading};
 use faults::textract_error;
 
 /// Most bytes of a picture (docs, "Quotas in Amazon Textract").
@@ -201,6 +201,11 @@ impl TextractOcr {
     }
 }
 
+fn page_usage(operation: &str, pages: u32) -> PageUsage {
+    let (model, tokens) = (operation.to_owned(), ModelUsage::default());
+    PageUsage { provider: TextractOcr::NAME, model, pages, tokens }
+}
+
 #[async_trait]
 impl RemoteOcrProvider for TextractOcr {
     fn name(&self) -> &'static str {
@@ -263,7 +268,7 @@ impl RemoteOcrProvider for TextractOcr {
         let mut blocks = TextractBlocks::from_blocks(answer.blocks.unwrap_or_default());
         let reading =
             blocks.take_reading(1, (image.header.width, image.header.height), version.as_deref());
-        let usage = PageUsage { provider: Self::NAME, model: Self::DETECT.to_owned(), pages: 1 };
+        let usage = page_usage(Self::DETECT, 1);
         Ok((vec![reading], usage))
     }
 
@@ -296,8 +301,7 @@ impl FileReader for TextractOcr {
                     Some((number, blocks.take_reading(number, size, version.as_deref())))
                 });
                 let readings = readings.collect();
-                let model = Self::START.to_owned();
-                let usage = PageUsage { provider: Self::NAME, model, pages: blocks.pages };
+                let usage = page_usage(Self::START, blocks.pages);
                 return Ok((readings, usage));
             }
             tracing::warn!("a Textract job failed");

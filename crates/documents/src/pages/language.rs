@@ -208,7 +208,12 @@ mod tests {
 
     fn text(text: &str) -> Vec<TextLine> {
         let bounding_box = BoundingBox::default();
-        let word = |text: &str| TextWord { text: text.to_owned(), bounding_box, confidence: 1.0 };
+        let word = |text: &str| TextWord {
+            text: text.to_owned(),
+            bounding_box,
+            confidence: 1.0,
+            unwitnessed: false,
+        };
         vec![TextLine { words: text.split_whitespace().map(word).collect() }]
     }
 

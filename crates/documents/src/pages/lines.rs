@@ -152,6 +152,7 @@ fn word_from_piece(angle: i32, piece: WordPiece) -> TextWord {
             h: round_to_tenth(low - high),
         },
         confidence: 1.0,
+        unwitnessed: false,
     }
 }
 
@@ -252,7 +253,12 @@ mod tests {
             let w = 8.0 * f32::from(u16::try_from(word.len()).unwrap());
             let bounding_box = BoundingBox { x: *x, y, w, h: 12.0 };
             *x += w + 6.0;
-            Some(TextWord { text: word.to_owned(), bounding_box, confidence: 0.9 })
+            Some(TextWord {
+                text: word.to_owned(),
+                bounding_box,
+                confidence: 0.9,
+                unwitnessed: false,
+            })
         });
         TextLine { words: words.collect() }
     }

@@ -101,7 +101,14 @@ mod tests {
 
     fn word(y: f32, confidence: f32) -> TextLine {
         let bounding_box = BoundingBox { x: 10.0, y, w: 380.0, h: 20.0 };
-        TextLine { words: vec![TextWord { text: "xxxxxxxx".to_owned(), bounding_box, confidence }] }
+        TextLine {
+            words: vec![TextWord {
+                text: "xxxxxxxx".to_owned(),
+                bounding_box,
+                confidence,
+                unwitnessed: false,
+            }],
+        }
     }
 
     #[test]

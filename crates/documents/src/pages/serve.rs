@@ -16,6 +16,7 @@ use super::read_page::read_page;
 use super::recognise::PageRecogniser;
 use super::refusal::PageRefusal;
 use super::show_page::show_page;
+use super::show_witnessed::show_witnessed;
 use crate::cpu::confine::{self, ConfinementStatus};
 use crate::cpu::wire::{
     self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
@@ -176,6 +177,12 @@ impl<W: Write> PageServer<W> {
                 if let PageViewResult::Text(page) = &shown {
                     self.check_text(page)?;
                 }
+                Ok(DocumentAnswer::from_shown(shown))
+            }
+            DocumentRequest::Witness { document, index, fit } => {
+                let document = self.find_document(document)?;
+                let read = self.read_page(&document, index)?;
+                let shown = show_witnessed(&document, index, fit, read)?;
                 Ok(DocumentAnswer::from_shown(shown))
             }
             DocumentRequest::Print { document, index } => {

@@ -19,7 +19,7 @@ use super::score::score_legibility;
 use super::text_cells::TextCells;
 use docmill_core::model::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageText, PageViewMode, PageViewResult,
-    PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextMap,
+    PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextLine, TextMap,
 };
 
 /// Shows page `index` of `document`, which starts at 0.
@@ -68,7 +68,7 @@ pub fn show_page(
     };
     let image =
         if view == PageViewMode::Facts { without_bytes(&raster) } else { encode_page(&raster)? };
-    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image })))
+    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None })))
 }
 
 /// The repair that the defects call for; where none does, that for what is suspected, because the
@@ -96,6 +96,11 @@ pub fn has_text(map: &TextMap) -> bool {
     TextCells::from_map(map).coverage(&[]) < 1.0
 }
 
+/// How many cells look like text and lie under none of the words of these lines.
+pub fn uncovered_cells(map: &TextMap, lines: &[TextLine]) -> usize {
+    TextCells::from_map(map).uncovered(lines)
+}
+
 /// The page that comes of what `provider` read from a picture, of which only size and resolution
 /// matter.
 ///
@@ -108,7 +113,7 @@ pub fn page_from_reading(
     image: &ImageHeader,
     reading: ProviderReading,
 ) -> PageText {
-    let ProviderReading { lines, score, defects, languages, transform, version } = reading;
+    let ProviderReading { lines, score, defects, languages, transform, version, .. } = reading;
     let seen = || {
         score_legibility(&TextCells::from_map(&facts.text), &lines).combine_with_image(facts.score)
     };
@@ -128,8 +133,8 @@ pub fn page_from_reading(
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },
         Some(layer) => merge_suspect_layer(facts.number, layer, image.dpi, read),
     };
-    let notes =
-        ProviderNotes { name: provider.to_owned(), version, score, transform, provisional: false };
+    let name = provider.to_owned();
+    let notes = ProviderNotes { name, version, score, transform, ..ProviderNotes::default() };
     let page = if facts.cut { mark_incomplete(page) } else { page };
     // Its name stays even where its words turned out not to be needed: it was paid.
     PageText { provider: Some(Box::new(notes)), ..page }

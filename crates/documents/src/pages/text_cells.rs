@@ -48,6 +48,19 @@ impl TextCells {
 
     /// Share of the text cells that a word's box touches; 1 if there are next to none.
     pub(super) fn coverage(&self, lines: &[TextLine]) -> f32 {
+        let text = self.is_text.iter().filter(|is_text| **is_text).count();
+        // A handful of cells is dust or the edge of the paper.
+        if text * 2000 < self.is_text.len() || text < 8 {
+            return 1.0;
+        }
+        let found = text - self.uncovered(lines);
+        #[expect(clippy::cast_precision_loss, reason = "a share of some thousand cells")]
+        let share = found as f32 / text as f32;
+        share
+    }
+
+    /// How many text cells no word's box touches.
+    pub(super) fn uncovered(&self, lines: &[TextLine]) -> usize {
         let mut read = vec![false; self.is_text.len()];
         for word in lines.iter().flat_map(|line| &line.words) {
             let place = word.bounding_box;
@@ -60,15 +73,8 @@ impl TextCells {
                 }
             }
         }
-        let text = self.is_text.iter().filter(|is_text| **is_text).count();
-        let found = self.is_text.iter().zip(&read).filter(|(is_text, read)| **is_text && **read);
-        // A handful of cells is dust or the edge of the paper.
-        if text * 2000 < self.is_text.len() || text < 8 {
-            return 1.0;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "a share of some thousand cells")]
-        let share = found.count() as f32 / text as f32;
-        share
+        let left = self.is_text.iter().zip(&read).filter(|(is_text, read)| **is_text && !**read);
+        left.count()
     }
 
     /// The grid as plain data that can be stored and sent.

@@ -205,7 +205,12 @@ mod tests {
         let word = |(text, x, confidence): &(&str, f32, f32)| {
             let bounding_box =
                 BoundingBox { x: x * scale, y: 10.0 * scale, w: 40.0 * scale, h: 12.0 * scale };
-            TextWord { text: (*text).to_owned(), bounding_box, confidence: *confidence }
+            TextWord {
+                text: (*text).to_owned(),
+                bounding_box,
+                confidence: *confidence,
+                unwitnessed: false,
+            }
         };
         TextLine { words: words.iter().map(word).collect() }
     }

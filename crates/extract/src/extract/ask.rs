@@ -303,6 +303,7 @@ impl ExtractionSession<'_> {
             schema_name: self.schema_name.clone(),
             schema: self.form.schema.clone(),
             max_output_tokens: self.terms.max_output_tokens,
+            picture: None,
         };
         self.calls.call(purpose, &prompt).await
     }

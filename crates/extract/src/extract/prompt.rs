@@ -239,6 +239,7 @@ pub(super) mod tests {
             text: text.to_owned(),
             bounding_box: BoundingBox::default(),
             confidence: 1.0,
+            unwitnessed: false,
         };
         let line = |text: &&str| TextLine { words: vec![word(text)] };
         let page = |(index, lines): (usize, &&[&str])| PageText {

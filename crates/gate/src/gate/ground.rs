@@ -109,7 +109,10 @@ impl PrintedValues {
             for part in own.split(' ') {
                 self.starts.push((self.text.len(), place(at..at + 1)));
                 self.text.push_str(part);
-                self.words.entry(part.to_owned()).or_insert_with(|| place(at..at + 1));
+                let known = self.words.entry(part.to_owned()).or_insert_with(|| place(at..at + 1));
+                if known.unwitnessed {
+                    *known = place(at..at + 1);
+                }
             }
             folded.push(' ');
             folded.push_str(&own);
@@ -202,17 +205,23 @@ impl PrintedValues {
             let end = start + compact.len();
             !numbered || (begins(start) && (end == self.text.len() || begins(end)))
         };
-        let start = if self.searches.spend(self.text.len()) {
-            let mut matches = self.text.match_indices(&compact).map(|(start, _)| start);
-            matches.find(|start| whole(*start))
-        } else {
-            None
-        };
-        if let Some(start) = start {
+        let place = |start: usize| {
             let first = self.starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
             let end = start + compact.len();
             let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < end);
-            return own.map(|(_, place)| *place).reduce(join_places);
+            own.map(|(_, place)| *place).reduce(join_places)
+        };
+        if self.searches.spend(self.text.len()) {
+            let matches = self.text.match_indices(&compact).map(|(start, _)| start);
+            let mut places = matches.filter(|start| whole(*start)).filter_map(place);
+            // The first, unless only a later one was seen by two.
+            let first = places.next();
+            let better = first
+                .filter(|first| first.unwitnessed)
+                .and_then(|_| places.take(MOST_PLACES).find(|other| !other.unwitnessed));
+            if let Some(found) = better.or(first) {
+                return Some(found);
+            }
         }
         let places: Option<Vec<PageRegion>> =
             folded.split(' ').map(|word| self.words.get(word).copied()).collect();
@@ -290,7 +299,8 @@ fn bounding_place(page: u32, words: &[TextWord]) -> PageRegion {
     let boxes = words.iter().map(|word| word.bounding_box);
     let confidence = words.iter().map(|word| word.confidence).fold(1.0, f32::min);
     let bounding_box = boxes.reduce(BoundingBox::union).unwrap_or_default();
-    PageRegion { page, bounding_box, confidence }
+    let unwitnessed = words.iter().any(|word| word.unwitnessed);
+    PageRegion { page, bounding_box, confidence, unwitnessed }
 }
 
 /// One box around both, if they are on one page; else the first.
@@ -298,7 +308,8 @@ fn join_places(a: PageRegion, b: PageRegion) -> PageRegion {
     let confidence = a.confidence.min(b.confidence);
     let bounding_box =
         if a.page == b.page { a.bounding_box.union(b.bounding_box) } else { a.bounding_box };
-    PageRegion { bounding_box, confidence, ..a }
+    let unwitnessed = a.unwitnessed || b.unwitnessed;
+    PageRegion { bounding_box, confidence, unwitnessed, ..a }
 }
 
 fn add_place<K: Eq + std::hash::Hash>(

@@ -35,6 +35,7 @@ fn transcript(text: &str) -> Transcript {
                     h: 10.0,
                 },
                 confidence: 1.0,
+                unwitnessed: false,
             })
             .collect(),
     });

@@ -205,7 +205,12 @@ mod tests {
                 if width > 0 {
                     let (x, y) = (column as f32 * 5.0, row as f32 * 12.0);
                     let bounding_box = BoundingBox { x, y, w: width as f32 * 5.0, h: 10.0 };
-                    words.push(TextWord { text: word.to_owned(), bounding_box, confidence: 1.0 });
+                    words.push(TextWord {
+                        text: word.to_owned(),
+                        bounding_box,
+                        confidence: 1.0,
+                        unwitnessed: false,
+                    });
                 }
                 column += width + if width == 0 { 3 } else { 1 };
             }

@@ -91,13 +91,18 @@ impl KindDescription {
 /// Names of those who read page images, as in `ocr.providers`.
 fn read_provider_order(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, &'static str> {
     let names = list.as_array().ok_or("is a list of names")?;
-    let known = [OcrProvider::DocumentAi, OcrProvider::Textract, OcrProvider::Tesseract];
+    let known = [
+        OcrProvider::DocumentAi,
+        OcrProvider::Textract,
+        OcrProvider::Vision,
+        OcrProvider::Tesseract,
+    ];
     let provider = |name: &Spanned<DeValue<'_>>| {
         let name = name.get_ref().as_str()?;
         known.into_iter().find(|provider| provider.name() == name)
     };
     let order: Option<Vec<OcrProvider>> = names.iter().map(provider).collect();
-    let order = order.ok_or("names document_ai, textract and tesseract")?;
+    let order = order.ok_or("names document_ai, textract, vision and tesseract")?;
     OcrProvider::order_problem(&order).map_or(Ok(order), Err)
 }
 

@@ -51,14 +51,6 @@ impl AnthropicClient {
             stream_above: config.stream_above,
         })
     }
-
-    /// Checks at start that the server is there and takes our key, without spending a token.
-    ///
-    /// # Errors
-    /// Which address did not answer or refused, and which setting to check.
-    pub async fn check_server(&self) -> Result<()> {
-        self.exchange.check_server().await
-    }
 }
 
 #[async_trait]
@@ -98,6 +90,10 @@ impl Llm for AnthropicClient {
 
     fn model(&self) -> &str {
         &self.model
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.exchange.check_server().await
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::llm::{Llm, ModelReply, Prompt, estimate_tokens};
+use crate::llm::{Llm, ModelReply, Prompt};
 use docmill_client::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
 use docmill_core::fault::Result;
 
@@ -39,8 +39,12 @@ impl<L: Llm> Llm for GovernedLlm<L> {
         self.governor.is_down(&self.key)
     }
 
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
+
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        let input = estimate_tokens(&prompt.system).saturating_add(estimate_tokens(&prompt.user));
+        let input = prompt.estimate_tokens();
         let estimate = TokenEstimate { input, output: u64::from(prompt.max_output_tokens) };
         let call = GovernedCall {
             governor: &self.governor,

@@ -55,15 +55,6 @@ impl OpenAiClient {
         })
     }
 
-    /// Checks at start that the server is there and takes our key, without spending a token. A
-    /// server without a list of models passes.
-    ///
-    /// # Errors
-    /// Which address did not answer or refused, and which setting to check.
-    pub async fn check_server(&self) -> Result<()> {
-        self.exchange.check_server().await
-    }
-
     /// Sorts a refusal into those that are answers and those that are failures; `limit` is the
     /// name that the call gave to its limit of tokens.
     fn classify_refusal(
@@ -136,6 +127,10 @@ impl Llm for OpenAiClient {
 
     fn model(&self) -> &str {
         &self.model
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.exchange.check_server().await
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

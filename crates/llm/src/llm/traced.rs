@@ -22,6 +22,14 @@ impl<L: Llm> Llm for TracedLlm<L> {
         self.0.model()
     }
 
+    fn is_down(&self) -> bool {
+        self.0.is_down()
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.0.ping().await
+    }
+
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let span = spans::chat_span(self.provider(), self.model(), prompt.max_output_tokens);
         let answer = self.0.complete(prompt).instrument(span.clone()).await;

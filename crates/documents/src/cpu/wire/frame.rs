@@ -147,7 +147,12 @@ mod tests {
     fn a_head_over_the_cap_is_not_written_and_the_fullest_page_is_not_over_it() {
         let page = |words: usize| {
             let bounding_box = BoundingBox { x: 1234.5, y: 1234.5, w: 1234.5, h: 1234.5 };
-            let word = TextWord { text: "Wirtschaft".to_owned(), bounding_box, confidence: 0.875 };
+            let word = TextWord {
+                text: "Wirtschaft".to_owned(),
+                bounding_box,
+                confidence: 0.875,
+                unwitnessed: false,
+            };
             let lines = vec![TextLine { words: vec![word; 10] }; words / 10];
             let page = Box::new(PageText::from_native(1, (1.0, 1.0), 1.0, lines));
             ReplyFrame { id: 1, answer: DocumentAnswer::Known { page } }

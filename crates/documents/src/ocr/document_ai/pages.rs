@@ -45,6 +45,7 @@ pub(super) fn parse_readings(
                 languages: language_names(&page.detected_languages),
                 transform: frame.transform,
                 version: version.map(str::to_owned),
+                ..ProviderReading::default()
             })
         })
         .collect()
@@ -100,6 +101,7 @@ fn parse_lines(
             text: raw.trim().to_owned(),
             bounding_box: frame.bounding_box(&token.layout.bounding_poly),
             confidence: token.layout.confidence.clamp(0.0, 1.0),
+            unwitnessed: false,
         };
         let joined = match open.take() {
             Some(before) if before.line == line => {
@@ -137,6 +139,7 @@ fn join_words(before: TextWord, after: TextWord) -> TextWord {
         text: before.text + &after.text,
         bounding_box,
         confidence: before.confidence.min(after.confidence),
+        unwitnessed: false,
     }
 }
 

@@ -95,7 +95,7 @@ impl LineReading {
 }
 
 fn page_word(word: StripWord, bounding_box: BoundingBox) -> TextWord {
-    TextWord { text: word.text, bounding_box, confidence: word.confidence }
+    TextWord { text: word.text, bounding_box, confidence: word.confidence, unwitnessed: false }
 }
 
 fn padded_width(strip: &Mat) -> usize {

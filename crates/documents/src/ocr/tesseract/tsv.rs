@@ -44,6 +44,7 @@ fn parse_word(row: &str) -> Option<([u32; 3], TextWord)> {
             text: text.to_owned(),
             bounding_box: BoundingBox { x, y, w, h },
             confidence: (confidence / 100.0).min(1.0),
+            unwitnessed: false,
         };
         ([block, paragraph, line], word)
     })

@@ -129,6 +129,7 @@ fn word_of_block(block: &Block) -> TextWord {
         text: block.text().unwrap_or_default().split_whitespace().collect(),
         bounding_box,
         confidence: (block.confidence().unwrap_or_default() / 100.0).clamp(0.0, 1.0),
+        unwitnessed: false,
     }
 }
 

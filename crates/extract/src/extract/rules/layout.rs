@@ -311,6 +311,7 @@ fn part_at_colon(word: &TextWord) -> Vec<TextWord> {
         text,
         bounding_box: BoundingBox { x, w, ..area },
         confidence: word.confidence,
+        unwitnessed: word.unwitnessed,
     };
     let width = area.w * share;
     vec![
@@ -373,7 +374,12 @@ pub(super) mod tests {
                             h: 10.0,
                         };
                         let text = chars[from..column].iter().collect();
-                        words.push(TextWord { text, bounding_box, confidence: 1.0 });
+                        words.push(TextWord {
+                            text,
+                            bounding_box,
+                            confidence: 1.0,
+                            unwitnessed: false,
+                        });
                         start = None;
                     }
                     _ => {}
@@ -430,7 +436,12 @@ pub(super) mod tests {
     fn text_along_the_margin_does_not_join_rows() {
         let mut transcript = transcript(&["Netto   1,00\nBrutto   1,19"]);
         let area = BoundingBox { x: 0.0, y: 0.0, w: 8.0, h: 300.0 };
-        let word = TextWord { text: "Copyright".to_owned(), bounding_box: area, confidence: 1.0 };
+        let word = TextWord {
+            text: "Copyright".to_owned(),
+            bounding_box: area,
+            confidence: 1.0,
+            unwitnessed: false,
+        };
         transcript.pages[0].lines.push(TextLine { words: vec![word] });
         assert_eq!(CellLayout::new(&transcript).rows.len(), 2);
     }
@@ -482,6 +493,7 @@ pub(super) mod tests {
             text: "7".to_owned(),
             bounding_box: BoundingBox { x: f32::from(at) * 100.0, y: 0.0, w: 5.0, h: 10.0 },
             confidence: 1.0,
+            unwitnessed: false,
         };
         wide.lines = vec![TextLine { words: (0..1_000).map(word).collect() }];
         let mut layout = CellLayout::empty();

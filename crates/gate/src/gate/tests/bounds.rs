@@ -73,6 +73,7 @@ fn long_transcript(text: &str) -> Transcript {
                     h: 10.0,
                 },
                 confidence: 1.0,
+                unwitnessed: false,
             })
             .collect(),
     });

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::llm::picture::{encode_base64, media_type};
 use crate::llm::schema::dialect::SchemaDialect;
 use crate::llm::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::{PromptCache, StructuredOutput};
@@ -20,7 +21,8 @@ pub(super) struct AnthropicOptions {
 pub(super) struct AnthropicRequest<'a> {
     model: &'a str,
     max_tokens: u32,
-    system: [Value; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Value; 1]>,
     messages: [Value; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<Value>,
@@ -30,6 +32,22 @@ pub(super) struct AnthropicRequest<'a> {
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
+}
+
+/// The text, and behind it the picture.
+fn user_content(prompt: &Prompt) -> Vec<Value> {
+    let mut content = vec![json!({"type": "text", "text": prompt.user})];
+    content.extend(prompt.picture.as_deref().map(|picture| {
+        json!({
+            "type": "image",
+            "source": {
+                "type": "base64",
+                "media_type": media_type(picture),
+                "data": encode_base64(picture),
+            },
+        })
+    }));
+    content
 }
 
 pub(super) fn build_request<'a>(
@@ -51,11 +69,9 @@ pub(super) fn build_request<'a>(
     AnthropicRequest {
         model,
         max_tokens: prompt.max_output_tokens,
-        system: [system],
-        messages: [json!({
-            "role": "user",
-            "content": [{"type": "text", "text": prompt.user}],
-        })],
+        // An empty text is refused.
+        system: (!prompt.system.is_empty()).then_some([system]),
+        messages: [json!({"role": "user", "content": user_content(prompt)})],
         output_config: by_schema
             .then(|| json!({"format": {"type": "json_schema", "schema": schema()}})),
         tools: by_tool.then(|| {
@@ -176,6 +192,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
             max_output_tokens: 9,
+            picture: None,
         }
     }
 

@@ -5,11 +5,13 @@ use aws_sdk_bedrockruntime::error::BuildError;
 use aws_sdk_bedrockruntime::operation::converse::ConverseOutput as Answer;
 use aws_sdk_bedrockruntime::operation::converse::builders::ConverseFluentBuilder;
 use aws_sdk_bedrockruntime::operation::converse_stream::builders::ConverseStreamFluentBuilder;
+use aws_sdk_bedrockruntime::primitives::Blob;
 use aws_sdk_bedrockruntime::types::{
     CachePointBlock, CachePointType, CacheTtl, ContentBlock, ConversationRole, ConverseOutput,
-    InferenceConfiguration, JsonSchemaDefinition, Message, OutputConfig, OutputFormat,
-    OutputFormatStructure, OutputFormatType, SpecificToolChoice, StopReason, SystemContentBlock,
-    TokenUsage, Tool, ToolChoice, ToolConfiguration, ToolInputSchema, ToolSpecification,
+    ImageBlock, ImageFormat, ImageSource, InferenceConfiguration, JsonSchemaDefinition, Message,
+    OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType, SpecificToolChoice,
+    StopReason, SystemContentBlock, TokenUsage, Tool, ToolChoice, ToolConfiguration,
+    ToolInputSchema, ToolSpecification,
 };
 
 use super::document::{from_json, to_json};
@@ -18,7 +20,7 @@ use crate::llm::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::config::{PromptCache, StructuredOutput};
 use docmill_core::fault::{Error, Result};
-use docmill_core::model::ModelUsage;
+use docmill_core::model::{EncodedImage, ImageEncoding, ModelUsage};
 
 /// What is sent, whether the reply shall come whole or in a stream.
 pub(super) struct BedrockRequest {
@@ -49,16 +51,28 @@ impl BedrockRequest {
     ) -> std::result::Result<Self, BuildError> {
         let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
         let text = ContentBlock::Text(prompt.user.clone());
-        let mut system = vec![SystemContentBlock::Text(prompt.system.clone())];
+        let mut content = vec![text];
+        if let Some(picture) = prompt.picture.as_deref() {
+            content.push(ContentBlock::Image(image_block(picture)?));
+        }
+        let mut system = Vec::new();
+        if !prompt.system.is_empty() {
+            system.push(SystemContentBlock::Text(prompt.system.clone()));
+        }
         // The SDK keeps a tool's schema without an order, so a prefix that holds one never comes
         // twice.
         let tool = structured == StructuredOutput::Tool;
         let point = cache_point(if tool { PromptCache::Off } else { cache })?;
-        system.extend(point.map(SystemContentBlock::CachePoint));
+        system.extend(
+            point.filter(|_| !prompt.system.is_empty()).map(SystemContentBlock::CachePoint),
+        );
         let schema = structured == StructuredOutput::Schema;
         Ok(Self {
             system,
-            message: Message::builder().role(ConversationRole::User).content(text).build()?,
+            message: Message::builder()
+                .role(ConversationRole::User)
+                .set_content(Some(content))
+                .build()?,
             limits: InferenceConfiguration::builder().max_tokens(most).build(),
             output: schema.then(|| schema_output_config(prompt)).transpose()?,
             tools: tool.then(|| tool_config(prompt)).transpose()?,
@@ -69,7 +83,7 @@ impl BedrockRequest {
         client
             .converse()
             .model_id(model)
-            .set_system(Some(self.system))
+            .set_system((!self.system.is_empty()).then_some(self.system))
             .messages(self.message)
             .inference_config(self.limits)
             .set_output_config(self.output)
@@ -84,12 +98,21 @@ impl BedrockRequest {
         client
             .converse_stream()
             .model_id(model)
-            .set_system(Some(self.system))
+            .set_system((!self.system.is_empty()).then_some(self.system))
             .messages(self.message)
             .inference_config(self.limits)
             .set_output_config(self.output)
             .set_tool_config(self.tools)
     }
+}
+
+fn image_block(picture: &EncodedImage) -> std::result::Result<ImageBlock, BuildError> {
+    let format = match picture.header.encoding {
+        ImageEncoding::Png => ImageFormat::Png,
+        ImageEncoding::Jpeg => ImageFormat::Jpeg,
+    };
+    let source = ImageSource::Bytes(Blob::new(picture.bytes.clone()));
+    ImageBlock::builder().format(format).source(source).build()
 }
 
 /// The end of the stable prefix. The shortest time is left out: not every model knows the word.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::llm::picture::{encode_base64, media_type};
 use crate::llm::schema::dialect::SchemaDialect;
 use crate::llm::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
@@ -30,7 +31,7 @@ pub(super) struct OpenAiOptions {
 #[derive(Serialize)]
 pub(super) struct OpenAiRequest<'a> {
     model: &'a str,
-    messages: [OpenAiMessage<'a>; 2],
+    messages: Vec<OpenAiMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +49,26 @@ pub(super) struct OpenAiRequest<'a> {
 #[derive(Serialize)]
 struct OpenAiMessage<'a> {
     role: &'static str,
-    content: &'a str,
+    content: OpenAiContent<'a>,
+}
+
+/// A text by itself is what every server takes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OpenAiContent<'a> {
+    Text(&'a str),
+    Parts(Vec<Value>),
+}
+
+/// The text, and behind it the picture as a data URL: an address would have the server fetch it. What
+/// `detail` stands for where it is left out differs from model to model.
+fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
+    let Some(picture) = &prompt.picture else { return OpenAiContent::Text(&prompt.user) };
+    let url = format!("data:{};base64,{}", media_type(picture), encode_base64(picture));
+    OpenAiContent::Parts(vec![
+        json!({"type": "text", "text": prompt.user}),
+        json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}}),
+    ])
 }
 
 pub(super) fn build_request<'a>(
@@ -67,12 +87,13 @@ pub(super) fn build_request<'a>(
             },
         })
     };
+    let system = OpenAiMessage { role: "system", content: OpenAiContent::Text(&prompt.system) };
+    let user = OpenAiMessage { role: "user", content: user_content(prompt) };
+    // Models that were trained without a system message are asked without one.
+    let messages = if prompt.system.is_empty() { vec![user] } else { vec![system, user] };
     OpenAiRequest {
         model,
-        messages: [
-            OpenAiMessage { role: "system", content: &prompt.system },
-            OpenAiMessage { role: "user", content: &prompt.user },
-        ],
+        messages,
         response_format: (form.structured != StructuredOutput::Prompt).then(schema),
         max_tokens: cap(TokenLimitField::Older),
         max_completion_tokens: cap(TokenLimitField::Newer),
@@ -236,6 +257,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}),
             max_output_tokens: 9,
+            picture: None,
         };
         for (limit, sent, unsent) in [
             (TokenLimitField::Older, "max_tokens", "max_completion_tokens"),

@@ -16,7 +16,7 @@ fn picture(number: u32) -> PagePicture {
         header: ImageHeader { width: 1000, height: 2000, dpi: 100, encoding: ImageEncoding::Png },
         bytes: vec![],
     };
-    PagePicture { facts, image }
+    PagePicture { facts, image, witness: None }
 }
 
 fn layout(start: usize, end: usize, confidence: f64) -> Value {

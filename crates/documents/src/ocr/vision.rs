@@ -1,0 +1,129 @@
+//! A vision model as reader of pages: any model behind the port `llm`, shown one page at a time.
+//!
+//! It never reads alone. Each picture comes with what this machine read from the same pixels, the
+//! witness, and what the model says is laid on that: places and confidences are the witness's,
+//! digits count only as both have them, and what the model alone has is marked. A reading that is cut,
+//! goes in circles, breaks its form, invents, leaves out, or is of another page is refused as a
+//! whole and says why, so that the next provider reads the page; it was paid for, and is told as
+//! that. What a page says to the model can change nothing but the model's own words, which are held
+//! against the witness like any others.
+//!
+//! Not promised: that words which only the model has are on the page. That is why they are marked.
+
+mod align;
+mod judge;
+mod loops;
+mod markdown;
+mod match_words;
+mod recipe;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{ProviderCallLimits, RemoteOcrProvider};
+use docmill_core::config::VisionConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{PagePicture, PageUsage, PictureFit, ProviderReading};
+use docmill_llm::llm::{Llm, Prompt};
+use judge::ReplyJudge;
+use recipe::PageRecipe;
+
+/// Most bytes of a picture: with Bedrock a picture has at most 3.75 MB, and at Anthropic 5 MB as
+/// base64.
+const MOST_BYTES: usize = 3_750_000;
+/// Raise it with every change of prompts, alignment or refusals that can change what is read.
+const VERSION: u32 = 1;
+
+/// Reads pages by a vision model, each beside its witness.
+pub struct VisionOcr {
+    llm: Arc<dyn Llm>,
+    recipe: PageRecipe,
+    fit: PictureFit,
+    max_output_tokens: u32,
+    /// Least tokens of a prompt by which the picture is known to be among them, as a share of what
+    /// pieces of 28 by 28 pixels make; 0 where the server's way of counting is not known.
+    counted_share: f64,
+}
+
+impl VisionOcr {
+    /// The provider's name in the configuration.
+    pub const NAME: &'static str = "vision";
+
+    /// Over a model that is set up already.
+    pub fn new(llm: Arc<dyn Llm>, config: &VisionConfig) -> Self {
+        Self {
+            llm,
+            recipe: PageRecipe::from_config(config.recipe),
+            fit: config.picture_fit(),
+            max_output_tokens: config.max_output_tokens,
+            counted_share: judge::counted_share(config),
+        }
+    }
+}
+
+#[async_trait]
+impl RemoteOcrProvider for VisionOcr {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn identity(&self) -> String {
+        let (provider, model, recipe) = (self.llm.provider(), self.llm.model(), self.recipe.name());
+        let PictureFit { longest_side, pixels, .. } = self.fit;
+        format!("vision {VERSION}: {provider} {model}; {recipe}; {longest_side} {pixels}")
+    }
+
+    fn call_limits(&self) -> ProviderCallLimits {
+        ProviderCallLimits { pages: 1, bytes: MOST_BYTES }
+    }
+
+    fn picture_fit(&self) -> Option<PictureFit> {
+        Some(self.fit)
+    }
+
+    fn is_down(&self) -> bool {
+        self.llm.is_down()
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.llm.ping().await
+    }
+
+    async fn read_pictures(
+        &self,
+        pictures: &[PagePicture],
+    ) -> Result<(Vec<ProviderReading>, PageUsage)> {
+        let [PagePicture { facts, image, witness: Some(witness) }] = pictures else {
+            return Err(Error::internal("a vision model reads one page beside its witness"));
+        };
+        let asked = Prompt {
+            max_output_tokens: self.max_output_tokens,
+            picture: Some(Arc::new(image.clone())),
+            ..self.recipe.prompt()
+        };
+        let reply = self.llm.complete(&asked).await.map_err(page_fault)?;
+        let model = self.llm.model().to_owned();
+        let usage = PageUsage { provider: Self::NAME, model, pages: 1, tokens: reply.usage };
+        let judge = ReplyJudge {
+            recipe: self.recipe,
+            counted_share: self.counted_share,
+            map: facts.text.clone(),
+            witness: witness.page.clone(),
+        };
+        // A full page takes some milliseconds.
+        let reading = tokio::task::spawn_blocking(move || judge.judge_reply(&asked, &reply)).await;
+        let reading =
+            reading.map_err(|_panic| Error::internal("aligning a page with its witness failed"))?;
+        Ok((vec![reading], usage))
+    }
+}
+
+/// A server that does not take the request may take one with another picture: the next reader is
+/// asked for this page.
+fn page_fault(error: Error) -> Error {
+    match error.fault {
+        Fault::Internal => Error { fault: Fault::Rejected, ..error },
+        _ => error,
+    }
+}

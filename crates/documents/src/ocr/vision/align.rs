@@ -1,0 +1,412 @@
+//! A model's reading laid on that of the witness: the witness's lines with their places, in which
+//! words are confirmed, corrected, doubted or added.
+//!
+//! | | text | place | confidence | marked |
+//! |---|---|---|---|---|
+//! | both have it | the witness's | its | at least 0.9 | no |
+//! | other letters, the witness was sure | the witness's | its | its | no |
+//! | other letters, it was not | the model's | its | 0.3 | yes |
+//! | other digits | the witness's | its | at most 0.3 | yes |
+//! | the model alone | the model's | between its neighbours, or none | 0.35 | yes |
+//! | the witness alone | the witness's | its | its | no |
+//!
+//! What the witness was unsure of and the model reads as something else goes, unless it has a digit.
+//! The order is the witness's. Not promised: that a marked word is on the page.
+
+use std::collections::BTreeMap;
+
+use super::match_words::{WordMatch, has_digit, match_words, word_key};
+use super::recipe::ModelPage;
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
+
+/// A word of the witness that is read at least this surely stays as it is.
+const SURE: f32 = 0.8;
+/// Less sure, and contradicted or left out by the model, it is no word.
+const HARDLY: f32 = 0.5;
+/// Two that read the same are at least this sure.
+const AGREED: f32 = 0.9;
+const CONTRADICTED: f32 = 0.3;
+/// Below what the rule `legible` wants.
+const UNWITNESSED: f32 = 0.35;
+
+/// Both readings in one, and how far they agree.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct AlignedPage {
+    pub(super) lines: Vec<TextLine>,
+    pub(super) agreement: ReadingAgreement,
+    /// The words of the witness that the model has as well.
+    pub(super) confirmed: Vec<TextLine>,
+}
+
+/// Counts of words of two or more letters or digits, and of letters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ReadingAgreement {
+    /// Words that the witness is sure of.
+    pub(super) sure: usize,
+    /// Those among them that the model has.
+    pub(super) sure_found: usize,
+    /// Words that the model has.
+    pub(super) said: usize,
+    /// Those among them that the witness has.
+    pub(super) said_found: usize,
+    /// Letters of words that the witness has nothing like.
+    pub(super) letters_alone: usize,
+}
+
+/// Where a word of the witness stands.
+#[derive(Clone, Copy)]
+struct WordPlace {
+    line: usize,
+    at: usize,
+}
+
+/// Where the line of a word of the model is among its own.
+struct ModelWord<'a> {
+    text: &'a str,
+    line: usize,
+}
+
+/// Lays `page` on the lines of the witness.
+pub(super) fn align_page(page: &ModelPage, witness: &[TextLine]) -> AlignedPage {
+    let model: Vec<ModelWord<'_>> = (0..)
+        .zip(&page.lines)
+        .flat_map(|(line, words)| words.iter().map(move |text| ModelWord { text, line }))
+        .collect();
+    let places: Vec<WordPlace> = (0..)
+        .zip(witness)
+        .flat_map(|(line, words)| (0..words.words.len()).map(move |at| WordPlace { line, at }))
+        .collect();
+    let model_keys: Vec<String> = model.iter().map(|word| word_key(word.text)).collect();
+    let all = witness.iter().flat_map(|line| &line.words);
+    let witness_keys: Vec<String> = all.map(|word| word_key(&word.text)).collect();
+    let found = match_words(&model_keys, &witness_keys);
+    let aligner = PageAligner { witness, places, model, found };
+    aligner.finish()
+}
+
+struct PageAligner<'a> {
+    witness: &'a [TextLine],
+    places: Vec<WordPlace>,
+    model: Vec<ModelWord<'a>>,
+    found: Vec<WordMatch>,
+}
+
+/// Words that only the model has, by where they go.
+#[derive(Default)]
+struct AddedWords {
+    /// Behind the word of this number of the witness, within its line.
+    behind: BTreeMap<usize, Vec<TextWord>>,
+    /// Before the word of this number.
+    before: BTreeMap<usize, Vec<TextWord>>,
+    /// As lines behind the line of this number; 0 is before the first.
+    lines: BTreeMap<usize, Vec<TextLine>>,
+    /// Words of the witness in whose place they stand.
+    replaced: Vec<usize>,
+}
+
+impl PageAligner<'_> {
+    fn finish(&self) -> AlignedPage {
+        let mut by_witness: Vec<Option<usize>> = vec![None; self.places.len()];
+        for (at, found) in self.found.iter().enumerate() {
+            if let Some(place) = found.witness().and_then(|place| by_witness.get_mut(place)) {
+                *place = Some(at);
+            }
+        }
+        let mut added = self.add_words();
+        let mut lines: Vec<TextLine> = added.lines.remove(&0).unwrap_or_default();
+        let mut confirmed = Vec::new();
+        let mut number = 0;
+        for (at, line) in self.witness.iter().enumerate() {
+            let mut words = Vec::with_capacity(line.words.len());
+            let mut known = Vec::new();
+            for word in &line.words {
+                words.extend(added.before.remove(&number).unwrap_or_default());
+                let beside = by_witness.get(number).copied().flatten();
+                match beside {
+                    Some(beside) => {
+                        words.push(self.joined_word(word, beside));
+                        known.push(word.clone());
+                    }
+                    None if added.replaced.contains(&number) => {}
+                    None => words.push(word.clone()),
+                }
+                words.extend(added.behind.remove(&number).unwrap_or_default());
+                number += 1;
+            }
+            if !words.is_empty() {
+                lines.push(TextLine { words });
+            }
+            if !known.is_empty() {
+                confirmed.push(TextLine { words: known });
+            }
+            lines.extend(added.lines.remove(&(at + 1)).unwrap_or_default());
+        }
+        AlignedPage { lines, agreement: self.agreement(&by_witness), confirmed }
+    }
+
+    /// A word of the witness, with what the model has in its place.
+    fn joined_word(&self, word: &TextWord, beside: usize) -> TextWord {
+        let said = self.model.get(beside).map_or("", |word| word.text);
+        match self.found.get(beside) {
+            Some(WordMatch::Same(_)) => {
+                TextWord { confidence: word.confidence.max(AGREED), ..word.clone() }
+            }
+            Some(WordMatch::Differs(_)) => TextWord {
+                confidence: word.confidence.min(CONTRADICTED),
+                unwitnessed: true,
+                ..word.clone()
+            },
+            Some(WordMatch::Alike(_)) if word.confidence < SURE => TextWord {
+                text: said.to_owned(),
+                confidence: CONTRADICTED,
+                unwitnessed: true,
+                ..word.clone()
+            },
+            _ => word.clone(),
+        }
+    }
+
+    /// Sorts what only the model has by where it goes.
+    fn add_words(&self) -> AddedWords {
+        let mut added = AddedWords::default();
+        let mut at = 0;
+        // The last line of the witness that a word of the model was found on.
+        let mut last_line = 0;
+        while at < self.model.len() {
+            if let Some(place) = self.place_of(at) {
+                last_line = place.line + 1;
+                at += 1;
+                continue;
+            }
+            let line = self.model.get(at).map(|word| word.line);
+            let alone = |next: &usize| {
+                self.place_of(*next).is_none()
+                    && self.model.get(*next).map(|word| word.line) == line
+            };
+            let end = at + (at..self.model.len()).take_while(alone).count();
+            self.add_run(at, end, last_line, &mut added);
+            at = end;
+        }
+        added
+    }
+
+    fn place_of(&self, model: usize) -> Option<WordPlace> {
+        self.places.get(self.found.get(model)?.witness()?).copied()
+    }
+
+    /// The words of the model from `start` to `end`, which stand on one line and which nobody else
+    /// has.
+    fn add_run(&self, start: usize, end: usize, last_line: usize, added: &mut AddedWords) {
+        let line = self.model.get(start).map(|word| word.line);
+        let neighbour = |at: Option<usize>| {
+            let at = at?;
+            (self.model.get(at)?.line == line?).then_some(())?;
+            self.found.get(at)?.witness()
+        };
+        let (left, right) = (neighbour(start.checked_sub(1)), neighbour(Some(end)));
+        let between = match (left, right) {
+            (Some(left), Some(right)) if left < right => self.gap_between(left, right, added),
+            _ => None,
+        };
+        let texts: Vec<&str> =
+            self.model.iter().take(end).skip(start).map(|word| word.text).collect();
+        match (left, right, between) {
+            (Some(left), _, Some(gap)) => {
+                added.behind.entry(left).or_default().extend(spread_words(&texts, gap));
+            }
+            (Some(left), ..) => {
+                let edge = self.edge_of(left, BoundingBox::right);
+                added.behind.entry(left).or_default().extend(spread_words(&texts, edge));
+            }
+            (None, Some(right), _) => {
+                let edge = self.edge_of(right, |own| own.x);
+                added.before.entry(right).or_default().extend(spread_words(&texts, edge));
+            }
+            (None, None, _) => {
+                let above = last_line.checked_sub(1).and_then(|at| self.witness.get(at));
+                let area = above.map(TextLine::bounding_box).unwrap_or_default();
+                let place = BoundingBox { x: area.x, y: area.bottom(), w: 0.0, h: 0.0 };
+                let words = spread_words(&texts, place);
+                added.lines.entry(last_line).or_default().push(TextLine { words });
+            }
+        }
+    }
+
+    /// The place between two words of one line, if nothing stands there but what the witness was
+    /// hardly sure of, which goes.
+    fn gap_between(
+        &self,
+        left: usize,
+        right: usize,
+        added: &mut AddedWords,
+    ) -> Option<BoundingBox> {
+        let (first, last) = (self.places.get(left)?, self.places.get(right)?);
+        (first.line == last.line).then_some(())?;
+        let words = &self.witness.get(first.line)?.words;
+        let (from, to) = (words.get(first.at)?.bounding_box, words.get(last.at)?.bounding_box);
+        for (number, word) in (left + 1..right).zip(words.get(first.at + 1..last.at)?) {
+            if word.confidence < HARDLY && !has_digit(&word.text) {
+                added.replaced.push(number);
+            }
+        }
+        let w = (to.x - from.right()).max(0.0);
+        Some(BoundingBox { x: from.right(), w, ..from })
+    }
+
+    /// A place without width at an edge of a word: beside it, and nobody knows how far.
+    fn edge_of(&self, witness: usize, edge: impl Fn(&BoundingBox) -> f32) -> BoundingBox {
+        let place = self.places.get(witness);
+        let word = place.and_then(|place| self.witness.get(place.line)?.words.get(place.at));
+        let area = word.map(|word| word.bounding_box).unwrap_or_default();
+        BoundingBox { x: edge(&area), w: 0.0, ..area }
+    }
+
+    fn agreement(&self, by_witness: &[Option<usize>]) -> ReadingAgreement {
+        let mut counts = ReadingAgreement::default();
+        let same = |at: usize| matches!(self.found.get(at), Some(WordMatch::Same(_)));
+        let all = self.witness.iter().flat_map(|line| &line.words);
+        for (word, beside) in all.zip(by_witness) {
+            if word.confidence >= SURE && counts_as_word(&word.text) {
+                counts.sure += 1;
+                counts.sure_found += usize::from(beside.is_some_and(same));
+            }
+        }
+        for (word, found) in self.model.iter().zip(&self.found) {
+            if counts_as_word(word.text) {
+                counts.said += 1;
+                counts.said_found += usize::from(matches!(found, WordMatch::Same(_)));
+            }
+            if *found == WordMatch::Alone {
+                counts.letters_alone += word.text.chars().count();
+            }
+        }
+        counts
+    }
+}
+
+fn counts_as_word(text: &str) -> bool {
+    text.chars().filter(|c| c.is_alphanumeric()).nth(1).is_some()
+}
+
+/// Words side by side in a place, each as wide as it is long.
+fn spread_words(texts: &[&str], place: BoundingBox) -> Vec<TextWord> {
+    let lengths: Vec<f32> = texts.iter().map(|text| letters_of(text)).collect();
+    let all: f32 = lengths.iter().sum::<f32>().max(1.0);
+    let mut x = place.x;
+    let words = texts.iter().zip(lengths).map(|(text, length)| {
+        let w = place.w * length / all;
+        let bounding_box = BoundingBox { x, w, ..place };
+        x += w;
+        let text = (*text).to_owned();
+        TextWord { text, bounding_box, confidence: UNWITNESSED, unwitnessed: true }
+    });
+    words.collect()
+}
+
+fn letters_of(text: &str) -> f32 {
+    f32::from(u16::try_from(text.chars().count()).unwrap_or(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of words `text` or `text~confidence`, each ten pixels a letter.
+    fn witness(lines: &[&str]) -> Vec<TextLine> {
+        let line = |(row, text): (u8, &&str)| {
+            let mut x = 0.0;
+            let words = text.split(' ').map(|word| {
+                let (text, sure) = word.split_once('~').unwrap_or((word, "0.85"));
+                let w = letters_of(text) * 10.0;
+                let bounding_box = BoundingBox { x, y: f32::from(row) * 20.0, w, h: 12.0 };
+                x += w + 10.0;
+                let (text, confidence) = (text.to_owned(), sure.parse().unwrap());
+                TextWord { text, bounding_box, confidence, unwitnessed: false }
+            });
+            TextLine { words: words.collect() }
+        };
+        (0..).zip(lines).map(line).collect()
+    }
+
+    fn model(lines: &[&str]) -> ModelPage {
+        let words = |line: &&str| line.split(' ').map(str::to_owned).collect();
+        ModelPage { lines: lines.iter().map(words).collect(), turn: 0 }
+    }
+
+    /// Marked words with a star.
+    fn shown(page: &AlignedPage) -> Vec<String> {
+        let word =
+            |word: &TextWord| format!("{}{}", word.text, if word.unwitnessed { "*" } else { "" });
+        let line = |line: &TextLine| line.words.iter().map(word).collect::<Vec<_>>().join(" ");
+        page.lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_both_have_is_surer_and_what_one_has_is_kept_or_marked() {
+        #[rustfmt::skip]
+        let table: [(&str, &[&str], &[&str], &[&str]); 10] = [
+            ("the same",                 &["Total 9,50"],         &["Total 9,50"],          &["Total 9,50"]),
+            ("a word of the model's",    &["Total EUR"],          &["Total 9,50 EUR"],      &["Total 9,50* EUR"]),
+            ("other digits",             &["Total 9,50 EUR"],     &["Total 9,60 EUR"],      &["Total 9,50* EUR"]),
+            ("left out by the model",    &["IBAN DE12", "Total"], &["Total"],               &["IBAN DE12", "Total"]),
+            ("surely other letters",     &["a Muller b"],         &["a Mueller b"],         &["a Muller b"]),
+            ("hardly read",              &["a Mtiller~0.4 b"],    &["a Miiller b"],         &["a Miiller* b"]),
+            ("dust between words",       &["Net ~.~0.2 sum"],     &["Net amount sum"],      &["Net amount* sum"]),
+            ("a line of the model's",    &["Total"],              &["Total", "Paid 3"],     &["Total", "Paid* 3*"]),
+            ("at the head",              &["Total"],              &["Paid 3", "Total"],     &["Paid* 3*", "Total"]),
+            ("before the first word",    &["Total 9"],            &["Grand Total 9"],       &["Grand* Total 9"]),
+        ];
+        for (name, beside, said, expected) in table {
+            assert_eq!(shown(&align_page(&model(said), &witness(beside))), expected, "{name}");
+        }
+        let page = align_page(&model(&["Total EUR"]), &witness(&["Total~0.6 x~0.95 EUR~0.95"]));
+        let confidences: Vec<f32> =
+            page.lines[0].words.iter().map(|word| word.confidence).collect();
+        assert_eq!(confidences, [0.9, 0.95, 0.95]);
+    }
+
+    #[test]
+    fn no_unmarked_digit_is_one_that_the_witness_has_not() {
+        let beside = ["Invoice 2041 of 03.04.2026", "Net 1.000,00", "VAT 190,00 DE123456789"];
+        let page = align_page(
+            &model(&["Invoice 2047 of 03.04.2026 99", "Net 1.000,00 1.000,00", "7 VAT 190.00"]),
+            &witness(&beside),
+        );
+        let said: Vec<&str> = beside.iter().flat_map(|line| line.split(' ')).collect();
+        let words = page.lines.iter().flat_map(|line| &line.words);
+        for word in words.filter(|word| has_digit(&word.text) && !word.unwitnessed) {
+            assert!(said.contains(&word.text.as_str()), "{}", word.text);
+        }
+        let marked = shown(&page).join(" ");
+        for word in ["2041*", "99*", "1.000,00*", "7*", "190,00*"] {
+            assert!(marked.contains(word), "{word}: {marked}");
+        }
+        assert!(marked.contains("03.04.2026 "), "{marked}");
+    }
+
+    #[test]
+    fn an_added_word_stands_between_its_neighbours_or_has_no_width() {
+        let page = align_page(&model(&["Total 9,50 EUR now"]), &witness(&["Total xxxx~0.1 EUR"]));
+        let words = &page.lines[0].words;
+        assert_eq!(words.len(), 4, "{words:?}");
+        let (gap, end) = (words[1].bounding_box, words[3].bounding_box);
+        assert!(gap.x >= 50.0 && gap.right() <= 110.0 && gap.w > 30.0, "{gap:?}");
+        assert_eq!((end.w, end.x), (0.0, words[2].bounding_box.right()));
+    }
+
+    #[test]
+    fn agreement_counts_sure_words_and_the_letters_of_nobody_else() {
+        let page = align_page(
+            &model(&["Total 9,50 or somewhat"]),
+            &witness(&["Total 9,50 EUR faint~0.2"]),
+        );
+        let expected = ReadingAgreement {
+            sure: 3,
+            sure_found: 2,
+            said: 4,
+            said_found: 2,
+            letters_alone: 2 + 8,
+        };
+        assert_eq!(page.agreement, expected);
+    }
+}

@@ -1,0 +1,178 @@
+//! Whether what a model said of a page is of use, and what remains of it: by how it ended, by its
+//! form, by the ink that there is, and by what the witness read of the same picture.
+//!
+//! The shares are starting values, not fitted. A reading that passes is no truth: see `align`.
+
+use super::align::{AlignedPage, ReadingAgreement, align_page};
+use super::loops::ends_in_loop;
+use super::recipe::{ModelPage, PageRecipe};
+use crate::pages::uncovered_cells;
+use docmill_core::config::{LlmProvider, LlmServer, VisionConfig};
+use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
+use docmill_llm::llm::{FinishReason, ModelReply, Prompt, estimate_tokens, picture_tokens};
+
+/// With fewer words that the witness is sure of nothing is said by how many were found.
+const FEW_WORDS: usize = 8;
+/// A page of at least this quality was read here well.
+const READ_WELL: f32 = 0.8;
+/// Of a page that was read well here half of the sure words are in any honest reading, and half of
+/// what it says is here.
+const SHARE_OF_GOOD: (usize, usize) = (1, 2);
+/// Of a bad page this share.
+const SHARE_OF_BAD: (usize, usize) = (1, 5);
+/// At most one in so many cells that look like text, and that words lie on here, may be left out.
+const LEFT_OUT: usize = 4;
+/// Letters that fit into a cell, a tenth of an inch each way, of the smallest print; and those that
+/// need no ink.
+const LETTERS_PER_CELL: usize = 6;
+const FREE_LETTERS: usize = 10;
+/// Letters of usual print in a cell.
+const USUAL_LETTERS: usize = 2;
+/// No model has fewer tokens for a picture; what is counted beside it is the text.
+const LEAST_PICTURE_TOKENS: u64 = 16;
+
+/// Everything by which a reply is judged.
+pub(super) struct ReplyJudge {
+    pub(super) recipe: PageRecipe,
+    /// See [`counted_share`].
+    pub(super) counted_share: f64,
+    /// Where on the picture there seems to be text.
+    pub(super) map: TextMap,
+    /// What was read here.
+    pub(super) witness: PageText,
+}
+
+/// The least share of the tokens of a picture, counted in pieces of 28 by 28 pixels, that a server
+/// counts; 0 where it is not known.
+pub(super) fn counted_share(config: &VisionConfig) -> f64 {
+    match (config.provider, config.server) {
+        (LlmProvider::Anthropic | LlmProvider::Bedrock, _) => 0.5,
+        // Older models count tiles, which makes less of a page.
+        (_, LlmServer::Openai | LlmServer::Azure) => 0.25,
+        _ => 0.0,
+    }
+}
+
+impl ReplyJudge {
+    /// The reading that comes of a reply, or why it is refused.
+    pub(super) fn judge_reply(&self, asked: &Prompt, reply: &ModelReply) -> ProviderReading {
+        let version = Some(reply.model.clone());
+        match self.align_reply(asked, reply) {
+            Ok(page) => {
+                ProviderReading { lines: page.lines, version, ..ProviderReading::default() }
+            }
+            Err((refused, turn)) => {
+                let refused = Some(refused);
+                ProviderReading { refused, turn, version, ..ProviderReading::default() }
+            }
+        }
+    }
+
+    fn align_reply(
+        &self,
+        asked: &Prompt,
+        reply: &ModelReply,
+    ) -> Result<AlignedPage, (ReadingRefusal, Option<u8>)> {
+        let plain = |refusal| (refusal, None);
+        check_end(reply).map_err(plain)?;
+        self.check_tokens(asked, reply).map_err(plain)?;
+        let page = self.recipe.parse_reply(&reply.text);
+        let page = page.ok_or(plain(ReadingRefusal::BrokenForm))?;
+        if page.lines.iter().any(|line| ends_in_loop(&line.join(" "))) || self.loops(&page) {
+            return Err(plain(ReadingRefusal::Loop));
+        }
+        let aligned = align_page(&page, &self.witness.lines);
+        self.check_upright(&page, aligned.agreement)?;
+        self.check_agreement(aligned.agreement).map_err(plain)?;
+        self.check_ink(&aligned).map_err(plain)?;
+        Ok(aligned)
+    }
+
+    fn loops(&self, page: &ModelPage) -> bool {
+        let text: Vec<String> = page.lines.iter().map(|line| line.join(" ")).collect();
+        // A page may repeat itself: then the witness has it as well.
+        ends_in_loop(&text.join("\n")) && !ends_in_loop(&self.witness.text())
+    }
+
+    /// Whether the picture can have been among what was counted: some servers leave it out, and the
+    /// model makes a page up.
+    fn check_tokens(&self, asked: &Prompt, reply: &ModelReply) -> Result<(), ReadingRefusal> {
+        let counted = reply.usage.prompt_tokens();
+        let picture = asked.picture.as_deref().map_or(0, picture_tokens);
+        // Estimates of text are too high for some vocabularies by half.
+        let text = (estimate_tokens(&asked.system) + estimate_tokens(&asked.user)) / 2;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "some thousand tokens"
+        )]
+        let share = (picture as f64 * self.counted_share) as u64;
+        if counted > 0 && counted < text + share.max(LEAST_PICTURE_TOKENS) {
+            return Err(ReadingRefusal::NoPicture);
+        }
+        Ok(())
+    }
+
+    /// A model's word that the page does not stand upright counts only where it reads nothing that
+    /// was read here: what reads here reads upright.
+    fn check_upright(
+        &self,
+        page: &ModelPage,
+        agreement: ReadingAgreement,
+    ) -> Result<(), (ReadingRefusal, Option<u8>)> {
+        let known = agreement.sure >= FEW_WORDS
+            && has_share(agreement.sure_found, agreement.sure, SHARE_OF_GOOD);
+        if page.turn == 0 || known {
+            return Ok(());
+        }
+        Err((ReadingRefusal::Turned, Some(page.turn)))
+    }
+
+    fn check_agreement(&self, agreement: ReadingAgreement) -> Result<(), ReadingRefusal> {
+        let ReadingAgreement { sure, sure_found, said, said_found, .. } = agreement;
+        let read_well = self.witness.quality >= READ_WELL;
+        let share = if read_well { SHARE_OF_GOOD } else { SHARE_OF_BAD };
+        let strange = said >= FEW_WORDS && !has_share(said_found, said, share);
+        if sure >= FEW_WORDS && !has_share(sure_found, sure, share) {
+            return Err(match strange {
+                true => ReadingRefusal::AnotherPage,
+                false => ReadingRefusal::Incomplete,
+            });
+        }
+        if read_well && sure >= FEW_WORDS && strange {
+            return Err(ReadingRefusal::AnotherPage);
+        }
+        Ok(())
+    }
+
+    /// What only the model has needs ink of its own; what it leaves out must not be much.
+    fn check_ink(&self, page: &AlignedPage) -> Result<(), ReadingRefusal> {
+        let free = uncovered_cells(&self.map, &page.confirmed);
+        if page.agreement.letters_alone > FREE_LETTERS + LETTERS_PER_CELL * free {
+            return Err(ReadingRefusal::Invented);
+        }
+        let left_out = free.saturating_sub(uncovered_cells(&self.map, &self.witness.lines));
+        let left_out = left_out.saturating_sub(page.agreement.letters_alone / USUAL_LETTERS);
+        if left_out * LEFT_OUT > self.map.text.len() {
+            return Err(ReadingRefusal::Incomplete);
+        }
+        Ok(())
+    }
+}
+
+/// Only what came to its end is a reading.
+fn check_end(reply: &ModelReply) -> Result<(), ReadingRefusal> {
+    match reply.stop {
+        FinishReason::Complete => Ok(()),
+        FinishReason::Cut if ends_in_loop(&reply.text) => Err(ReadingRefusal::Loop),
+        FinishReason::Cut => Err(ReadingRefusal::Cut),
+        FinishReason::Refused => Err(ReadingRefusal::Declined),
+        FinishReason::TooLong => Err(ReadingRefusal::TooLong),
+        FinishReason::Garbled => Err(ReadingRefusal::Loop),
+    }
+}
+
+fn has_share(part: usize, whole: usize, (numerator, denominator): (usize, usize)) -> bool {
+    part * denominator >= whole * numerator
+}

@@ -1,0 +1,58 @@
+//! What stands on the word of one model alone: values whose every place on the pages has a word that
+//! a vision model reported and the reader beside it did not.
+//!
+//! Not one of a kind's rules, because no kind may do without it. A value with a digit (an amount, a
+//! date, an account, an identifier) is refused, any other is flagged. Values that the pages do not
+//! have at all are other rules' business, and so are those of an attached XML, which no page made.
+
+use serde_json::Value;
+
+use super::subject::GateSubject;
+use super::{GateFinding, MOST_FINDINGS, MOST_PLACES, PageRegion, field_names};
+use crate::kinds::RuleConsequence;
+use docmill_core::model::ExtractionMethod;
+
+/// The name under which reviewers see it.
+const RULE: &str = "seen_by_one_model";
+
+/// A finding for each value that only one model saw.
+pub(super) fn find_unwitnessed(subject: &GateSubject<'_>) -> Vec<GateFinding> {
+    let pages = &subject.transcript.pages;
+    let mut words = pages.iter().flat_map(|page| &page.lines).flat_map(|line| &line.words);
+    let is_exact = subject.extraction.reader == ExtractionMethod::Einvoice;
+    if is_exact || !words.any(|word| word.unwitnessed) {
+        return Vec::new();
+    }
+    let names = field_names(subject);
+    let values = names.iter().flat_map(|name| subject.named_values(name));
+    let unseen = values.take(MOST_PLACES).filter_map(|(field, value)| {
+        let has_digit = value.is_number() || has_digit(value);
+        let consequence = match is_unwitnessed(subject, value) {
+            false => return None,
+            true if has_digit => RuleConsequence::Review,
+            true => RuleConsequence::Flag,
+        };
+        Some(GateFinding { rule: RULE.to_owned(), field: Some(field), consequence })
+    });
+    let (grave, mild): (Vec<GateFinding>, Vec<GateFinding>) =
+        unseen.partition(|finding| finding.consequence == RuleConsequence::Review);
+    grave.into_iter().chain(mild).take(MOST_FINDINGS).collect()
+}
+
+/// Whether the value is printed, and everywhere with a word that one model alone saw; or is not
+/// printed as a whole, and one of its words with a digit is such a word.
+fn is_unwitnessed(subject: &GateSubject<'_>, value: &Value) -> bool {
+    let all_unseen =
+        |places: &[PageRegion]| !places.is_empty() && places.iter().all(|place| place.unwitnessed);
+    let places = subject.ground.value_places(value);
+    if !places.is_empty() {
+        return all_unseen(&places);
+    }
+    let words = value.as_str().unwrap_or_default().split_whitespace();
+    let mut numbered = words.filter(|word| word.contains(|c: char| c.is_ascii_digit()));
+    numbered.any(|word| all_unseen(&subject.ground.value_places(&Value::from(word))))
+}
+
+fn has_digit(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains(|c: char| c.is_ascii_digit()))
+}

@@ -1,0 +1,20 @@
+//! Pictures as vendors over HTTP want them. They are sent as they are: sizing is for whoever drew
+//! them, who knows the vendor's rule.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use docmill_core::model::{EncodedImage, ImageEncoding};
+
+/// What the picture is, in the words of HTTP.
+pub(super) fn media_type(picture: &EncodedImage) -> &'static str {
+    match picture.header.encoding {
+        ImageEncoding::Png => "image/png",
+        ImageEncoding::Jpeg => "image/jpeg",
+    }
+}
+
+/// The picture as text.
+pub(super) fn encode_base64(picture: &EncodedImage) -> String {
+    STANDARD.encode(&picture.bytes)
+}
