@@ -34,6 +34,10 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) paid: bool,
     /// The tax is not nothing.
     pub(super) taxed: bool,
+    /// The tax is what a printed rate makes of the total, which includes it.
+    pub(super) tax_by_rate: bool,
+    /// Another labelled total is larger.
+    pub(super) outdone: bool,
     /// The currency printed beside the gross amount.
     pub(super) currency: Option<&'a str>,
 }
@@ -89,9 +93,29 @@ pub(super) fn find_totals<'a>(
         });
     }
     add_rounded(spots, mark, &paid, &mut candidates);
-    let chosen = choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
+    let mut chosen =
+        choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
+    // Tills sum up each rate of tax as well.
+    if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
+        chosen = choose_by_label(&candidates, spots.layout, mark);
+    }
     let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
-    TotalAmounts { paid: is_paid, ..chosen }
+    let outdone = is_outdone(&chosen, &candidates);
+    if spots.till && !chosen.adds_up {
+        let tax = chosen.gross.as_ref().and_then(|gross| included_tax(spots, gross.value, mark));
+        chosen.tax_by_rate = tax.is_some();
+        chosen.vat = tax.or(chosen.vat);
+    }
+    TotalAmounts { paid: is_paid, outdone, ..chosen }
+}
+
+/// Whether another labelled total is larger, by more than a rounding.
+fn is_outdone(chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]) -> bool {
+    let rounding = Decimal::new(5, 2);
+    chosen.gross.as_ref().is_some_and(|gross| {
+        let most = gross.value + rounding;
+        candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 5.0 && c.value > most)
+    })
 }
 
 /// A total with its printed rounding, where that is printed as well or was paid, is the total.
@@ -211,7 +235,10 @@ fn amounts_beside<'a>(
         if below && !found.is_empty() {
             break;
         }
-        let words = beside.value_words();
+        let mut words = beside.value_words();
+        if spots.till {
+            words = words.into_iter().map(without_tax_code).collect();
+        }
         let whole = words.len();
         let amounts: Vec<FoundNumber> = number::find_numbers(&words, mark)
             .into_iter()
@@ -230,6 +257,42 @@ fn amounts_beside<'a>(
         found.retain(|(amount, _)| amount.is_money());
     }
     (found, false)
+}
+
+/// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.
+fn without_tax_code(word: &str) -> &str {
+    let amount = word.trim_end_matches(|c: char| c.is_ascii_uppercase());
+    let cents = amount
+        .rsplit_once('.')
+        .is_some_and(|(_, cents)| cents.len() == 2 && cents.chars().all(|c| c.is_ascii_digit()));
+    if cents && word.len() <= amount.len() + 2 { amount } else { word }
+}
+
+/// What a rate makes of a total that includes it, where both stand in one row: `incl. 6% GST 1.66`.
+fn included_tax(
+    spots: &LabelMatches<'_>,
+    gross: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> Option<FoundValue<Decimal>> {
+    let hundred = Decimal::ONE_HUNDRED;
+    spots.layout.rows.iter().find_map(|row| {
+        let cells = spots.layout.cells.get(row.clone())?;
+        let numbers = |cell: &TextCell| {
+            let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
+            number::find_numbers(&words, mark)
+        };
+        let rates: Vec<Decimal> =
+            cells.iter().flat_map(numbers).filter(|n| n.percent).map(|n| n.value).collect();
+        let rates =
+            rates.into_iter().filter(|rate| *rate >= Decimal::ONE && *rate <= Decimal::from(30));
+        let taxes: Vec<Decimal> = rates.map(|rate| gross * rate / (hundred + rate)).collect();
+        let is_tax =
+            |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
+        cells.iter().find_map(|cell| {
+            let found = numbers(cell).into_iter().find(|n| n.is_money() && is_tax(n.value))?;
+            Some(FoundValue::new(found.value, true, cell))
+        })
+    })
 }
 
 /// Several rates, each in a row of its own: their sum is the VAT.
@@ -310,8 +373,11 @@ fn add_unlabelled_sums<'a>(
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0);
         own.map(|c| (c.value, c.cell)).take(MOST_LABELLED).collect::<Vec<_>>()
     };
-    let (nets, taxes) = (labelled(AmountRole::Net), labelled(AmountRole::Vat));
+    let (mut nets, taxes) = (labelled(AmountRole::Net), labelled(AmountRole::Vat));
     let totals = labelled(AmountRole::Gross);
+    let before_tax =
+        totals.iter().filter(|(_, at)| !taxes.iter().any(|(_, by)| std::ptr::eq(*at, *by)));
+    nets.extend(before_tax.copied().collect::<Vec<_>>());
     let mut found = Vec::new();
     for (amount, cell) in printed_amounts(layout, mark) {
         let own = |other: &TextCell| std::ptr::eq(other, cell);
@@ -330,6 +396,15 @@ fn add_unlabelled_sums<'a>(
             }
         }
     }
+    // A labelled total that a labelled tax and a printed amount go beyond is the net amount.
+    let before = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
+    let before = before.filter(|c| {
+        let made = |tax: &Decimal| found.iter().any(|sum| sum.value == c.value + tax);
+        taxes.iter().any(|(tax, _)| !tax.is_zero() && made(tax))
+    });
+    let nets = before.map(|c| AmountCandidate { role: AmountRole::Net, weight: 0.5, ..c.clone() });
+    let nets: Vec<AmountCandidate<'a>> = nets.collect();
+    candidates.extend(nets);
     candidates.extend(found);
 }
 
@@ -376,6 +451,8 @@ fn choose_totals<'a>(
                 gross: Some(FoundValue::new(gross.value, true, gross.cell)),
                 adds_up: true,
                 paid: false,
+                outdone: false,
+                tax_by_rate: false,
                 taxed: !vat.value.is_zero(),
                 currency: gross.currency.or(net.currency).or(vat.currency),
             }
@@ -437,6 +514,8 @@ fn choose_by_label<'a>(
         gross: Some(FoundValue::new(gross.value, certain, gross.cell)),
         adds_up: false,
         paid: false,
+        outdone: false,
+        tax_by_rate: false,
         taxed: vat_is_known,
         currency: gross.currency,
     }
