@@ -3,8 +3,11 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod till;
+
 use rust_decimal::Decimal;
 
+use self::till::{included_tax, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
@@ -257,42 +260,6 @@ fn amounts_beside<'a>(
         found.retain(|(amount, _)| amount.is_money());
     }
     (found, false)
-}
-
-/// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.
-fn without_tax_code(word: &str) -> &str {
-    let amount = word.trim_end_matches(|c: char| c.is_ascii_uppercase());
-    let cents = amount
-        .rsplit_once('.')
-        .is_some_and(|(_, cents)| cents.len() == 2 && cents.chars().all(|c| c.is_ascii_digit()));
-    if cents && word.len() <= amount.len() + 2 { amount } else { word }
-}
-
-/// What a rate makes of a total that includes it, where both stand in one row: `incl. 6% GST 1.66`.
-fn included_tax(
-    spots: &LabelMatches<'_>,
-    gross: Decimal,
-    mark: Option<DecimalSeparator>,
-) -> Option<FoundValue<Decimal>> {
-    let hundred = Decimal::ONE_HUNDRED;
-    spots.layout.rows.iter().find_map(|row| {
-        let cells = spots.layout.cells.get(row.clone())?;
-        let numbers = |cell: &TextCell| {
-            let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
-            number::find_numbers(&words, mark)
-        };
-        let rates: Vec<Decimal> =
-            cells.iter().flat_map(numbers).filter(|n| n.percent).map(|n| n.value).collect();
-        let rates =
-            rates.into_iter().filter(|rate| *rate >= Decimal::ONE && *rate <= Decimal::from(30));
-        let taxes: Vec<Decimal> = rates.map(|rate| gross * rate / (hundred + rate)).collect();
-        let is_tax =
-            |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
-        cells.iter().find_map(|cell| {
-            let found = numbers(cell).into_iter().find(|n| n.is_money() && is_tax(n.value))?;
-            Some(FoundValue::new(found.value, true, cell))
-        })
-    })
 }
 
 /// Several rates, each in a row of its own: their sum is the VAT.

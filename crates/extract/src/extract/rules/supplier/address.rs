@@ -4,6 +4,7 @@ use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use docmill_formats::notation::date;
 
 /// Lines of an address.
 const MOST_LINES: usize = 6;
@@ -162,7 +163,7 @@ impl SupplierSearch<'_> {
         tidy_name(&text)
     }
 
-    /// Whether a line is a number in a register, as stands between name and street.
+    /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
         const MARKS: [&str; 10] =
             ["gst", "company", "reg", "registration", "roc", "co", "cif", "nif", "abn", "vat"];
@@ -171,7 +172,8 @@ impl SupplierSearch<'_> {
         let marked = line.folded.iter().take(3).any(|(word, _)| MARKS.contains(&word.as_str()));
         let code = text.len() <= 16 && letters <= 4;
         // A gap may part the number from its label.
-        digits >= 5 && (marked || code) || marked && digits == 0 && line.words.len() <= 3
+        let dated = self.spots.till && !date::find_dates(text).is_empty();
+        dated || digits >= 5 && (marked || code) || marked && digits == 0 && line.words.len() <= 3
     }
 
     /// Whether a line under a name begins something else than an address.
