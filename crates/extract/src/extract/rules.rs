@@ -111,6 +111,7 @@ fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtra
         certainties: Vec::new(),
         readings: Vec::new(),
         doubts: 0,
+        till: spots.till,
     };
     reading.read_fields(&spots);
     reading
@@ -180,6 +181,8 @@ struct RulesExtractor<'a> {
     readings: Vec<(String, Vec<ReadingSign>)>,
     /// Values of required fields and names that are not certain.
     doubts: usize,
+    /// Of a kind that tills print.
+    till: bool,
 }
 
 /// Fields with a reader of their own.
@@ -338,8 +341,12 @@ impl RulesExtractor<'_> {
             let mut signs = match found {
                 None => {
                     let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
-                    self.note_reading(field, [none].into_iter().chain(seen).collect());
+                    let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
+                    self.note_reading(field, [none].into_iter().chain(seen).chain(all).collect());
                     continue;
+                }
+                Some(_) if field == "vat_amount" && totals.tax_by_rate => {
+                    vec![ReadingSign::TaxByRate]
                 }
                 Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],
                 Some(_) if totals.adds_up => vec![ReadingSign::AddsUpUntaxed],
@@ -348,6 +355,7 @@ impl RulesExtractor<'_> {
             };
             signs.extend(lines.then_some(ReadingSign::LinesMakeIt));
             signs.extend(largest.then_some(ReadingSign::Largest));
+            signs.extend(totals.outdone.then_some(ReadingSign::Outdone));
             let paid = totals.paid && field == "total";
             signs.extend(paid.then_some(ReadingSign::PaidMakesIt));
             match field {
@@ -417,9 +425,10 @@ impl RulesExtractor<'_> {
         if !self.kind.has_field(field) {
             return;
         }
-        if self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr) {
-            signs.push(ReadingSign::Ocr);
-        }
+        let ocr = self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr);
+        let (of_ocr, of_till) = (certainty::sign_of_ocr(&signs), certainty::sign_of_till(&signs));
+        signs.extend(ocr.then_some(of_ocr));
+        signs.extend(self.till.then_some(of_till));
         self.note_certainty(field, certainty::certainty_of(&signs));
         self.readings.push((field.to_owned(), signs));
     }

@@ -54,7 +54,7 @@ const EDGES: [char; 5] = ['(', ')', ':', '[', ']'];
 /// `SDN BHD`, an Italian `DOP`, room `RM 12`. They stand for money only beside an amount.
 const WORDS: &[&str] = &[
     "ALL", "AMD", "BAM", "BHD", "BOB", "COP", "CUP", "DOP", "GEL", "LAK", "MAD", "MOP", "NAD",
-    "PEN", "PHP", "SOS", "TOP", "TRY", "RM", "lei",
+    "PEN", "PHP", "RON", "SOS", "TOP", "TRY", "RM", "lei",
 ];
 
 /// Whether a word that is a currency is also another word.
@@ -71,6 +71,13 @@ pub fn iso_code(code: &str) -> Option<&'static str> {
 pub fn exact_currency(word: &str) -> Option<&'static str> {
     let word = word.trim_matches(EDGES);
     iso_code(word).or_else(|| SIGNS.iter().find(|(sign, _)| *sign == word).map(|(_, code)| *code))
+}
+
+/// The currency that a heading names in brackets: `Amt(RM)`, `Total(EUR)`, `(RM)`. Words in brackets
+/// that are currencies stand for money.
+pub fn bracketed_currency(word: &str) -> Option<&'static str> {
+    let (_, inside) = word.trim_end_matches([':', '.']).strip_suffix(')')?.rsplit_once('(')?;
+    exact_currency(inside)
 }
 
 /// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
@@ -114,6 +121,9 @@ mod tests {
         ] {
             assert_eq!(exact_currency(word), expected, "{word}");
         }
+        assert_eq!(bracketed_currency("Amt(RM):"), Some("MYR"));
+        assert_eq!((bracketed_currency("RM"), bracketed_currency("Tax(6%)")), (None, None));
+        assert_eq!(strip_currency("RON95"), None, "petrol");
         assert_eq!(strip_currency("US$12"), Some(("USD", "12")));
         assert_eq!(strip_currency("12,50€"), Some(("EUR", "12,50")));
         assert_eq!(strip_currency("EURO"), None);

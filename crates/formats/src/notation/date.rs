@@ -124,6 +124,9 @@ static ISO: LazyLock<Option<Regex>> =
 static NUMERIC: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\b(\d{1,2})\s?([./-])\s?(\d{1,2})\s?([./-])\s?(\d{4}|\d{2})\b").ok()
 });
+/// Before a time without a space: `16/04/201816:28`.
+static NUMERIC_AND_TIME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})[012]\d:[0-5]\d").ok());
 static DAY_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(\d{1,2})(?:st|nd|rd|th|er|º|\.)?[ -]*(?:of |de )?(\p{L}{3,12})\.?,?[ -]*(?:del? )?(\d{4}|\d{2})\b").ok()
 });
@@ -138,19 +141,26 @@ type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 pub fn find_dates(text: &str) -> Vec<FoundDate> {
     // By where they start: what a date overlaps can only be its neighbours.
     let mut found: BTreeMap<usize, FoundDate> = BTreeMap::new();
-    let forms: [(&LazyLock<Option<Regex>>, DateParser); 4] = [
+    let forms: [(&LazyLock<Option<Regex>>, DateParser); 5] = [
         (&ISO, date_from_iso),
         (&NUMERIC, date_from_numeric),
+        (&NUMERIC_AND_TIME, date_from_numeric),
         (&DAY_NAME, parse_day_month),
         (&NAME_DAY, parse_month_day),
     ];
     for (regex, reader) in forms {
         let Some(regex) = regex.as_ref() else { continue };
-        for captures in regex.captures_iter(text) {
+        let mut from = 0;
+        while let Some(captures) = regex.captures_at(text, from) {
+            let Some(whole) = captures.get(0) else { break };
             let Some(date) = reader(&captures).filter(|date| stands_alone(text, &date.range))
             else {
+                // A date may begin within what looked like one: `#19- 24/07/2016`.
+                let first = text.get(whole.start()..).and_then(|rest| rest.chars().next());
+                from = whole.start() + first.map_or(1, char::len_utf8);
                 continue;
             };
+            from = whole.end();
             let before = found.range(..date.range.end).next_back();
             if before.is_none_or(|(_, other)| other.range.end <= date.range.start) {
                 found.insert(date.range.start, date);
@@ -213,7 +223,8 @@ fn date_from_numeric(captures: &Captures<'_>) -> Option<FoundDate> {
     let month_first = if separator == "." { day_first } else { build_date(year, first, second) };
     day_first.or(month_first)?;
     let slashes = separator == "/";
-    Some(FoundDate { day_first, month_first, slashes, range: captures.get(0)?.range() })
+    let range = captures.get(0)?.start()..captures.get(5)?.end();
+    Some(FoundDate { day_first, month_first, slashes, range })
 }
 
 fn parse_day_month(captures: &Captures<'_>) -> Option<FoundDate> {
@@ -276,6 +287,8 @@ mod tests {
             ("31.02.2018", DayMonthOrder::DayFirst, None),
             ("00.12.2014-1", DayMonthOrder::DayFirst, None),
             ("1.2.3", DayMonthOrder::DayFirst, None),
+            ("ORD #95 -REG #19- 24/07/2016 14:21", DayMonthOrder::DayFirst, Some("2016-07-24")),
+            ("16/04/201816:28", DayMonthOrder::DayFirst, Some("2018-04-16")),
             ("12 Stück 14", DayMonthOrder::DayFirst, None),
             ("Page 1 of 2014", DayMonthOrder::DayFirst, None),
         ] {

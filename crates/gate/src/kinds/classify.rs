@@ -253,6 +253,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_still_open_of_invoices_is_no_invoice() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        #[rustfmt::skip]
+        let table = [
+            ("Alder GmbH\n\n1. Mahnung\n\nRechnungsnummer   Rechnungsdatum   Betrag\nRE-17   01.02.2024   120,00\nzahlbar bis 1.3.2024", "generic"),
+            ("Alder GmbH\n\nMahnung zur Rechnung RE-17\nRechnungsbetrag   120,00\nfällig   1.3.2024", "generic"),
+            ("Alder Ltd\n\nPayment Reminder\n\nInvoice number   INV-17\nInvoice date   1 May 2024\nAmount due   120.00", "generic"),
+            ("Alder Ltd\n\nStatement\n\nDate   Invoice no   Amount\n1 May   INV-17   120.00\nTotal due   140.00", "generic"),
+            ("Alder Ltd\n\nSTATEMENT OF ACCOUNT\n\nInvoice   Amount\nINV-17   120.00\nAmount due   140.00\nPayment terms 30 days", "generic"),
+            ("Alder SARL\n\nRelance n° 1\n\nFacture n° 17   du 1/2/2024\nMontant TTC   120,00\nÉchéance   1/3/2024", "generic"),
+            ("Alder Srl\n\nSollecito di pagamento\n\nFattura n. 17 del 1/2/2024   120,00\nScadenza 1/3/2024", "generic"),
+            ("Alder BV\n\nAanmaning\n\nFactuurnummer 17   Factuurdatum 1-2-2024   120,00", "generic"),
+            ("Alder AB\n\nBetalningspåminnelse\n\nFakturanummer 17   Förfallodatum 2024-05-01\nAtt betala   120,00", "generic"),
+            ("Alder Ltd\n\nDelivery Note\n\nInvoice no. INV-17   Order 12\nQty   Description\n1   Tea", "generic"),
+            ("Alder GmbH\n\nRechnung   RE-17\nLieferschein Nr. 4711 vom 1.2.2024\nGesamtbetrag   12,00", "invoice"),
+            ("Alder Ltd\n\nInvoice / Delivery note\n\nInvoice number   INV-17\nTotal   12.00", "invoice"),
+            ("Alder Ltd\n\nTax Invoice / Statement\n\nInvoice number 17\nTotal   12.00", "invoice"),
+        ];
+        for (drawing, kind) in table {
+            let told = kinds.classify(&transcript(drawing)).unwrap();
+            assert_eq!(told.kind.name.as_str(), kind, "{drawing}");
+        }
+    }
+
+    #[test]
     fn two_titles_of_equal_weight_are_a_tie() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let told = kinds.classify(&transcript("Invoice\nReceipt")).unwrap();

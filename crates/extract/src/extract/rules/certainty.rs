@@ -17,12 +17,18 @@ pub(super) enum ReadingSign {
     LabelAlone,
     /// Other amounts have as good a label.
     Rivals,
+    /// The tax that a printed rate makes of the total, where it is included.
+    TaxByRate,
     /// The lines make this amount, or the net amount.
     LinesMakeIt,
+    /// The lines make the total: nothing that was not found is added to them.
+    AllByLines,
     /// What was handed over, less the change, is the total.
     PaidMakesIt,
     /// No amount of money on the document is larger.
     Largest,
+    /// Another labelled total is larger.
+    Outdone,
     /// The field is the net amount.
     Net,
     /// The field is the tax.
@@ -63,12 +69,34 @@ pub(super) enum ReadingSign {
     AddressUnder,
     /// It stands elsewhere.
     AddressElsewhere,
+    /// It stands under the name, without a postal code.
+    AddressWithoutCode,
+    /// It has a street with a number beside the town.
+    AddressFull,
+    /// A line of it was hardly legible.
+    AddressFaint,
+    /// None was found, but a line with a postal code is printed that is not the customer's.
+    AddressSeen,
     /// No address was found.
     NoAddress,
     /// The issuer's name is doubtful.
     NameDoubtful,
     /// Read by OCR.
     Ocr,
+    /// Read by OCR, and confirmed by a sum.
+    OcrSum,
+    /// Read by OCR, and nothing found.
+    OcrAbsent,
+    /// Read by OCR, and an address.
+    OcrAddress,
+    /// Read by OCR, and not confirmed by a sum.
+    OcrAlone,
+    /// Printed by a till.
+    Till,
+    /// Printed by a till, and nothing found.
+    TillAbsent,
+    /// Printed by a till, and an address.
+    TillAddress,
     /// Was hardly legible.
     Faint,
 }
@@ -76,39 +104,79 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 31] = [
-    (S::AddsUp, 3.7),
-    (S::AddsUpUntaxed, 2.0),
-    (S::LabelAlone, 1.3),
-    (S::Rivals, 2.0),
-    (S::LinesMakeIt, 1.7),
-    (S::PaidMakesIt, 4.8),
-    (S::Largest, 1.4),
-    (S::Net, -0.4),
-    (S::Tax, -0.6),
-    (S::NoNet, 2.9),
-    (S::NoTax, 3.4),
-    (S::NoTotal, -3.5),
-    (S::LabelSeen, -0.7),
+const WEIGHTS: [(ReadingSign, f32); 45] = [
+    (S::AddsUp, 3.0),
+    (S::AddsUpUntaxed, 1.2),
+    (S::LabelAlone, 1.4),
+    (S::Rivals, 0.5),
+    (S::TaxByRate, 4.0),
+    (S::LinesMakeIt, 3.2),
+    (S::AllByLines, 1.8),
+    (S::PaidMakesIt, 1.8),
+    (S::Largest, 1.0),
+    (S::Outdone, -2.2),
+    (S::Net, -0.6),
+    (S::Tax, 0.5),
+    (S::NoNet, 2.7),
+    (S::NoTax, 2.4),
+    (S::NoTotal, -3.7),
+    (S::LabelSeen, -2.2),
     (S::CurrencyNamed, 4.0),
-    (S::CurrencyOfTotal, 6.5),
-    (S::CurrencyCounted, 2.0),
-    (S::CurrencyGuessed, 1.2),
-    (S::NoCurrency, 2.6),
-    (S::IdLabelled, 4.2),
+    (S::CurrencyOfTotal, 6.7),
+    (S::CurrencyCounted, 3.3),
+    (S::CurrencyGuessed, 1.8),
+    (S::NoCurrency, 3.7),
+    (S::IdLabelled, 4.6),
     (S::IdBare, 1.0),
-    (S::IdNational, 2.6),
-    (S::IdRivals, -4.8),
-    (S::IdNearName, 3.9),
-    (S::NoId, 5.9),
-    (S::AddressOnLine, 2.8),
-    (S::AddressUnder, 3.0),
-    (S::AddressElsewhere, 2.4),
-    (S::NoAddress, 1.4),
-    (S::NameDoubtful, -1.2),
-    (S::Ocr, -2.2),
+    (S::IdNational, 2.8),
+    (S::IdRivals, -4.9),
+    (S::IdNearName, 4.2),
+    (S::NoId, 5.4),
+    (S::AddressOnLine, 3.1),
+    (S::AddressUnder, 0.6),
+    (S::AddressElsewhere, 2.0),
+    (S::AddressWithoutCode, 0.6),
+    (S::AddressFull, 3.4),
+    (S::AddressFaint, -0.1),
+    (S::AddressSeen, -0.2),
+    (S::NoAddress, 1.5),
+    (S::NameDoubtful, -1.0),
+    (S::Ocr, -1.1),
+    (S::OcrSum, -2.1),
+    (S::OcrAbsent, -0.8),
+    (S::OcrAddress, -1.7),
+    (S::OcrAlone, -0.5),
+    (S::Till, 1.7),
+    (S::TillAbsent, -0.7),
+    (S::TillAddress, 0.8),
     (S::Faint, -1.0),
 ];
+
+/// What the reading of a picture means for a value that was found so.
+pub(super) fn sign_of_ocr(signs: &[ReadingSign]) -> ReadingSign {
+    let has = |wanted: &[ReadingSign]| signs.iter().any(|sign| wanted.contains(sign));
+    if has(&[S::NoNet, S::NoTax, S::NoTotal, S::NoCurrency, S::NoId, S::NoAddress]) {
+        S::OcrAbsent
+    } else if has(&[S::AddressOnLine, S::AddressUnder, S::AddressElsewhere, S::AddressWithoutCode])
+    {
+        S::OcrAddress
+    } else if has(&[S::AddsUp, S::AddsUpUntaxed, S::TaxByRate]) {
+        S::OcrSum
+    } else if has(&[S::LabelAlone, S::Rivals]) && !has(&[S::PaidMakesIt, S::LinesMakeIt]) {
+        S::OcrAlone
+    } else {
+        S::Ocr
+    }
+}
+
+/// What it means for a value that was found so that a till printed the document.
+pub(super) fn sign_of_till(signs: &[ReadingSign]) -> ReadingSign {
+    match sign_of_ocr(signs) {
+        S::OcrAbsent => S::TillAbsent,
+        S::OcrAddress => S::TillAddress,
+        _ => S::Till,
+    }
+}
 
 /// The certainty that signs add up to, 0..1.
 pub(super) fn certainty_of(signs: &[ReadingSign]) -> f32 {

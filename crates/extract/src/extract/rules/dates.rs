@@ -84,8 +84,17 @@ impl<'a> DateSearch<'a> {
 
     fn add_dates_of(&mut self, index: usize) {
         let Some(cell) = self.spots.layout.cells.get(index) else { return };
-        let text = cell.joined_text();
-        let found = date::find_dates(&text);
+        let mut text = cell.joined_text();
+        let mut found = date::find_dates(&text);
+        if found.is_empty() && self.spots.till {
+            // `APRIL   1,   2016`: tills part what belongs together.
+            let end = text.len();
+            for next in self.spots.layout.right_of(index).iter().take(3) {
+                text = format!("{text} {}", next.joined_text());
+            }
+            found = date::find_dates(&text);
+            found.retain(|one| one.range.start < end && one.range.end > end);
+        }
         let alone = found.len() == 1;
         for one in &found {
             let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
@@ -101,7 +110,10 @@ impl<'a> DateSearch<'a> {
             };
             add(DateSign::Alone, alone && rest <= 2);
             add(DateSign::Dated, alone && rest > 2 && before.len() < 30 && after.len() <= 2);
-            add(DateSign::WithTime, time || self.has_time_beside(index));
+            let timed = time || self.has_time_beside(index);
+            add(DateSign::WithTime, timed);
+            add(DateSign::TillTime, timed && self.spots.till);
+            add(DateSign::OnTill, self.spots.till);
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
             self.printed.push(DateCandidate {
@@ -367,10 +379,15 @@ mod tests {
 
     /// The day of a role, and whether it is certain.
     fn find(drawing: &str, field: &str) -> Option<(String, bool)> {
+        find_of("invoice", drawing, field)
+    }
+
+    fn find_of(kind: &str, drawing: &str, field: &str) -> Option<(String, bool)> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        let calendar = DateReader::from_layout(&layout, None);
+        let spots = LabelMatches::new(&layout, &kinds.get(kind).unwrap().labels);
+        let currency = super::super::money::find_currency(&spots).map(|found| found.value);
+        let calendar = DateReader::from_layout(&layout, currency);
         let search = DateSearch::new(&spots, &calendar);
         let dates = ["invoice_date", "due_date"];
         let role = |field| DateRole {
@@ -416,10 +433,13 @@ mod tests {
     fn a_day_without_a_label_stands_alone_or_before_a_time() {
         for (drawing, expected) in [
             ("Corner Shop\n22 Mar 2018 18:24\nTea   2.00", Some("2018-03-22")),
-            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   2.00", Some("2018-05-03")),
-            ("Corner Shop\nOrder date: 22 Mar 2018\nTea   2.00", None),
+            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   RM 2.00", Some("2018-05-03")),
+            ("Corner Shop\nReno, NV 89103\n03/05/2018 20:24\nTea   2.00", Some("2018-03-05")),
+            ("Corner Shop\nTea   2.00\nAPRIL   1, 2016   8:39 AM", Some("2016-04-01")),
+            ("Corner Shop\nTea   2.00\nReturns with receipt thru 05/31/2016", None),
         ] {
-            let found = find(drawing, "invoice_date").map(|(date, _)| date);
+            let found = find_of("receipt", drawing, "invoice_date");
+            let found = found.filter(|(_, certain)| *certain).map(|(date, _)| date);
             assert_eq!(found.as_deref(), expected, "{drawing}");
         }
     }

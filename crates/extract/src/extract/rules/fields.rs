@@ -103,7 +103,9 @@ fn is_identifier(text: &str, words: usize) -> bool {
         && compact.starts_with(|c: char| c.is_ascii_uppercase())
         && compact.chars().skip(2).all(|c| c.is_ascii_digit())
         && compact.chars().take(2).all(|c| c.is_ascii_uppercase());
-    let known = vat_id::find_at(&all).is_some_and(|(id, _)| id.starts_with(char::is_alphabetic));
+    let known = (0..all.len())
+        .filter_map(|at| vat_id::find_at(all.get(at..)?))
+        .any(|(id, _)| id.starts_with(char::is_alphabetic));
     digits > 0
         && text.len() <= LONGEST_IDENTIFIER
         && words <= 5

@@ -38,6 +38,11 @@ pub(super) struct TextCell {
 }
 
 impl TextCell {
+    /// Whether it was read off a picture: the text of a file is certain.
+    pub(super) fn is_from_picture(&self) -> bool {
+        self.confidence < 1.0
+    }
+
     pub(super) fn joined_text(&self) -> String {
         self.words.join(" ")
     }

@@ -165,6 +165,123 @@ CASH                        50.00
 CHANGE                      18.55"],
         || json!({ "supplier_name": "ALDER BOOKSTORES", "invoice_date": "2018-03-22", "total": 31.45 }),
     ),
+    (
+        "an address in the middle of the paper, under the number of a register, was not read; `RM` in \
+         brackets was no currency; the register's number became part of the name",
+        "receipt",
+        &["\
+    ALDER FOODS SDN BHD (482123-U)
+         Company No: 734055-M
+        Lot F1-01, 6, Mill Road,
+            53300 Northtown,
+         Tel: 03-5555 0199
+
+16/04/201816:28        #002348863
+Desc                     Amt (RM)
+Tea                         17.00
+TOTAL                       17.00
+CASH                        20.00
+CHANGE                       3.00"],
+        || {
+            json!({
+                "supplier_name": "ALDER FOODS SDN BHD", "currency": "MYR", "total": 17,
+                "supplier_address": "Lot F1-01, 6, Mill Road, 53300 Northtown",
+                "invoice_date": "2018-04-16",
+            })
+        },
+    ),
+    (
+        "the sum of one rate of tax was taken for what was paid",
+        "receipt",
+        &["\
+ALDER BAKERY
+12 Mill Road
+80333 Northtown
+
+Date: 29/10/2017
+
+White bread                      44.76
+Chocolate                        13.30
+Total 6% supplies (excl. GST)    13.30
+GST                               0.80
+Total 6% supplies (incl. GST)    14.10
+Total 0% supplies                44.76
+Total Payable                    58.86"],
+        || json!({ "total": 58.86, "invoice_date": "2017-10-29" }),
+    ),
+    (
+        "the tax that the total includes was not read, though a printed rate makes it",
+        "receipt",
+        &["\
+ALDER TEA
+12 Mill Road
+80333 Northtown
+
+Date: 2018-03-18 13:18:48
+
+Black tea                   RM29.30
+Grand Total                 RM29.30
+(Bill inclusive of 6% GST : RM1.66)
+Cash                        RM30.30
+Change                       RM1.00"],
+        || json!({ "total": 29.3, "vat_amount": 1.66, "currency": "MYR" }),
+    ),
+    (
+        "a sum before tax was taken for the total, though the tax and what both make stood below",
+        "receipt",
+        &["\
+ALDER SHIRTS
+12 Mill Road
+80333 Northtown
+
+2017-08-26
+
+Shirt              10.00
+Total              10.00
+Sales tax           0.70
+EFT payment        10.70"],
+        || json!({ "subtotal": 10, "vat_amount": 0.7, "total": 10.7 }),
+    ),
+    (
+        "the day until which goods may be returned was taken for the day of the receipt, which a gap \
+         parted; greetings and waiters were taken for the shop",
+        "receipt",
+        &["\
+Welcome to
+ALDER PHARMACY
+12 Mill Road
+Reno, NV 89503
+Server: Somebody
+
+Aloe                         18.88
+SUBTOTAL                     18.88
+TAX                           1.53
+TOTAL                        20.41
+
+RETURNS WITH RECEIPT THRU 05/31/2016
+APRIL   1, 2016     8:39 AM"],
+        || {
+            json!({
+                "supplier_name": "ALDER PHARMACY", "invoice_date": "2016-04-01", "total": 20.41,
+                "supplier_address": "12 Mill Road, Reno, NV 89503",
+            })
+        },
+    ),
+    (
+        "a VAT identifier behind its label was taken for the number of the invoice",
+        "invoice",
+        &["\
+ALDER SARL - 12 rue du Moulin - 75001 Paris
+
+Facture
+TVA FR11123456782
+
+Date de facture   16/11/2017
+Total HT    100,00 €
+TVA 20 %     20,00 €
+Total TTC   120,00 €"],
+        || json!({ "invoice_number": null, "supplier_vat_id": "FR11123456782", "total": 120 }),
+    ),
 ];
 
 #[test]

@@ -76,19 +76,71 @@ fn labelled_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str
     })
 }
 
-/// Beside amounts or, unless it is a word as well, anywhere.
+/// Beside amounts or in the headings over them, else, unless it is a word as well, anywhere.
 fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let mut counts: Vec<(&'static str, usize, &TextCell)> = Vec::new();
-    for cell in &spots.layout.cells {
+    let cells = || spots.layout.cells.iter();
+    let of_amounts = cells().enumerate().flat_map(|(index, cell)| {
         let words = cell.words_in(0..cell.words.len());
-        let amounts =
-            number::find_numbers(&words, None).into_iter().filter_map(|amount| amount.currency);
-        let plain = words.iter().filter(|word| !currency::is_also_word(word));
-        for code in amounts.chain(plain.filter_map(|word| currency::exact_currency(word))) {
-            match counts.iter_mut().find(|(known, ..)| *known == code) {
-                Some((_, count, _)) => *count += 1,
-                None => counts.push((code, 1, cell)),
-            }
+        let amounts = number::find_numbers(&words, None).into_iter();
+        let amounts = amounts.filter_map(|amount| amount.currency);
+        // A sign that is a word as well stands for money alone, as the heading of a column, and
+        // beside what only money has.
+        let money = words.len() == 1 || spots.in_cell(index).any(|spot| is_of_money(&spot.field));
+        let signs = words.iter().filter(|_| money).filter(|word| {
+            let word = word.split('(').next().unwrap_or_default();
+            currency::is_also_word(word) && currency::iso_code(word).is_none()
+        });
+        let signs: Vec<&'static str> =
+            signs.filter_map(|word| currency::exact_currency(word.split('(').next()?)).collect();
+        let headings = words.into_iter().filter_map(currency::bracketed_currency).chain(signs);
+        amounts.chain(headings).map(move |code| (code, cell)).collect::<Vec<_>>()
+    });
+    let plain = cells().flat_map(|cell| {
+        // `TAU SAR PNEAH`: among other capitals a rare code is a word.
+        let capitals = cell.words.iter().filter(|word| is_capital_word(word)).count();
+        let is_word = move |code: &str| capitals > 1 && !WIDELY_USED.contains(&code);
+        let words = cell.words.iter().filter(move |word| {
+            !currency::is_also_word(word)
+                && !currency::exact_currency(word).is_some_and(|code| is_word(code))
+        });
+        words.filter_map(|word| currency::exact_currency(word)).map(move |code| (code, cell))
+    });
+    most_frequent(of_amounts.chain(plain))
+}
+
+/// Whether what has the label is an amount.
+fn is_of_money(field: &str) -> bool {
+    const FIELDS: [&str; 8] = [
+        "total",
+        "payable",
+        "subtotal",
+        "vat_amount",
+        "tendered",
+        "change",
+        "column_amount",
+        "column_unit_price",
+    ];
+    FIELDS.contains(&field)
+}
+
+/// Codes that are printed among capitals and are no words.
+const WIDELY_USED: [&str; 14] = [
+    "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "AUD", "NZD",
+    "SGD",
+];
+
+fn is_capital_word(word: &str) -> bool {
+    word.len() >= 3 && word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+fn most_frequent<'a>(
+    found: impl Iterator<Item = (&'static str, &'a TextCell)>,
+) -> Option<FoundValue<&'static str>> {
+    let mut counts: Vec<(&'static str, usize, &TextCell)> = Vec::new();
+    for (code, cell) in found {
+        match counts.iter_mut().find(|(known, ..)| *known == code) {
+            Some((_, count, _)) => *count += 1,
+            None => counts.push((code, 1, cell)),
         }
     }
     let most = counts.iter().map(|(_, count, _)| *count).max()?;
@@ -189,6 +241,12 @@ mod tests {
             ("Amount (EUR)\nTotal   12.00", Some("EUR")),
             ("GOLDEN KETTLE SDN BHD\nTotal   12.00", None),
             ("GOLDEN KETTLE SDN BHD\nTotal   RM 12.00", Some("MYR")),
+            ("KMF FOODS\nItem   Amt(RM)   Tax(RM)\nTotal   12.00", Some("MYR")),
+            ("2   DB TAU SAR PNEAH   12.00\nTotal   12.00", None),
+            ("Item   RM\nTea   12.00", Some("MYR")),
+            ("Room RM 12\nTotal   12.00", None),
+            ("Item   Price RM(TOTAL)\nTea   12.00", Some("MYR")),
+            ("Petrol RON95 given\nTotal   RM 12.00", Some("MYR")),
             ("ALL ITEMS\nTOP QUALITY\nTotal   12.00", None),
             ("Faktura\nAtt betala   1 250,00 kr\nFörfallodatum   2024-05-01", Some("SEK")),
             ("Faktura\nÅ betale   1 250,00 kr\nMVA 25 %   250,00", Some("NOK")),

@@ -133,6 +133,11 @@ impl<'a> NumberSearch<'a> {
                 continue;
             }
             let words = cell.words_in(usize::from(short)..cell.words.len());
+            // `No 16A, Mill Road`
+            let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
+            if house {
+                continue;
+            }
             let Some(value) = read_identifier(&words, true) else { continue };
             let mut signs = self.place_signs(cell);
             signs.push(if hash { NumberSign::Marked } else { NumberSign::ShortLabel });
@@ -260,6 +265,7 @@ mod tests {
             ),
             ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 471102", Some("471102")),
             ("Kundennummer   4711", None),
+            ("Corner Shop\nNo 16A, Mill Road\n40150 Townsend", None),
         ] {
             assert_eq!(find(drawing).as_deref(), expected, "{drawing}");
         }

@@ -1,5 +1,6 @@
 //! Where labels stand on the pages, and which words stand beside a label.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::layout::{CellLayout, TextCell};
@@ -85,8 +86,13 @@ impl ValueCandidate<'_> {
 /// Every label of every field, in reading order. Fields that share a label each get a match.
 pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
     let mut spots = Vec::new();
+    let read = layout.cells.iter().any(TextCell::is_from_picture);
+    let known = read.then(|| KnownWords::of_labels(labels));
     for (index, cell) in layout.cells.iter().enumerate() {
-        let folded: Vec<&str> = cell.folded.iter().map(|(text, _)| text.as_str()).collect();
+        let known = known.as_ref().filter(|_| cell.is_from_picture());
+        let folded = cell.folded.iter().map(|(text, _)| text.as_str());
+        let folded: Vec<&str> =
+            folded.map(|text| known.and_then(|known| known.mend(text)).unwrap_or(text)).collect();
         let mut at = 0;
         while at < folded.len() {
             let matches = labels.labels_at(folded.get(at..).unwrap_or_default());
@@ -109,6 +115,46 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
     spots
 }
 
+/// Fields whose labels are found although one letter of a word was misread: what they mean, sums
+/// confirm.
+const MENDED: [&str; 7] =
+    ["total", "subtotal", "vat_amount", "payable", "tendered", "change", "rounding"];
+
+/// Shorter words are too near to others.
+const SHORTEST_MENDED: usize = 5;
+
+/// The words of labels, for words that were read off a picture.
+struct KnownWords<'a> {
+    all: BTreeSet<&'a str>,
+    /// Those of [`MENDED`].
+    mended: BTreeSet<&'a str>,
+}
+
+impl<'a> KnownWords<'a> {
+    fn of_labels(labels: &'a LabelIndex) -> Self {
+        let words = |field: &'a str| labels.labels_of(field).flat_map(|label| label.split(' '));
+        let long = |word: &&str| word.chars().count() >= SHORTEST_MENDED;
+        Self {
+            all: labels.fields().flat_map(words).collect(),
+            mended: MENDED.into_iter().flat_map(words).filter(long).collect(),
+        }
+    }
+
+    /// The one word of a label that this is but for one letter.
+    fn mend(&self, word: &str) -> Option<&'a str> {
+        let length = word.chars().count();
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        if length < SHORTEST_MENDED || digits > 1 || self.all.contains(word) {
+            return None;
+        }
+        let mut near = self.mended.iter().filter(|own| {
+            own.chars().count() == length
+                && own.chars().zip(word.chars()).filter(|(a, b)| a != b).count() == 1
+        });
+        near.next().filter(|_| near.next().is_none()).copied()
+    }
+}
+
 /// Whether the word before a tax says that it is in or out of something else.
 fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let before = spot.words.start.checked_sub(1);
@@ -123,11 +169,14 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
 pub(super) struct LabelMatches<'a> {
     pub(super) layout: &'a CellLayout,
     pub(super) all: Vec<LabelMatch>,
+    /// Of a kind that tills print.
+    pub(super) till: bool,
 }
 
 impl<'a> LabelMatches<'a> {
     pub(super) fn new(layout: &'a CellLayout, labels: &LabelIndex) -> Self {
-        Self { layout, all: find_labels(layout, labels) }
+        let till = labels.labels_of("tendered").next().is_some();
+        Self { layout, all: find_labels(layout, labels), till }
     }
 
     pub(super) fn of_field<'s>(&'s self, field: &'s str) -> impl Iterator<Item = &'s LabelMatch> {
@@ -253,6 +302,23 @@ mod tests {
     use super::*;
     use docmill_core::config::KindsConfig;
     use docmill_gate::kinds::KindSet;
+
+    #[test]
+    fn a_label_with_one_misread_letter_is_found_on_a_picture_only() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("receipt").unwrap().labels;
+        let found = |text: &str, confidence: f32| {
+            let mut read = transcript(&[text]);
+            let words = read.pages.iter_mut().flat_map(|page| &mut page.lines);
+            words.flat_map(|line| &mut line.words).for_each(|word| word.confidence = confidence);
+            let layout = CellLayout::new(&read);
+            LabelMatches::new(&layout, labels).of_field("total").next().is_some()
+        };
+        assert!(found("Jotal   10.70", 0.9));
+        assert!(!found("Jotal   10.70", 1.0), "the letters of a file are what they are");
+        assert!(!found("Tonal   10.70", 0.9) || !found("Notes   10.70", 0.9));
+        assert!(!found("Jotel   10.70", 0.9), "two letters");
+    }
 
     #[test]
     fn values_are_found_after_right_of_and_below_their_label() {

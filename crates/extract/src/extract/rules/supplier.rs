@@ -162,6 +162,7 @@ impl<'a> SupplierSearch<'a> {
                 }
                 if std::mem::take(&mut first) && cell.page == 0 {
                     signs.push(NameSign::First);
+                    signs.extend(self.spots.till.then_some(NameSign::TillFirst));
                 }
                 found.push(NameCandidate { name, address, cell, signs });
             }
@@ -171,7 +172,9 @@ impl<'a> SupplierSearch<'a> {
         }
         self.add_named(&mut found);
         self.mark_largest(&mut found);
-        merge_mentions(found)
+        let mut merged = merge_mentions(found);
+        mark_only_company(&mut merged);
+        merged
     }
 
     /// Names beside labels of the issuer or of an account.
@@ -280,6 +283,22 @@ impl<'a> SupplierSearch<'a> {
     }
 }
 
+/// Of names with a legal form, the only one that stands where no recipient does.
+fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
+    let is_other = |sign: &NameSign| {
+        matches!(
+            sign,
+            NameSign::Customer | NameSign::Window | NameSign::Attention | NameSign::Prose
+        )
+    };
+    let mut companies = merged
+        .iter_mut()
+        .filter(|one| one.signs.contains(&NameSign::LegalForm) && !one.signs.iter().any(is_other));
+    if let (Some(only), None) = (companies.next(), companies.next()) {
+        only.signs.push(NameSign::OnlyCompany);
+    }
+}
+
 /// Letters and digits alone: a name that an engine read without its spaces is the same name.
 fn compact_name(name: &str) -> String {
     fold_text(name).replace(' ', "")
@@ -311,7 +330,8 @@ fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
     }
     let mut names = Vec::new();
     for (_, count, mut one) in merged {
-        if count > 1 {
+        // Companies come back in footers and bank lines; what else comes back is often a heading.
+        if count > 1 && !one.signs.contains(&NameSign::LegalForm) {
             one.signs.push(NameSign::Repeated);
         }
         names.push(one);
@@ -324,17 +344,33 @@ fn is_next_line(above: &TextCell, below: &TextCell) -> bool {
     let gap = below.area.y - above.area.bottom();
     let height = above.area.h.max(below.area.h);
     let aligned = (below.area.x - above.area.x).abs() < 0.6 * height
-        || (below.area.right() - above.area.right()).abs() < 0.6 * height;
+        || (below.area.right() - above.area.right()).abs() < 0.6 * height
+        || (centre_x(below) - centre_x(above)).abs() < 0.8 * height;
     above.page == below.page
         && below.middle_y() > above.area.bottom()
         && gap < 0.9 * height
         && aligned
 }
 
+fn centre_x(cell: &TextCell) -> f32 {
+    cell.area.x + cell.area.w / 2.0
+}
+
 fn tidy_name(text: &str) -> String {
     let trim =
         |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
-    text.trim_matches(trim).to_owned()
+    without_registration(text.trim_matches(trim)).trim_matches(trim).to_owned()
+}
+
+/// `Example Sdn Bhd (482123-U)`: the number in the register is no part of the name.
+fn without_registration(text: &str) -> &str {
+    let open = text.rfind(['(', '<', '[']).filter(|open| *open > 0);
+    let Some((name, rest)) = open.and_then(|open| text.split_at_checked(open)) else {
+        return text;
+    };
+    let digits = rest.chars().filter(char::is_ascii_digit).count();
+    let letters = rest.chars().filter(|c| c.is_alphabetic()).count();
+    if digits >= 4 && letters <= 4 && rest.len() <= 24 { name } else { text }
 }
 
 /// What stands before a separated label: `Example Ltd - VAT No. 123` is named `Example Ltd`.

@@ -3,8 +3,11 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod till;
+
 use rust_decimal::Decimal;
 
+use self::till::{included_tax, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
@@ -34,6 +37,10 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) paid: bool,
     /// The tax is not nothing.
     pub(super) taxed: bool,
+    /// The tax is what a printed rate makes of the total, which includes it.
+    pub(super) tax_by_rate: bool,
+    /// Another labelled total is larger.
+    pub(super) outdone: bool,
     /// The currency printed beside the gross amount.
     pub(super) currency: Option<&'a str>,
 }
@@ -89,9 +96,29 @@ pub(super) fn find_totals<'a>(
         });
     }
     add_rounded(spots, mark, &paid, &mut candidates);
-    let chosen = choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
+    let mut chosen =
+        choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
+    // Tills sum up each rate of tax as well.
+    if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
+        chosen = choose_by_label(&candidates, spots.layout, mark);
+    }
     let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
-    TotalAmounts { paid: is_paid, ..chosen }
+    let outdone = is_outdone(&chosen, &candidates);
+    if spots.till && !chosen.adds_up {
+        let tax = chosen.gross.as_ref().and_then(|gross| included_tax(spots, gross.value, mark));
+        chosen.tax_by_rate = tax.is_some();
+        chosen.vat = tax.or(chosen.vat);
+    }
+    TotalAmounts { paid: is_paid, outdone, ..chosen }
+}
+
+/// Whether another labelled total is larger, by more than a rounding.
+fn is_outdone(chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]) -> bool {
+    let rounding = Decimal::new(5, 2);
+    chosen.gross.as_ref().is_some_and(|gross| {
+        let most = gross.value + rounding;
+        candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 5.0 && c.value > most)
+    })
 }
 
 /// A total with its printed rounding, where that is printed as well or was paid, is the total.
@@ -211,7 +238,10 @@ fn amounts_beside<'a>(
         if below && !found.is_empty() {
             break;
         }
-        let words = beside.value_words();
+        let mut words = beside.value_words();
+        if spots.till {
+            words = words.into_iter().map(without_tax_code).collect();
+        }
         let whole = words.len();
         let amounts: Vec<FoundNumber> = number::find_numbers(&words, mark)
             .into_iter()
@@ -310,8 +340,11 @@ fn add_unlabelled_sums<'a>(
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0);
         own.map(|c| (c.value, c.cell)).take(MOST_LABELLED).collect::<Vec<_>>()
     };
-    let (nets, taxes) = (labelled(AmountRole::Net), labelled(AmountRole::Vat));
+    let (mut nets, taxes) = (labelled(AmountRole::Net), labelled(AmountRole::Vat));
     let totals = labelled(AmountRole::Gross);
+    let before_tax =
+        totals.iter().filter(|(_, at)| !taxes.iter().any(|(_, by)| std::ptr::eq(*at, *by)));
+    nets.extend(before_tax.copied().collect::<Vec<_>>());
     let mut found = Vec::new();
     for (amount, cell) in printed_amounts(layout, mark) {
         let own = |other: &TextCell| std::ptr::eq(other, cell);
@@ -330,6 +363,15 @@ fn add_unlabelled_sums<'a>(
             }
         }
     }
+    // A labelled total that a labelled tax and a printed amount go beyond is the net amount.
+    let before = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
+    let before = before.filter(|c| {
+        let made = |tax: &Decimal| found.iter().any(|sum| sum.value == c.value + tax);
+        taxes.iter().any(|(tax, _)| !tax.is_zero() && made(tax))
+    });
+    let nets = before.map(|c| AmountCandidate { role: AmountRole::Net, weight: 0.5, ..c.clone() });
+    let nets: Vec<AmountCandidate<'a>> = nets.collect();
+    candidates.extend(nets);
     candidates.extend(found);
 }
 
@@ -376,6 +418,8 @@ fn choose_totals<'a>(
                 gross: Some(FoundValue::new(gross.value, true, gross.cell)),
                 adds_up: true,
                 paid: false,
+                outdone: false,
+                tax_by_rate: false,
                 taxed: !vat.value.is_zero(),
                 currency: gross.currency.or(net.currency).or(vat.currency),
             }
@@ -437,6 +481,8 @@ fn choose_by_label<'a>(
         gross: Some(FoundValue::new(gross.value, certain, gross.cell)),
         adds_up: false,
         paid: false,
+        outdone: false,
+        tax_by_rate: false,
         taxed: vat_is_known,
         currency: gross.currency,
     }

@@ -3,7 +3,7 @@
 
 use time::Date;
 
-use crate::extract::rules::layout::CellLayout;
+use crate::extract::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::date::{self, DayMonthOrder};
 
 /// Every date of the document and what they say about the order of day and month.
@@ -20,12 +20,50 @@ const OTHERS: &[&str] = &[
     "factuur", "en", "el", "fecha", "factura", "di", "fattura", "og", "faktura", "och", "do",
 ];
 
+/// Currencies of countries that write the day first, in English, too.
+const DAY_FIRST: [&str; 14] = [
+    "EUR", "MYR", "GBP", "INR", "SGD", "AUD", "NZD", "ZAR", "AED", "NOK", "SEK", "DKK", "CHF",
+    "PLN",
+];
+
+/// Folded words of the names and addresses of firms that write the month first.
+const AMERICAN: [&str; 5] = ["inc", "llc", "corp", "usa", "incorporated"];
+
+/// The abbreviations of the states that stand before a ZIP code in the United States.
+const STATES: &[&str] = &[
+    "AK", "AL", "AR", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "HI", "IA", "ID", "IL", "IN",
+    "KS", "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT", "NC", "ND", "NE", "NH", "NJ",
+    "NM", "NV", "NY", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VA", "VT", "WA",
+    "WI", "WV", "WY",
+];
+
+/// Whether a line ends in the state and ZIP code of an address: `LAS VEGAS NV 89103`.
+fn ends_in_zip_code(cell: &TextCell) -> bool {
+    let [.., town, state, zip] = cell.words.as_slice() else { return false };
+    let zip = zip.trim_end_matches(['.', ',']);
+    let digits = zip.split('-').next().unwrap_or_default();
+    digits.len() == 5
+        && zip.chars().all(|c| c.is_ascii_digit() || c == '-')
+        && STATES.contains(&state.trim_end_matches([',', '.']))
+        && town.trim_end_matches(',').chars().all(char::is_alphabetic)
+}
+
 impl DateReader {
     pub(in super::super) fn from_layout(layout: &CellLayout, currency: Option<&str>) -> Self {
         let dates: Vec<date::FoundDate> =
             layout.cells.iter().flat_map(|cell| date::find_dates(&cell.joined_text())).collect();
         if let Some(order) = date::infer_order(dates.iter()) {
             return Self { order, open: false };
+        }
+        let dollars = currency.is_none_or(|code| code == "USD");
+        let zip = layout.cells.iter().any(ends_in_zip_code);
+        if dollars && zip {
+            return Self { order: DayMonthOrder::MonthFirst, open: false };
+        }
+        let mut words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
+        let american = zip || words.any(|(word, _)| AMERICAN.contains(&word.as_str()));
+        if !american && currency.is_some_and(|code| DAY_FIRST.contains(&code)) {
+            return Self { order: DayMonthOrder::DayFirst, open: false };
         }
         let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         let (mut english, mut others) = (0, 0);

@@ -26,6 +26,10 @@ pub(in super::super) enum DateSign {
     Dated,
     /// Before a time of day.
     WithTime,
+    /// Before a time of day, printed by a till.
+    TillTime,
+    /// Printed by a till, wherever it stands.
+    OnTill,
     /// Within a long text.
     Prose,
     /// Beside other dates.
@@ -65,60 +69,62 @@ pub(in super::super) enum DateSign {
 use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
-const ISSUED: [(DateSign, f32); 24] = [
-    (S::OwnLabel, 3.3),
-    (S::WeakLabel, 2.0),
-    (S::LabelAbove, -0.8),
-    (S::OtherLabel, -3.4),
-    (S::Titled, 3.0),
+const ISSUED: [(DateSign, f32); 26] = [
+    (S::OwnLabel, 3.2),
+    (S::WeakLabel, 1.9),
+    (S::LabelAbove, -0.9),
+    (S::OtherLabel, -4.0),
+    (S::Titled, 3.3),
     (S::NumberBefore, 3.5),
     (S::OtherBefore, -4.0),
     (S::MidSentence, -2.0),
-    (S::Alone, 0.2),
-    (S::Dated, -2.6),
-    (S::WithTime, -0.1),
+    (S::Alone, 0.6),
+    (S::Dated, -3.4),
+    (S::WithTime, -0.3),
+    (S::TillTime, 2.1),
+    (S::OnTill, 0.3),
     (S::Prose, -1.5),
-    (S::SeveralInCell, -2.4),
-    (S::Margin, -4.4),
-    (S::Upper, 3.9),
-    (S::Lower, -0.1),
+    (S::SeveralInCell, -2.6),
+    (S::Margin, -4.9),
+    (S::Upper, 4.1),
+    (S::Lower, -0.3),
     (S::Later, -2.0),
-    (S::AmountRow, -1.3),
+    (S::AmountRow, -1.4),
     (S::Faint, 0.0),
-    (S::First, 3.9),
-    (S::Only, 2.7),
-    (S::Repeated, 2.5),
+    (S::First, 4.4),
+    (S::Only, 2.5),
+    (S::Repeated, 2.7),
     (S::Earliest, 0.1),
-    (S::Latest, -4.1),
+    (S::Latest, -4.3),
 ];
 
 /// Log-odds of the signs of another day, such as the one by which to pay.
 const OTHER: [(DateSign, f32); 26] = [
-    (S::OwnLabel, 7.9),
+    (S::OwnLabel, 8.8),
     (S::WeakLabel, 2.0),
-    (S::LabelAbove, -0.1),
-    (S::OtherLabel, -3.2),
+    (S::LabelAbove, 0.2),
+    (S::OtherLabel, -3.3),
     (S::OtherBefore, -3.0),
     (S::MidSentence, -1.0),
-    (S::Alone, 0.6),
-    (S::Dated, 0.4),
-    (S::WithTime, -1.2),
-    (S::Prose, -0.4),
-    (S::SeveralInCell, -1.7),
+    (S::Alone, 0.2),
+    (S::Dated, 0.6),
+    (S::WithTime, -1.4),
+    (S::Prose, -0.5),
+    (S::SeveralInCell, -2.0),
     (S::Margin, -1.0),
     (S::Upper, -0.5),
-    (S::Lower, 1.4),
-    (S::Later, -0.4),
-    (S::AmountRow, -0.1),
+    (S::Lower, 1.9),
+    (S::Later, -1.0),
+    (S::AmountRow, 0.1),
     (S::Faint, -0.5),
-    (S::Latest, 1.7),
+    (S::Latest, 2.2),
     (S::BeforeIssue, -2.1),
     (S::SameAsIssue, -1.3),
-    (S::AfterIssue, 1.5),
-    (S::LongAfterIssue, -1.5),
-    (S::Earliest, 0.9),
+    (S::AfterIssue, 1.3),
+    (S::LongAfterIssue, -1.7),
+    (S::Earliest, 1.0),
     (S::First, -0.1),
-    (S::Only, 0.1),
+    (S::Only, 0.3),
     (S::Repeated, 0.8),
 ];
 
@@ -129,7 +135,7 @@ pub(super) fn weights_of(issued: bool) -> &'static [(DateSign, f32)] {
 
 /// What speaks for none of the dates being it.
 pub(super) fn none_of_them(issued: bool) -> f32 {
-    if issued { 1.6 } else { 3.8 }
+    if issued { 2.2 } else { 4.6 }
 }
 
 /// The log-odds of a set of signs.

@@ -54,32 +54,32 @@ use NumberSign as S;
 
 /// Log-odds of each sign.
 const WEIGHTS: [(NumberSign, f32); 22] = [
-    (S::OwnLabel, 5.5),
-    (S::WeakLabel, 2.6),
+    (S::OwnLabel, 5.9),
+    (S::WeakLabel, 1.7),
     (S::OtherLabel, -3.7),
-    (S::ShortLabel, 4.6),
-    (S::Marked, 1.7),
-    (S::Inline, 1.9),
-    (S::LabelAbove, -0.3),
+    (S::ShortLabel, 5.7),
+    (S::Marked, 2.8),
+    (S::Inline, 2.8),
+    (S::LabelAbove, -2.3),
     (S::Further, -1.0),
-    (S::MidText, -3.9),
+    (S::MidText, -4.4),
     (S::LongText, -1.5),
-    (S::OtherWithin, -1.4),
-    (S::Head, 2.3),
-    (S::Upper, 0.8),
-    (S::Lower, -1.4),
+    (S::OtherWithin, -1.7),
+    (S::Head, 2.0),
+    (S::Upper, 1.1),
+    (S::Lower, -1.5),
     (S::Later, -1.5),
     (S::AmountRow, -1.8),
-    (S::Faint, -1.1),
+    (S::Faint, -2.2),
     (S::Short, -3.1),
-    (S::Letters, -0.6),
-    (S::Long, 1.9),
+    (S::Letters, -1.1),
+    (S::Long, 1.3),
     (S::Decimal, -1.5),
-    (S::Again, -0.6),
+    (S::Again, -1.1),
 ];
 
 /// What speaks for none of the texts being it.
-pub(super) const NONE_OF_THEM: f32 = 1.2;
+pub(super) const NONE_OF_THEM: f32 = 1.4;
 
 impl NumberSign {
     /// Whether it says that the number may be the document's own.

@@ -4,6 +4,45 @@ use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use docmill_formats::notation::date;
+
+/// Lines of an address.
+const MOST_LINES: usize = 6;
+/// Lines with numbers of registers between name and street.
+const MOST_REGISTERS: usize = 3;
+
+/// Below this share of legible letters an address is faint.
+const FAINT: f32 = 0.9;
+
+/// The lines of an address.
+struct AddressLines {
+    lines: Vec<String>,
+    /// One of them has a town with its postal code.
+    town: bool,
+    /// The least confidence that one of them was read with.
+    least: f32,
+}
+
+impl AddressLines {
+    fn text(&self) -> String {
+        self.lines.join(", ")
+    }
+
+    fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
+        let mut signs = vec![found];
+        let full = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
+        signs.extend(full.then_some(ReadingSign::AddressFull));
+        signs.extend((self.least < FAINT).then_some(ReadingSign::AddressFaint));
+        signs
+    }
+}
+
+/// A number beside a word, as streets are written.
+fn is_street_line(line: &str) -> bool {
+    line.contains(|c: char| c.is_ascii_digit())
+        && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
+        && !is_town_first(line)
+}
 
 impl SupplierSearch<'_> {
     /// The name with its second line, if the legal form stands there.
@@ -33,8 +72,9 @@ impl SupplierSearch<'_> {
         if let Some(address) = best.address.clone() {
             return (Some(address), vec![ReadingSign::AddressOnLine]);
         }
-        if let Some(address) = self.address_below(best.cell, joined) {
-            return (Some(address), vec![ReadingSign::AddressUnder]);
+        let under = self.address_below(best.cell, joined);
+        if let Some(found) = under.as_ref().filter(|found| found.town) {
+            return (Some(found.text()), found.signs(ReadingSign::AddressUnder));
         }
         let compact = compact_name(&best.name);
         let mut same = self.layout.cells.iter().zip(&self.folded);
@@ -43,54 +83,122 @@ impl SupplierSearch<'_> {
             let sender =
                 || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
             match text.replace(' ', "") == compact {
-                true => self.address_below(cell, joined),
+                true => self.address_below(cell, joined).filter(|it| it.town).map(|it| it.text()),
                 false => sender().map(|(_, address)| address),
             }
         });
-        match elsewhere.or_else(|| self.labelled_address(best.cell)) {
-            Some(address) => (Some(address), vec![ReadingSign::AddressElsewhere]),
-            None => (None, vec![ReadingSign::NoAddress]),
+        match (elsewhere.or_else(|| self.labelled_address(best.cell)), under) {
+            (Some(address), _) => (Some(address), vec![ReadingSign::AddressElsewhere]),
+            (None, Some(found)) if self.spots.till => {
+                (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
+            }
+            _ => {
+                let seen = self.layout.cells.iter().any(|cell| {
+                    has_postal_code(&cell.joined_text())
+                        && !self.is_customer(cell)
+                        && !self.layout.is_on_amount_row(cell)
+                });
+                let seen = seen.then_some(ReadingSign::AddressSeen);
+                (None, [ReadingSign::NoAddress].into_iter().chain(seen).collect())
+            }
         }
     }
 
-    /// Up to five lines under the name, as long as they look like parts of an address.
-    pub(super) fn address_below(&self, cell: &TextCell, skip: usize) -> Option<String> {
+    /// The lines under the name, as long as they look like parts of an address.
+    fn address_below(&self, cell: &TextCell, skip: usize) -> Option<AddressLines> {
         let mut lines: Vec<String> = Vec::new();
-        let mut at = cell;
-        for line in 0..6 + skip {
+        let mut least = 1.0_f32;
+        let (mut at, mut passed) = (cell, 0);
+        for line in 0..MOST_LINES + skip {
             let below = self.layout.rows_from(at).filter(|c| is_next_line(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
-            let next = next.or_else(|| self.line_after_gap(at, line == 0));
+            let next = next.or_else(|| self.line_after_gap(at, line == passed));
             let Some(next) = next else { break };
             at = next;
             if line < skip {
                 continue;
             }
-            let text = tidy_name(&next.joined_text());
-            let labelled = self.spots.all.iter().any(|spot| {
-                spot.words.start == 0
-                    && self.spots.cell_of(spot).is_some_and(|c| std::ptr::eq(c, next))
-                    && !matches!(
-                        spot.field.as_str(),
-                        "party_address" | "invoice_date" | "subtotal" | "legal_form"
-                    )
-                    && !spot.field.starts_with("column_")
-                    && !is_within_text(spot, next)
-            });
-            if labelled || text.contains('@') || text.contains("www.") || text.contains("://") {
+            let text = self.line_text(next);
+            if lines.is_empty() && passed < MOST_REGISTERS && self.is_register(next, &text) {
+                passed += 1;
+                continue;
+            }
+            if self.is_no_address(next, &text) {
                 break;
             }
             lines.push(text);
+            least = least.min(next.confidence);
             let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
-            if last && lines.iter().any(|line| has_postal_code(line)) {
+            if (last && town_of(&lines).is_some()) || lines.len() == MOST_LINES {
                 break;
             }
         }
-        let town = lines.iter().rposition(|line| has_postal_code(line))?;
-        let country =
-            lines.get(town + 1).filter(|line| !line.contains(char::is_numeric) && line.len() <= 20);
-        let kept = town + 1 + usize::from(country.is_some());
-        Some(lines.get(..kept)?.join(", "))
+        if let Some(town) = town_of(&lines) {
+            let country = lines
+                .get(town + 1)
+                .filter(|line| !line.contains(char::is_numeric) && line.len() <= 25);
+            let kept = town + 1 + usize::from(country.is_some());
+            lines.truncate(kept);
+            return Some(AddressLines { lines, town: true, least });
+        }
+        // A street at least; how far the rest belongs to it is told by where the block ends.
+        lines.truncate(4);
+        let street = lines.first().is_some_and(|line| is_street_line(line));
+        street.then_some(AddressLines { lines, town: false, least })
+    }
+
+    /// The text of a line, on a till's paper with what a wider gap parts from it.
+    fn line_text(&self, cell: &TextCell) -> String {
+        let mut text = cell.joined_text();
+        let index = self.layout.index_of(cell).filter(|_| self.spots.till);
+        let mut last = cell;
+        for (at, next) in index.iter().flat_map(|at| self.layout.right_of(*at).iter().enumerate()) {
+            let label = index.is_some_and(|from| self.spots.begins_with_label(from + 1 + at));
+            if label || next.area.x - last.area.right() > 2.5 * cell.area.h {
+                break;
+            }
+            text = format!("{text} {}", next.joined_text());
+            last = next;
+        }
+        tidy_name(&text)
+    }
+
+    /// Whether a line is a number in a register or a day, as stands between name and street.
+    fn is_register(&self, line: &TextCell, text: &str) -> bool {
+        const MARKS: [&str; 10] =
+            ["gst", "company", "reg", "registration", "roc", "co", "cif", "nif", "abn", "vat"];
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let marked = line.folded.iter().take(3).any(|(word, _)| MARKS.contains(&word.as_str()));
+        let code = text.len() <= 16 && letters <= 4;
+        // A gap may part the number from its label.
+        let dated = self.spots.till && !date::find_dates(text).is_empty();
+        dated || digits >= 5 && (marked || code) || marked && digits == 0 && line.words.len() <= 3
+    }
+
+    /// Whether a line under a name begins something else than an address.
+    fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
+        let labelled = self.spots.all.iter().any(|spot| {
+            spot.words.start == 0
+                && self.spots.cell_of(spot).is_some_and(|c| std::ptr::eq(c, line))
+                && !matches!(
+                    spot.field.as_str(),
+                    "party_address" | "invoice_date" | "subtotal" | "legal_form"
+                )
+                && !spot.field.starts_with("column_")
+                && !is_within_text(spot, line)
+        });
+        let phone = text.split_whitespace().any(|word| {
+            let digits = word.chars().filter(char::is_ascii_digit).count();
+            digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
+        });
+        let till = self.spots.till && (text.contains(": ") || self.is_contact(line));
+        labelled
+            || phone
+            || till
+            || text.contains('@')
+            || text.contains("www.")
+            || text.contains("://")
     }
 
     /// The line with the town, where an empty line parts it from the street, or the one that a wider
@@ -126,6 +234,30 @@ impl SupplierSearch<'_> {
     }
 }
 
+/// Which of the lines has the town: the last with a postal code. A number in front of the first line
+/// is a house's.
+fn town_of(lines: &[String]) -> Option<usize> {
+    let town = lines.iter().rposition(|line| has_postal_code(line))?;
+    let house = town == 0
+        && lines.first().is_some_and(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        && lines.first().is_some_and(|line| {
+            let rest = line.split_once(' ').map_or("", |(_, rest)| rest);
+            !has_postal_code(rest) && !is_town_first(line)
+        });
+    (!house).then_some(town)
+}
+
+/// `1234 AB Town`, `12345 Town`: the code in front.
+fn is_town_first(line: &str) -> bool {
+    let digits = line.chars().take_while(char::is_ascii_digit).count();
+    digits == 5
+        || (digits == 4
+            && line.get(4..).is_some_and(|rest| {
+                let word = rest.trim_start().split(' ').next().unwrap_or_default();
+                word.len() == 2 && word.chars().all(|c| c.is_ascii_uppercase())
+            }))
+}
+
 /// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.
 fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
     let party = matches!(spot.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
@@ -137,7 +269,8 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
 
 /// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
 pub(super) fn has_postal_code(text: &str) -> bool {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
     let groups =
         words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
     // An account, printed in groups of four.

@@ -59,12 +59,16 @@ impl SupplierSearch<'_> {
         let mut signs = Vec::new();
         let depth = self.layout.depth_on_page(cell);
         match (cell.page, depth) {
-            (0, ..0.17) => signs.push(NameSign::Head),
+            (0, ..0.17) => {
+                signs.push(NameSign::Head);
+                signs.extend(self.spots.till.then_some(NameSign::TillHead));
+            }
             (0, ..0.5) => signs.push(NameSign::Upper),
             (_, 0.85..) => signs.push(NameSign::Foot),
             (0, _) => {}
             _ => signs.push(NameSign::Later),
         }
+        signs.extend(self.spots.till.then_some(NameSign::OnTill));
         if cell.page == 0 && depth < 0.35 && cell.area.h > 1.3 * self.height {
             signs.push(NameSign::Large);
         }
@@ -156,7 +160,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    fn is_contact(&self, line: &TextCell) -> bool {
+    pub(super) fn is_contact(&self, line: &TextCell) -> bool {
         const MARKS: [&str; 14] = [
             "tel", "phone", "fax", "telefon", "email", "mail", "www", "iban", "vat", "ust",
             "siret", "gst", "mobile", "hrb",
@@ -225,6 +229,8 @@ impl SupplierSearch<'_> {
         add(NameSign::Place, !legal && (has_postal_code(name) || self.is_street(name)));
         let prose = (0..words.len())
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
+        // `Server: Somebody`
+        add(NameSign::OtherValue, name.contains(": "));
         add(NameSign::Prose, prose || (name.ends_with('.') && words.len() > 4));
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {

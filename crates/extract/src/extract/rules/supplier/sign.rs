@@ -15,8 +15,16 @@ pub(in super::super) enum NameSign {
     Registered,
     /// Ends in a company's legal form, or has one.
     LegalForm,
+    /// No other name with a legal form is on the document, but the recipient's.
+    OnlyCompany,
     /// The first text of the first page that can be a name.
     First,
+    /// The same on a till's paper.
+    TillFirst,
+    /// On the upper part of a till's paper.
+    TillHead,
+    /// On a till's paper, wherever it stands.
+    OnTill,
     /// In the upper sixth of the first page.
     Head,
     /// Above the middle of the first page, below its head.
@@ -37,7 +45,7 @@ pub(in super::super) enum NameSign {
     VatNear,
     /// Part of a mail or web address on the page.
     Domain,
-    /// Comes back elsewhere on the document.
+    /// Comes back elsewhere on the document, and has no legal form.
     Repeated,
     /// Under or beside a heading such as "Bill to".
     Customer,
@@ -70,41 +78,45 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 30] = [
-    (S::Labelled, 6.5),
-    (S::Payee, -0.0),
-    (S::SenderLine, 3.6),
-    (S::Registered, 2.0),
-    (S::LegalForm, 4.8),
-    (S::First, 3.3),
-    (S::Head, 1.0),
-    (S::Upper, 0.4),
-    (S::Foot, 0.2),
-    (S::Later, -0.2),
-    (S::Large, 1.2),
-    (S::Largest, -0.8),
-    (S::AddressBelow, 0.7),
+pub(super) const WEIGHTS: [(NameSign, f32); 34] = [
+    (S::Labelled, 6.3),
+    (S::Payee, -0.2),
+    (S::SenderLine, 4.7),
+    (S::Registered, 2.7),
+    (S::LegalForm, 3.2),
+    (S::OnlyCompany, 2.3),
+    (S::First, 2.7),
+    (S::TillFirst, -1.1),
+    (S::TillHead, 1.7),
+    (S::OnTill, 0.5),
+    (S::Head, 1.8),
+    (S::Upper, 0.2),
+    (S::Foot, 2.1),
+    (S::Later, -0.6),
+    (S::Large, 1.3),
+    (S::Largest, -1.3),
+    (S::AddressBelow, 1.3),
     (S::Contact, 2.0),
-    (S::VatNear, 3.0),
-    (S::Domain, 4.3),
-    (S::Repeated, -0.3),
-    (S::Customer, -3.7),
+    (S::VatNear, 3.4),
+    (S::Domain, 4.0),
+    (S::Repeated, -0.9),
+    (S::Customer, -3.5),
     (S::Attention, -3.0),
     (S::Window, -3.0),
-    (S::PlainAddress, -2.9),
-    (S::OtherValue, -1.6),
+    (S::PlainAddress, -1.5),
+    (S::OtherValue, -2.3),
     (S::AmountRow, -4.8),
-    (S::Prose, -2.5),
-    (S::Digits, -0.6),
-    (S::Small, -4.3),
-    (S::OneWord, -0.6),
-    (S::ManyWords, 1.3),
-    (S::Place, -4.6),
+    (S::Prose, -3.1),
+    (S::Digits, -2.1),
+    (S::Small, -2.9),
+    (S::OneWord, -0.2),
+    (S::ManyWords, 1.2),
+    (S::Place, -4.7),
     (S::Faint, -3.1),
 ];
 
 /// What speaks for none of the texts being it.
-pub(super) const NONE_OF_THEM: f32 = 3.3;
+pub(super) const NONE_OF_THEM: f32 = 3.4;
 
 /// The log-odds of a set of signs.
 pub(super) fn weigh_signs(signs: &[NameSign]) -> f32 {
