@@ -83,7 +83,7 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
         text
     };
     assert!(read("content.md").contains("4711"));
-    let table = "Hello from a note\n\n| Berth | Fee |\n| --- | --- |\n| North \\* | 12.50 |\n";
+    let table = "## Hello from a note\n\n| Berth | Fee |\n| --- | --- |\n| North \\* | 12.50 |\n";
     let note = desk.json(&["lookup", "--path", "note.pdf"])["hash"].as_str().unwrap().to_owned();
     let packed = desk.dir.path().join(format!("bucket/odd+%25/store/out/{note}.zip"));
     let mut packed = zip::ZipArchive::new(std::fs::File::open(packed).unwrap()).unwrap();

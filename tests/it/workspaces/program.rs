@@ -75,8 +75,7 @@ fn markdown_is_written_under_a_documents_own_path_if_it_is_asked_for() {
     ];
     std::fs::write(at("papers/fees 2026.pdf"), pdf(&table)).unwrap();
     let (place, papers) = (at("ws"), at("papers"));
-    let populate = ["populate", &place, &papers, "--items-per-group", "1"];
-    assert_eq!(json(&populate)["added"], 1);
+    assert_eq!(json(&["populate", &place, &papers, "--items-per-group", "1"])["added"], 1);
     assert_eq!(json(&["work", &place, "--markdown"])["documents"], 1);
     let written = at(&format!("ws/markdown{papers}/fees 2026.md"));
     let written = std::fs::read_to_string(written).unwrap();

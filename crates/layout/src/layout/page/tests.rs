@@ -141,17 +141,19 @@ fn lines_of_a_wrapped_cell_are_one_row() {
     assert_eq!(cells[4].text, "A thing that needs many words to be told");
 }
 
+/// Running text with something below it.
+fn below_text(more: Vec<TextLine>) -> Vec<TextLine> {
+    let mut page = lines(50.0, 100.0, &PROSE);
+    page.extend(more);
+    page
+}
+
 #[test]
-fn what_a_line_begins_with_and_where_it_stands_says_what_it_is() {
-    let body = |more: Vec<TextLine>| -> Vec<TextLine> {
-        let mut page = lines(50.0, 100.0, &PROSE);
-        page.extend(more);
-        page
-    };
-    let table: [(&str, Vec<TextLine>, &[&str]); 7] = [
+fn what_a_line_begins_with_says_what_it_is() {
+    let table: [(&str, Vec<TextLine>, &[&str]); 5] = [
         (
             "entries with bullets are one list",
-            body(vec![
+            below_text(vec![
                 line(180.0, 10.0, &[(50.0, "• One")]),
                 line(192.0, 10.0, &[(50.0, "• Two goes on")]),
                 line(204.0, 10.0, &[(57.0, "here")]),
@@ -160,20 +162,12 @@ fn what_a_line_begins_with_and_where_it_stands_says_what_it_is() {
         ),
         (
             "a number before a lone line is no list",
-            body(vec![line(180.0, 10.0, &[(50.0, "3. May is the day")])]),
+            below_text(vec![line(180.0, 10.0, &[(50.0, "3. May is the day")])]),
             &["paragraph Words", "paragraph 3."],
         ),
         (
-            "larger letters are a heading",
-            body(vec![
-                line(180.0, 13.0, &[(50.0, "Results")]),
-                line(200.0, 10.0, &[(50.0, "They are good.")]),
-            ]),
-            &["paragraph Words", "heading Results", "paragraph They"],
-        ),
-        (
             "a box that is ticked",
-            body(vec![
+            below_text(vec![
                 line(180.0, 10.0, &[(50.0, "☑ Paid")]),
                 line(192.0, 10.0, &[(50.0, "☐ Open")]),
             ]),
@@ -181,7 +175,7 @@ fn what_a_line_begins_with_and_where_it_stands_says_what_it_is() {
         ),
         (
             "labels with a colon are fields of a form",
-            body(vec![
+            below_text(vec![
                 line(190.0, 10.0, &[(50.0, "Name:"), (200.0, "Ann")]),
                 line(204.0, 10.0, &[(50.0, "Born:"), (200.0, "1990")]),
             ]),
@@ -189,12 +183,29 @@ fn what_a_line_begins_with_and_where_it_stands_says_what_it_is() {
         ),
         (
             "a word for a table and its number are a caption",
-            body(vec![line(190.0, 10.0, &[(50.0, "Tabelle 3: Was es kostet")])]),
+            below_text(vec![line(190.0, 10.0, &[(50.0, "Tabelle 3: Was es kostet")])]),
             &["paragraph Words", "caption Tabelle"],
+        ),
+    ];
+    for (name, page, expected) in table {
+        assert_eq!(outline(&transcript(vec![page])), expected, "{name}");
+    }
+}
+
+#[test]
+fn where_a_line_stands_and_how_large_it_is_says_what_it_is() {
+    let table: [(&str, Vec<TextLine>, &[&str]); 2] = [
+        (
+            "larger letters are a heading",
+            below_text(vec![
+                line(180.0, 13.0, &[(50.0, "Results")]),
+                line(200.0, 10.0, &[(50.0, "They are good.")]),
+            ]),
+            &["paragraph Words", "heading Results", "paragraph They"],
         ),
         (
             "small print with a mark is a note, and a lone number the page's",
-            body(vec![
+            below_text(vec![
                 line(700.0, 7.0, &[(50.0, "1 See the other book")]),
                 line(770.0, 8.0, &[(295.0, "12")]),
             ]),
