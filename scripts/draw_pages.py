@@ -312,7 +312,39 @@ def tune_margin(s):
     s.text("[ 3 ]", 280, 806, 40, "page_number", 8)
 
 
-def check_newsletter(s):
+def tune_specs(s):
+    """A table without rules below a text, four columns, one wrapped, all set to the middle."""
+    y = s.heading(1, 60, 60, 470, 14)
+    y = s.text(s.prose(3), 60, y, 470) + 14
+    rows = [plain([s.label(1), s.label(1), s.label(1), s.label(2)])]
+    rows += [plain([s.label(2), s.label(1), s.words(s.lot.randint(5, 19)), str(s.lot.randint(1, 900))]) for _ in range(7)]
+    y = s.table(60, y, [110, 80, 200, 80], rows, size=9.5, pad=4, right=(3,), middle=True) + 12
+    s.text(s.prose(3), 60, y, 470)
+
+
+def tune_aside(s):
+    """A narrow column and a wide one, a table right below them, three columns, a heading, a table."""
+    y = s.heading(1, 50, 56, 300, 15)
+    side = at = y
+    for _ in range(3):
+        side = s.text(s.words(12), 50, side, 120, size=8.5, leading=1.2) + 5
+    for _ in range(2):
+        at = s.text(s.prose(3), 195, at, 345, leading=1.4) + 6
+    y = max(side, at) + 14
+    rows = [plain([s.label(1) for _ in range(5)])]
+    rows += [plain([s.label(2), s.label(1), s.label(1), str(s.lot.randint(1, 99)), s.amount()]) for _ in range(4)]
+    y = s.table(50, y, [130, 100, 100, 60, 100], rows, pad=4, right=(3, 4)) + 20
+    low = 0
+    for x in (50, 222, 394):
+        at = s.text(s.prose(3), x, y, 150, size=9)
+        low = max(low, s.text(s.prose(2), x, at + 5, 150, size=9))
+    y = s.heading(1, 50, low + 12, 490, 14)
+    rows = [plain([s.label(1) for _ in range(4)])]
+    rows += [plain([s.label(2), s.amount(), s.amount(), s.amount()]) for _ in range(4)]
+    s.table(50, y, [170, 100, 100, 100], rows, rules="head", right=(1, 2, 3))
+
+
+def tune_newsletter(s):
     """Three ragged columns with headings, a table across below them, then two columns."""
     y = s.title(45, 50, 500, 26)
     low = 0
@@ -379,7 +411,7 @@ def check_turned(s):
     s.text(s.prose(4), 60, y, 690)
 
 
-def check_sidebar(s):
+def tune_sidebar(s):
     """A narrow column of short lines beside a wide one, baselines apart; a middle-set table below."""
     y = s.title(60, 56, 480, 21)
     side = s.heading(1, 60, y, 130, 11)
@@ -396,8 +428,43 @@ def check_sidebar(s):
     s.text(s.prose(3), 60, y, 480)
 
 
-TUNE = [tune_article, tune_report, tune_lists, tune_leaflet, tune_margin]
-CHECK = [check_newsletter, check_ledger, check_minutes, check_turned, check_sidebar]
+def check_bulletin(s):
+    """A wide column of text with a list beside a narrow one, a picture's caption, a price list below."""
+    s.text(s.label(3), 55, 28, 200, "header", 7.5)
+    y = s.title(55, 52, 480, 23)
+    at = s.text(s.prose(5), 55, y, 300, font=SERIF, size=10.5, leading=1.35)
+    at = s.list(62, at + 5, 290, ["•"] * 4, size=10.5, leading=1.35)
+    side = s.heading(1, 380, y, 160, 11)
+    for _ in range(2):
+        side = s.text(s.prose(2), 380, side, 160, size=8.5, leading=1.25) + 7
+    y = s.heading(1, 55, max(at, side) + 16, 480, 15)
+    rows = [plain([s.label(1), s.label(2), s.label(1), s.label(1)])]
+    rows += [plain([s.label(2), s.words(s.lot.randint(3, 15)), str(s.lot.randint(1, 999)), s.amount()]) for _ in range(6)]
+    y = s.table(55, y, [120, 200, 70, 90], rows, size=8.5, pad=5.5, right=(2, 3), rules="rows", middle=True) + 8
+    s.caption(55, y, 480)
+    s.text("– 12 –", 285, 808, 40, "page_number", 8)
+
+
+def check_digest(s):
+    """Two justified columns, a heading across, a table across of two-line heads, two columns again."""
+    y = 60
+    for x in (50, 308):
+        low = s.text(s.prose(6), x, y, 238, size=9.5, justify=True, indent=10)
+        low = s.text(s.prose(3), x, low, 238, size=9.5, justify=True, indent=10)
+    y = s.heading(1, 50, 300, 490, 14) + 4
+    rows = [[("", 1, 1), (s.label(3), 3, 1), (s.label(2), 2, 1)], plain([s.label(1)] + [s.label(1) for _ in range(5)])]
+    rows += [plain([s.label(2)] + [str(s.lot.randint(10, 9999)) for _ in range(5)]) for _ in range(6)]
+    y = s.table(50, y, [140, 70, 70, 70, 70, 70], rows, size=9, right=(1, 2, 3, 4, 5), rules="head") + 22
+    for x in (50, 308):
+        at = s.heading(2, x, y, 238, 11.5)
+        at = s.text(s.prose(3), x, at, 238, size=9.5)
+        s.list(x, at + 4, 238, ["1)", "2)", "3)"], size=9.5)
+    s.text(s.label(4), 50, 806, 300, "footer", 7)
+
+
+TUNE = [tune_article, tune_report, tune_lists, tune_leaflet, tune_margin, tune_specs,
+        tune_aside, tune_newsletter, tune_sidebar]
+CHECK = [check_ledger, check_minutes, check_turned, check_bulletin, check_digest]
 
 
 def scan(source, target, lot):
@@ -425,7 +492,7 @@ def main():
             name = f"{layout.__name__}_{language}"
             path = folder / f"{name}.pdf"
             size = landscape(A4) if turned else A4
-            fonts = (SERIF, SERIF_BOLD) if layout in (tune_article, check_newsletter) else (SANS, BOLD)
+            fonts = (SERIF, SERIF_BOLD) if layout in (tune_article, tune_newsletter) else (SANS, BOLD)
             sheet = Sheet(path, language, name, size, fonts, turned)
             layout(sheet)
             sheet.save(folder / "truth" / f"{name}.json", layout.__name__)

@@ -86,7 +86,7 @@ sys.stdout.write(extract_file_sync(sys.argv[1], config=config).content)
 
 
 def docmill(path, engine="auto"):
-    command = [os.environ["DOCMILL"], "transcribe", path, "--format", "text"]
+    command = [os.environ["DOCMILL"], "transcribe", path, "--format", "lines"]
     return run(*command, DOCMILL__OCR__ENGINE=engine)
 
 

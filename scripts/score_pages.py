@@ -45,7 +45,11 @@ def words_of(page, block):
 def drawn_under(word, page, truth):
     """The drawn word whose box the middle of a read one lies in or is nearest to."""
     x, y = (word["box"][a] + word["box"][s] / 2 for a, s in ("xw", "yh"))
-    x, y = x * truth["width"] / page["width"], y * truth["height"] / page["height"]
+    if (page["width"] > page["height"]) != (truth["width"] > truth["height"]):
+        # Drawn with lines that run upwards, turned before it was read.
+        x, y = y * truth["width"] / page["height"], truth["height"] - x * truth["height"] / page["width"]
+    else:
+        x, y = x * truth["width"] / page["width"], y * truth["height"] / page["height"]
     best, least = None, 9.0
     for number, drawn in enumerate(truth["words"]):
         left, top, wide, high = drawn["box"]

@@ -270,6 +270,35 @@ fn one_document_is_processed_without_database_or_queue() {
 }
 
 #[test]
+fn a_document_is_printed_as_lines_blocks_and_pieces_with_every_word_in_each() {
+    let file = samples("invoice_en.pdf");
+    let print = |format: &str| {
+        let arguments =
+            ["transcribe", file.to_str().unwrap(), "--format", format, "--chunk-tokens", "40"];
+        let output = run(&mut docmill(&arguments));
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let words = |text: &str| -> Vec<String> {
+        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        words.sort();
+        words
+    };
+    let lines = print("lines");
+    let usual = run(&mut docmill(&["transcribe", file.to_str().unwrap()]));
+    assert_eq!(lines, String::from_utf8(usual.stdout).unwrap(), "lines are what is printed");
+    let text = print("text");
+    assert!(text.contains("Stacking chair, beech\t24\t58.50\t20%\t1,404.00"), "{text}");
+    assert_eq!(words(&text), words(&lines));
+    let chunks: Value = serde_json::from_str(&print("chunks")).unwrap();
+    let chunks = chunks["chunks"].as_array().unwrap();
+    let joined: Vec<&str> = chunks.iter().map(|chunk| chunk["text"].as_str().unwrap()).collect();
+    assert_eq!(words(&joined.join(" ")), words(&lines));
+    assert!(chunks.iter().all(|chunk| chunk["tokens"].as_u64().unwrap() <= 40), "{chunks:?}");
+    assert!(chunks.iter().all(|chunk| chunk["spots"][0]["page"] == 1), "{chunks:?}");
+}
+
+#[test]
 fn the_embedded_mode_reads_what_it_is_given_and_shows_it_again_when_run_again() {
     let folder = tempfile::tempdir().unwrap();
     // Postgres may run as another user, who must get into the folder.

@@ -184,6 +184,9 @@ fn what_is_printed_without_a_database_is_what_the_page_says() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     check("transcribe", &alone(folder.path(), &["transcribe", &sample("invoice_en.pdf")]));
+    let chunks =
+        alone(folder.path(), &["transcribe", &sample("invoice_en.pdf"), "--format", "chunks"]);
+    check("transcribe --format chunks", &chunks);
     check("kinds list", &alone(folder.path(), &["kinds", "list"]));
     check("kinds check", &alone(folder.path(), &["kinds", "check"]));
     std::fs::create_dir_all(at("eval/truth")).unwrap();

@@ -55,7 +55,16 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     let desk = Desk::new();
     let papers = desk.dir.path().join("papers");
     std::fs::write(papers.join("2026/in, voice.pdf"), invoice("4711")).unwrap();
-    std::fs::write(papers.join("note.pdf"), pdf(&[(72.0, 700.0, "Hello from a note")])).unwrap();
+    let note = [
+        (72.0, 700.0, "Hello from a note"),
+        (72.0, 650.0, "Berth"),
+        (200.0, 650.0, "Fee"),
+        (72.0, 634.0, "North *"),
+        (200.0, 634.0, "12.50"),
+        (72.0, 618.0, "South"),
+        (200.0, 618.0, "9.00"),
+    ];
+    std::fs::write(papers.join("note.pdf"), pdf(&note)).unwrap();
     std::fs::write(papers.join("broken.pdf"), "%PDF-1.7 and nothing else").unwrap();
     let papers = papers.display().to_string();
     assert_eq!(desk.json(&["ingest", &papers]).as_array().unwrap().len(), 3);
@@ -74,6 +83,13 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
         text
     };
     assert!(read("content.md").contains("4711"));
+    let table = "## Hello from a note\n\n| Berth | Fee |\n| --- | --- |\n| North \\* | 12.50 |\n";
+    let note = desk.json(&["lookup", "--path", "note.pdf"])["hash"].as_str().unwrap().to_owned();
+    let packed = desk.dir.path().join(format!("bucket/odd+%25/store/out/{note}.zip"));
+    let mut packed = zip::ZipArchive::new(std::fs::File::open(packed).unwrap()).unwrap();
+    let mut text = String::new();
+    packed.by_name("content.md").unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.starts_with(table), "{text}");
     let info: Value = serde_json::from_str(&read("info.json")).unwrap();
     assert_eq!((&info["hash"], &info["worker_id"]), (&hash.into(), &"desk-0".into()));
     assert_eq!(info["tags"], serde_json::json!(["2026", "in, voice"]));

@@ -63,6 +63,30 @@ fn a_folder_of_papers_becomes_dolma_and_a_second_populate_adds_nothing() {
 }
 
 #[test]
+fn markdown_is_written_under_a_documents_own_path_if_it_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::create_dir(at("papers")).unwrap();
+    let table = [
+        (72.0, 650.0, "Berth"),
+        (200.0, 650.0, "Fee"),
+        (72.0, 634.0, "North"),
+        (200.0, 634.0, "12.50"),
+    ];
+    std::fs::write(at("papers/fees 2026.pdf"), pdf(&table)).unwrap();
+    let (place, papers) = (at("ws"), at("papers"));
+    assert_eq!(json(&["populate", &place, &papers, "--items-per-group", "1"])["added"], 1);
+    assert_eq!(json(&["work", &place, "--markdown"])["documents"], 1);
+    let written = at(&format!("ws/markdown{papers}/fees 2026.md"));
+    let written = std::fs::read_to_string(written).unwrap();
+    assert_eq!(written, "| Berth | Fee |\n| --- | --- |\n| North | 12.50 |\n");
+    let other = at("other");
+    assert_eq!(json(&["populate", &other, &papers, "--items-per-group", "1"])["added"], 1);
+    assert_eq!(json(&["work", &other])["documents"], 1);
+    assert!(!std::path::Path::new(&at("other/markdown")).exists(), "nobody asked");
+}
+
+#[test]
 fn a_path_with_a_line_break_is_left_out_and_said_so() {
     let dir = tempfile::tempdir().unwrap();
     let odd = dir.path().join("line\nbreak.pdf");

@@ -21,7 +21,7 @@ pub(super) struct PlacedWord<'a> {
 
 /// The direction of a line, as it has to be turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum LineDirection {
+enum WritingDirection {
     Across,
     Down,
     Up,
@@ -45,7 +45,7 @@ const FARTHEST: f32 = 1.0e6;
 
 /// Sorts the words of a page by direction.
 pub(super) fn sort_directions(page: &PageText) -> PageFrames<'_> {
-    let mut frames: Vec<(LineDirection, DirectionFrame<'_>)> = Vec::new();
+    let mut frames: Vec<(WritingDirection, DirectionFrame<'_>)> = Vec::new();
     let mut nowhere = Vec::new();
     for (index, line) in (0_u32..).zip(&page.lines) {
         let direction = direction_of(line);
@@ -77,34 +77,34 @@ fn is_sound(area: &BoundingBox) -> bool {
 
 /// Lines of the main text run across; others are told by where their words follow each other, and a
 /// single word by being higher than wide.
-fn direction_of(line: &TextLine) -> LineDirection {
+fn direction_of(line: &TextLine) -> WritingDirection {
     let upright = |word: &&TextWord| {
         word.bounding_box.h > 1.3 * word.bounding_box.w && word.text.chars().count() > 2
     };
     let long = line.words.iter().filter(|word| word.text.chars().count() > 2).count();
     let high = line.words.iter().filter(upright).count();
     if high == 0 || high * 2 < long {
-        return LineDirection::Across;
+        return WritingDirection::Across;
     }
     let (Some(first), Some(last)) = (line.words.first(), line.words.last()) else {
-        return LineDirection::Across;
+        return WritingDirection::Across;
     };
     let step = last.bounding_box.y - first.bounding_box.y;
-    if step > 0.0 { LineDirection::Down } else { LineDirection::Up }
+    if step > 0.0 { WritingDirection::Down } else { WritingDirection::Up }
 }
 
 fn place_word<'a>(
     page: &PageText,
-    direction: LineDirection,
+    direction: WritingDirection,
     place: (u32, u32),
     word: &'a TextWord,
 ) -> PlacedWord<'a> {
     let on_page = word.bounding_box;
     let BoundingBox { x, y, w, h } = on_page;
     let area = match direction {
-        LineDirection::Across => on_page,
-        LineDirection::Down => BoundingBox { x: y, y: page.width - x - w, w: h, h: w },
-        LineDirection::Up => BoundingBox { x: page.height - y - h, y: x, w: h, h: w },
+        WritingDirection::Across => on_page,
+        WritingDirection::Down => BoundingBox { x: y, y: page.width - x - w, w: h, h: w },
+        WritingDirection::Up => BoundingBox { x: page.height - y - h, y: x, w: h, h: w },
     };
     let (em, baseline) = match page.source {
         PageSource::Native => (area.h, area.bottom() - 0.2 * area.h),

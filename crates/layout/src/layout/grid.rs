@@ -32,6 +32,15 @@ struct CellDraft<'a> {
     words: Vec<PlacedWord<'a>>,
 }
 
+/// A line of a table as it is drawn.
+struct TableLine<'a> {
+    /// The highest baseline of its cells.
+    first: f32,
+    /// The lowest.
+    last: f32,
+    cells: Vec<CellDraft<'a>>,
+}
+
 /// Tables of more columns are drawings.
 const MOST_COLUMNS: usize = 40;
 
@@ -41,11 +50,9 @@ pub(super) fn build_table(rows: Vec<PieceRow<'_>>) -> Result<FoundTable<'_>, Vec
     if columns.len() < 2 || columns.len() > MOST_COLUMNS {
         return Err(rows);
     }
-    let baseline = |row: &PieceRow<'_>| median(row.pieces.iter().map(|piece| piece.baseline));
-    let lines: Vec<(f32, Vec<CellDraft<'_>>)> =
-        rows.into_iter().map(|row| (baseline(&row), fill_row(row, &columns))).collect();
+    let lines: Vec<TableLine<'_>> = rows.into_iter().map(|row| line_of(row, &columns)).collect();
     let em = median(
-        lines.iter().flat_map(|line| &line.1).flat_map(|cell| &cell.words).map(|word| word.em),
+        lines.iter().flat_map(|line| &line.cells).flat_map(|cell| &cell.words).map(|word| word.em),
     );
     let mut cells = Vec::new();
     let mut words = Vec::new();
@@ -112,6 +119,13 @@ fn reach_down(cells: &mut [TableCell], columns: u32) {
 /// A row or column as it is printed; there are at most as many as words on a page.
 fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn line_of<'a>(row: PieceRow<'a>, columns: &[ColumnRange]) -> TableLine<'a> {
+    let baselines = row.pieces.iter().map(|piece| piece.baseline);
+    let first = baselines.clone().fold(f32::INFINITY, f32::min);
+    let last = baselines.fold(f32::NEG_INFINITY, f32::max);
+    TableLine { first, last, cells: fill_row(row, columns) }
 }
 
 /// The columns, left to right.
@@ -233,7 +247,7 @@ fn reach_of(piece: &TextPiece<'_>, columns: &[ColumnRange]) -> (usize, usize) {
     let inside = |(_, column): &(usize, &ColumnRange)| overlaps(**column, from, to);
     let mut over = columns.iter().enumerate().filter(inside).map(|(at, _)| at);
     if let Some(first) = over.next() {
-        return (first, over.last().unwrap_or(first));
+        return (first, over.next_back().unwrap_or(first));
     }
     let middle = piece.area.x + piece.area.w / 2.0;
     let far = |column: &ColumnRange| (column.from - middle).max(middle - column.to);
@@ -244,23 +258,19 @@ fn reach_of(piece: &TextPiece<'_>, columns: &[ColumnRange]) -> (usize, usize) {
 
 /// Lines that make one row of the table: those that stand closer than rows do and add to what the
 /// lines above leave open or begin.
-fn group_lines<'a>(
-    lines: Vec<(f32, Vec<CellDraft<'a>>)>,
-    columns: usize,
-    em: f32,
-) -> Vec<Vec<CellDraft<'a>>> {
+fn group_lines<'a>(lines: Vec<TableLine<'a>>, columns: usize, em: f32) -> Vec<Vec<CellDraft<'a>>> {
     let pitches = lines.windows(2).filter_map(|pair| match pair {
-        [one, next] => Some(next.0 - one.0),
+        [one, next] => Some(next.first - one.last),
         _ => None,
     });
     let limit = row_limit(pitches.collect(), em);
     let padded = limit.is_some();
     let mut rows: Vec<Vec<CellDraft<'a>>> = Vec::new();
     let mut above = f32::NEG_INFINITY;
-    for (baseline, cells) in lines {
-        let near = limit.is_none_or(|limit| baseline - above <= limit);
-        let beside = baseline - above < 0.9 * em;
-        above = baseline;
+    for TableLine { first, last, cells } in lines {
+        let near = limit.is_none_or(|limit| first - above <= limit);
+        let beside = first - above < 0.9 * em;
+        above = last;
         match rows.last_mut() {
             Some(row) if beside || (near && goes_on(row, &cells, columns, padded)) => {
                 add_line(row, cells);
@@ -281,7 +291,10 @@ fn row_limit(mut pitches: Vec<f32>, em: f32) -> Option<f32> {
         [one, next] if next - one > 0.22 * em => Some((one + next) / 2.0),
         _ => None,
     };
-    pitches.windows(2).find_map(jump).map(|limit| limit.min(1.42 * em))
+    let most = 1.42 * em;
+    let limit = pitches.windows(2).find_map(jump).map(|limit| limit.min(most));
+    // Rows that are all far from each other have no wrapped lines.
+    limit.or_else(|| pitches.first().is_none_or(|least| *least > most).then_some(most))
 }
 
 /// Whether a line goes on with the cells of a row.
@@ -295,7 +308,7 @@ fn goes_on(row: &[CellDraft<'_>], line: &[CellDraft<'_>], columns: usize, padded
         return false;
     }
     if padded {
-        return shared * 2 <= columns && (shared < row.len() || shared < line.len());
+        return shared * 2 <= columns;
     }
     // Rows and lines at one distance: only a lone cell that is not the first goes on.
     line.len() == 1 && row.len() > 1 && shared == 1 && line.iter().all(|cell| cell.first > 0)

@@ -86,8 +86,8 @@ pub(super) fn take_margins<'a>(
     texts: &MarginTexts,
 ) -> PageMargins<'a> {
     let body = median(rows.iter().flat_map(|row| &row.pieces).map(|piece| piece.em));
-    let top = count_margin(&rows, PageEnd::Top, height, (texts, body));
-    let bottom = count_margin(&rows, PageEnd::Bottom, height, (texts, body));
+    let top = count_margin(&rows, PageEnd::Top, height, texts, body);
+    let bottom = count_margin(&rows, PageEnd::Bottom, height, texts, body);
     let foot = rows.split_off(rows.len().saturating_sub(bottom));
     let rest = rows.split_off(top.min(rows.len()));
     let above = blocks_of(rows, PageEnd::Top);
@@ -99,9 +99,9 @@ fn count_margin(
     rows: &[PieceRow<'_>],
     end: PageEnd,
     height: f32,
-    known: (&MarginTexts, f32),
+    texts: &MarginTexts,
+    body: f32,
 ) -> usize {
-    let (texts, body) = known;
     let ordered: Vec<&PieceRow<'_>> = match end {
         PageEnd::Top => rows.iter().take(ROWS + 1).collect(),
         PageEnd::Bottom => rows.iter().rev().take(ROWS + 1).collect(),

@@ -149,3 +149,89 @@ fn escape_line(line: &str) -> String {
     }
     start.replace('|', "\\|")
 }
+
+#[cfg(test)]
+mod tests {
+    use docmill_core::model::{BoundingBox, PageSource};
+
+    use super::*;
+    use crate::layout::{PageBlock, PageLayout};
+
+    fn render(contents: Vec<BlockContent>) -> String {
+        let block = |content| PageBlock {
+            content,
+            page: 1,
+            bounding_box: BoundingBox::default(),
+            words: Vec::new(),
+        };
+        let blocks = contents.into_iter().map(block).collect();
+        let page = PageLayout { number: 1, source: PageSource::Native, blocks };
+        render_markdown(&DocumentLayout { pages: vec![page] })
+    }
+
+    /// The cells of a line as GitHub splits them.
+    fn cells_of(line: &str) -> Vec<String> {
+        let (mut cells, mut cell, mut escaped) = (Vec::new(), String::new(), false);
+        for c in line.trim().trim_start_matches('|').chars() {
+            match c {
+                '\\' if !escaped => escaped = true,
+                '|' if !escaped => cells.push(std::mem::take(&mut cell).trim().to_owned()),
+                c => {
+                    cell.push(c);
+                    escaped = false;
+                }
+            }
+        }
+        cells
+    }
+
+    #[test]
+    fn a_table_is_read_back_with_the_same_cells() {
+        let texts = [["a|b", "*", "c\\d"], ["", "<i>", "[x](y)"], ["1 | 2", "", "`q`"]];
+        let mut cells = Vec::new();
+        for (row, line) in (0..).zip(texts) {
+            for (column, text) in (0..).zip(line).filter(|(_, text)| !text.is_empty()) {
+                let bounding_box = BoundingBox::default();
+                let (row_span, column_span, text) = (1, 1, text.to_owned());
+                cells.push(TableCell { row, column, row_span, column_span, text, bounding_box });
+            }
+        }
+        let text = render(vec![BlockContent::Table { rows: 3, columns: 3, cells }]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "| --- | --- | --- |");
+        let read: Vec<_> = [lines[0], lines[2], lines[3]].map(cells_of).into();
+        assert_eq!(read, texts, "{text}");
+    }
+
+    #[test]
+    fn text_that_looks_like_markup_is_text() {
+        let text = |text: &str| render(vec![BlockContent::Paragraph { text: text.to_owned() }]);
+        for (plain, expected) in [
+            ("# no heading", "\\# no heading\n"),
+            ("1. no list", "1\\. no list\n"),
+            ("- no entry", "\\- no entry\n"),
+            ("a *b* _c_ `d`", "a \\*b\\* \\_c\\_ \\`d\\`\n"),
+            ("<script>", "\\<script\\>\n"),
+            ("![x](http://y)", "!\\[x\\](http://y)\n"),
+            ("| --- |", "\\| --- |\n"),
+            ("---", "\\---\n"),
+            ("one\n===", "one\n\\===\n"),
+            ("2026 is a year", "2026 is a year\n"),
+        ] {
+            assert_eq!(text(plain), expected);
+        }
+    }
+
+    #[test]
+    fn lists_keep_their_numbers_and_their_depth() {
+        let item = |marker: &str, text: &str, depth| ListItem {
+            marker: marker.to_owned(),
+            text: text.to_owned(),
+            depth,
+        };
+        let items =
+            vec![item("3.", "three", 0), item("•", "below\nit", 1), item("a)", "letter", 0)];
+        let text = render(vec![BlockContent::List { items }]);
+        assert_eq!(text, "3. three\n    - below\n      it\n- a) letter\n");
+    }
+}

@@ -1,5 +1,8 @@
 //! From a transcript to its layout.
 
+#[cfg(test)]
+mod tests;
+
 use docmill_core::model::{PageSource, PageText, Transcript};
 
 use super::block::{BlockContent, DocumentLayout, PageBlock, PageLayout, WordSpan};

@@ -58,9 +58,12 @@ impl<'a> OpenZone<'a> {
         } else if prose {
             4.0 * em
         } else {
-            (1.3 * em).max(2.2 * median(self.gaps.iter().copied()) + 0.3 * em)
+            (2.0 * em).max(2.2 * self.usual_gap() + 0.3 * em)
         };
-        if gap > most || (prose && gap > 0.8 * em && self.leaves_edges(row)) {
+        if gap > most || (prose && gap > 0.8 * em && self.is_heading(row)) {
+            return None;
+        }
+        if prose && gap > 0.8 * em && self.leaves_edges(row) && self.is_running() {
             return None;
         }
         let left = cut_strips(&self.strips, row, NARROWEST * em);
@@ -71,14 +74,42 @@ impl<'a> OpenZone<'a> {
         median(self.rows.iter().rev().take(12).map(PieceRow::em))
     }
 
-    /// Whether what stands right of a strip begins nowhere near it, after rows that all did.
+    /// Large print below all columns that begins where they do: short, but across.
+    fn is_heading(&self, row: &PieceRow<'a>) -> bool {
+        let begins = self.strips.first().is_some_and(|strip| row.area.x < strip.0);
+        self.rows.len() > 3 && row.pieces.len() == 1 && begins && row.em() > 1.25 * self.em()
+    }
+
+    /// The white between the last rows.
+    fn usual_gap(&self) -> f32 {
+        median(self.gaps.iter().rev().take(24).copied())
+    }
+
+    /// Whether the columns are running text so far: the last lines tell.
+    fn is_running(&self) -> bool {
+        let from = self.rows.len().saturating_sub(40);
+        let columns = split_at(self.rows.get(from..).unwrap_or_default(), &self.strips);
+        columns.iter().all(|column| is_prose(column))
+    }
+
+    /// Whether what stands right of a strip begins nowhere near it, or a column has a wide gap of
+    /// its own, after rows that all kept to the columns.
     fn leaves_edges(&self, row: &PieceRow<'a>) -> bool {
         let em = row.em();
+        let mut inside = inner_strips(row).into_iter().filter(|gap| {
+            gap.1 - gap.0 > 2.0 * em
+                && !self.strips.iter().any(|strip| strip.0 < gap.1 && gap.0 < strip.1)
+        });
+        let (first, last) = (self.strips.first(), self.strips.last());
+        let across = first.is_some_and(|strip| row.area.x < strip.0)
+            && last.is_some_and(|strip| row.area.right() > strip.1);
         self.rows.len() > 3
-            && self.strips.iter().any(|&(_, edge)| {
-                let first = row.pieces.iter().find(|piece| piece.area.x >= edge - 0.5 * em);
-                first.is_some_and(|piece| piece.area.x > edge + 2.5 * em)
-            })
+            && across
+            && (inside.next().is_some()
+                || self.strips.iter().any(|&(_, edge)| {
+                    let first = row.pieces.iter().find(|piece| piece.area.x >= edge - 0.5 * em);
+                    first.is_some_and(|piece| piece.area.x > edge + 2.5 * em)
+                }))
     }
 
     fn push(&mut self, row: PieceRow<'a>, strips: Vec<WhiteStrip>) {
@@ -160,14 +191,12 @@ fn push_flow<'a>(zones: &mut Vec<PageZone<'a>>, rows: Vec<PieceRow<'a>>) {
 
 /// Says what a run of rows is.
 fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
-    let em = zone.em();
     let OpenZone { mut rows, strips, gaps, .. } = zone;
     let shared = rows.iter().filter(|row| row.pieces.len() > 1).count();
     if is_marked(&rows) {
         push_flow(zones, rows);
         return;
     }
-    let across = take_heading(&mut rows, em);
     let columns = split_at(&rows, &strips);
     let is_columns = shared >= 2
         && (columns.iter().all(|column| is_prose(column))
@@ -177,10 +206,8 @@ fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
         let mut columns = columns;
         take_lines_above(zones, &mut columns, &strips);
         zones.push(PageZone::Columns(columns));
-        push_flow(zones, across);
         return;
     }
-    rows.extend(across);
     if is_spread(&rows) {
         push_flow(zones, rows);
         return;
@@ -198,26 +225,12 @@ fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
     }
     after.reverse();
     if shared >= 2 {
+        take_row_above(zones, &mut rows);
         zones.push(PageZone::Table(rows));
     } else {
         push_flow(zones, rows);
     }
     push_flow(zones, after);
-}
-
-/// Large print below both columns, which is short enough to fit into the first one: it is read after
-/// them.
-fn take_heading<'a>(rows: &mut Vec<PieceRow<'a>>, em: f32) -> Vec<PieceRow<'a>> {
-    let is_heading = |row: &PieceRow<'_>| row.pieces.len() == 1 && row.em() > 1.3 * em;
-    let above = rows.len().saturating_sub(2);
-    let far = |pair: &[PieceRow<'_>]| match pair {
-        [one, next] => next.area.y - one.area.bottom() > 0.8 * em,
-        _ => false,
-    };
-    if rows.last().is_some_and(is_heading) && rows.get(above..).is_some_and(far) {
-        return rows.pop().into_iter().collect();
-    }
-    Vec::new()
 }
 
 /// The pieces between strips, as lines of each column.
@@ -234,6 +247,23 @@ fn split_at<'a>(rows: &[PieceRow<'a>], strips: &[WhiteStrip]) -> Vec<Vec<TextPie
     }
     columns.retain(|column| !column.is_empty());
     columns
+}
+
+/// A wrapped cell of the first row, set to its middle, begins above the others.
+fn take_row_above<'a>(zones: &mut Vec<PageZone<'a>>, rows: &mut Vec<PieceRow<'a>>) {
+    let Some(PageZone::Flow(above)) = zones.last_mut() else { return };
+    let beside = match (above.last(), rows.first()) {
+        (Some(last), Some(first)) => {
+            last.pieces.len() == 1 && last.area.bottom() > first.area.y + 0.2 * first.em()
+        }
+        _ => false,
+    };
+    if beside {
+        rows.splice(0..0, above.pop());
+    }
+    if above.is_empty() {
+        zones.pop();
+    }
 }
 
 /// Lines of a column that stand above the first one that has a neighbour.
@@ -260,12 +290,15 @@ fn take_lines_above<'a>(
     if above.is_empty() {
         zones.pop();
     }
-    for piece in taken.into_iter().flat_map(|row| row.pieces) {
+    let mut tops: Vec<Vec<TextPiece<'a>>> = vec![Vec::new(); columns.len()];
+    for piece in taken.into_iter().rev().flat_map(|row| row.pieces) {
         let at = strips.partition_point(|strip| strip.1 - 1.0 <= piece.area.x);
-        let at = at.min(columns.len().saturating_sub(1));
-        if let Some(column) = columns.get_mut(at) {
-            column.insert(0, piece);
+        if let Some(top) = tops.get_mut(at.min(columns.len().saturating_sub(1))) {
+            top.push(piece);
         }
+    }
+    for (column, top) in columns.iter_mut().zip(tops) {
+        column.splice(0..0, top);
     }
 }
 
