@@ -141,7 +141,7 @@ impl ReplyJudge {
             });
         }
         if read_well && sure >= FEW_WORDS && strange {
-            return Err(ReadingRefusal::AnotherPage);
+            return Err(ReadingRefusal::Invented);
         }
         Ok(())
     }
