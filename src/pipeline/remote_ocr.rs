@@ -129,12 +129,7 @@ pub(super) async fn read_pages(
     sink: &mut dyn PageSink,
 ) -> Result<(), StepError> {
     let order = remote.provider_order(wishes);
-    // Whom it is of no use to ask again, by page.
-    let paid: BTreeMap<u32, String> = pages
-        .take_if(|page| refused_provider(page).is_some())
-        .iter()
-        .filter_map(|page| Some((page.number, refused_provider(page)?.to_owned())))
-        .collect();
+    let paid = take_paid_in_vain(pages);
     let unread = |number: &u32| !pages.contains_key(number);
     let mut left = UnreadPages {
         numbers: (1..=local.document.page_count()).filter(unread).collect(),
@@ -163,17 +158,7 @@ pub(super) async fn read_pages(
                 left
             }
             None => {
-                let mut open = Vec::new();
-                for number in left.numbers {
-                    match witnesses.remove(&number) {
-                        Some(page) => {
-                            sink.store_page(&page, None).await?;
-                            pages.insert(page)?;
-                        }
-                        None => open.push(number),
-                    }
-                }
-                local.read_pages(&open, pages, sink).await?;
+                read_here(local, left.numbers, &mut witnesses, pages, sink).await?;
                 UnreadPages::default()
             }
         };
@@ -192,6 +177,34 @@ pub(super) async fn read_pages(
         finalize_page(page);
     }
     Ok(())
+}
+
+/// Whom it is of no use to ask again, by page: it was paid for a reading that was refused.
+fn take_paid_in_vain(pages: &mut PagesByNumber) -> BTreeMap<u32, String> {
+    let refused = pages.take_if(|page| refused_provider(page).is_some());
+    let named = refused.iter();
+    named.filter_map(|page| Some((page.number, refused_provider(page)?.to_owned()))).collect()
+}
+
+/// Reads pages on this machine, but for those that were read here already beside another reader.
+async fn read_here(
+    local: &LocalPages<'_>,
+    numbers: Vec<u32>,
+    witnesses: &mut BTreeMap<u32, PageText>,
+    pages: &mut PagesByNumber,
+    sink: &mut dyn PageSink,
+) -> Result<(), StepError> {
+    let mut open = Vec::new();
+    for number in numbers {
+        match witnesses.remove(&number) {
+            Some(page) => {
+                sink.store_page(&page, None).await?;
+                pages.insert(page)?;
+            }
+            None => open.push(number),
+        }
+    }
+    local.read_pages(&open, pages, sink).await
 }
 
 /// What read the pages, for the transcript: every provider in the order of the pages, and `here`

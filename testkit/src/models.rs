@@ -7,10 +7,13 @@
 //! completed call was made twice. `scripts/contracts.sh` compares what it sends with the vendors'
 //! own types.
 //!
-//! Not there: images, pipelined requests.
+//! Pictures are looked at, not read: what a model says of one is the script's to say.
+//!
+//! Not there: pipelined requests.
 
 mod connection;
 mod frame;
+mod picture;
 mod rate;
 mod read;
 mod record;
@@ -27,6 +30,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
+pub use picture::SentPicture;
 pub use rate::{Counts, RateLimit};
 pub use read::{document_lines, read_document};
 pub use record::{Call, Exchange, Records};

@@ -9,6 +9,7 @@ mod pictures;
 mod ping;
 mod repair;
 mod textract;
+mod vision;
 mod worker;
 
 use std::collections::BTreeMap;

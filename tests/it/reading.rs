@@ -6,6 +6,7 @@ mod neural;
 pub(crate) mod papers;
 #[cfg(unix)]
 mod programs;
+mod vision;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

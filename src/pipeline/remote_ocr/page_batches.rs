@@ -81,6 +81,7 @@ impl PictureRequest {
 }
 
 /// Draws pages for calls.
+#[derive(Clone, Copy)]
 pub(super) struct PageBatcher<'a> {
     pub(super) document: &'a OpenDocument,
     pub(super) wanted: PictureRequest,
@@ -92,17 +93,29 @@ pub(super) struct PageBatcher<'a> {
 
 impl<'a> PageBatcher<'a> {
     /// The pages of these numbers, in batches. Nothing is drawn before it is asked for.
+    ///
+    /// Pages that are read here as well take seconds each, so several are at work, and come in the
+    /// order in which they are done: one that is drawn never waits for one that waits for room.
     pub(super) fn stream_batches(
         self,
         numbers: Vec<u32>,
     ) -> impl Stream<Item = Result<DrawnPages, StepError>> + 'a {
-        stream::try_unfold((self, VecDeque::from(numbers)), |(filler, mut open)| async move {
-            if open.is_empty() {
-                return Ok(None);
-            }
-            let batch = filler.fill(&mut open).await?;
-            Ok(Some((batch, (filler, open))))
-        })
+        if matches!(self.wanted, PictureRequest::Witnessed(_)) {
+            let alone = move |number| async move {
+                let batch = self.fill(&mut VecDeque::from([number])).await?;
+                Ok(DrawnPages { is_last: false, ..batch })
+            };
+            return stream::iter(numbers).map(alone).buffer_unordered(self.at_once).left_stream();
+        }
+        let batches =
+            stream::try_unfold((self, VecDeque::from(numbers)), |(filler, mut open)| async move {
+                if open.is_empty() {
+                    return Ok(None);
+                }
+                let batch = filler.fill(&mut open).await?;
+                Ok(Some((batch, (filler, open))))
+            });
+        batches.right_stream()
     }
 
     async fn fill(&self, open: &mut VecDeque<u32>) -> Result<DrawnPages, StepError> {

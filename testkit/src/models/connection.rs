@@ -151,10 +151,14 @@ async fn complete(
         }
         _ => {}
     }
-    let window = state.script.lock().unwrap_or_else(PoisonError::into_inner).window;
+    let (window, blind) = {
+        let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
+        (script.window, script.blind)
+    };
+    let seen = request.picture().filter(|_| !blind).map_or(0, |picture| picture.tokens());
     let said = answer.reply(&request).map(|(text, end)| Said {
         number: request.number,
-        tokens: state.records.tokens(&request.body, &text).within(window),
+        tokens: state.records.tokens(&request.body, &text).with_input(seen).within(window),
         text,
         end,
     });

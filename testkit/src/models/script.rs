@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::picture::{SentPicture, sent_picture};
 use super::read::{self, read_document};
 use super::vendor::{End, Vendor};
 
@@ -25,6 +26,11 @@ impl Request {
     pub fn message(&self, role: &str) -> String {
         let asked = read::asked(&self.body);
         if role == "system" { asked.system } else { asked.user }
+    }
+
+    /// The picture that was sent, if one was.
+    pub fn picture(&self) -> Option<SentPicture> {
+        sent_picture(&self.body).ok().flatten()
     }
 }
 
@@ -236,6 +242,8 @@ pub struct Script {
     pub record: bool,
     /// Most tokens of a prompt that are read; what is beyond goes without a word.
     pub window: Option<usize>,
+    /// Pictures go without a word: no token is counted for them.
+    pub blind: bool,
     /// Given to calls in the order of their arrival.
     pub answers: VecDeque<Answer>,
     /// Given when `answers` is used up.
@@ -257,6 +265,7 @@ impl Default for Script {
             vendor: Vendor::default(),
             record: false,
             window: None,
+            blind: false,
             answers: VecDeque::new(),
             then: Answer::Read,
             api_key: None,

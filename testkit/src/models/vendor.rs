@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::picture::sent_picture;
 use super::script::LimitNames;
 
 /// A broken rule: the parameter and what is wrong with it.
@@ -59,6 +60,11 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// With so many more in the prompt.
+    pub(crate) fn with_input(self, more: usize) -> Self {
+        Self { input: self.input + more, ..self }
+    }
+
     /// What is counted of a prompt that was shortened to a window.
     pub(crate) fn within(self, window: Option<usize>) -> Self {
         match window {
@@ -140,6 +146,7 @@ impl Vendor {
         body: &Value,
         limit: LimitNames,
     ) -> Result<(), Wrong> {
+        sent_picture(body).map_err(|wrong| ("messages", wrong))?;
         match self {
             Self::Openai => openai::check(body, limit),
             Self::Anthropic => anthropic::check(headers, body),

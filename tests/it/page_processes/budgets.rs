@@ -38,9 +38,7 @@ fn liar(words: usize) -> ProcessProgram {
                 DocumentRequest::Read { .. } => DocumentAnswer::Read { page, image: None },
                 DocumentRequest::Show { .. }
                 | DocumentRequest::Witness { .. }
-                | DocumentRequest::Print { .. } => {
-                    DocumentAnswer::Known { page }
-                }
+                | DocumentRequest::Print { .. } => DocumentAnswer::Known { page },
                 DocumentRequest::Look { .. } | DocumentRequest::Close { .. } => continue,
             };
             // The worker may have had enough.

@@ -35,6 +35,34 @@ pub(super) fn picture(page: u32, paper: u8) -> EncodedImage {
     }
 }
 
+/// By how much the large page is wider than page 0.
+pub(super) const LARGE: u32 = 1000;
+
+/// A PDF of one page of A4 at 150 dpi, full of marks.
+pub(super) fn large() -> Vec<u8> {
+    let (width, height) = (width(LARGE), 1754);
+    let image = GrayImage::from_fn(width, height, |x, y| {
+        let is_letter = y % 40 < 14 && x % 18 < 12 && (x % 18 % 6 < 2 || y % 40 % 6 < 2);
+        Luma([if is_letter { 50 } else { 230 }])
+    });
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    let header = ImageHeader { width, height, dpi: DPI, encoding: ImageEncoding::Png };
+    let mut file = ImagePdf::default();
+    file.add_page(1, &EncodedImage { header, bytes: bytes.into_inner() }).unwrap();
+    file.finish()
+}
+
+/// A page without marks.
+pub(super) fn blank(page: u32) -> EncodedImage {
+    let (width, height) = (width(page), HEIGHT);
+    let mut bytes = Cursor::new(Vec::new());
+    let paper = GrayImage::from_pixel(width, height, Luma([230]));
+    paper.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    let header = ImageHeader { width, height, dpi: DPI, encoding: ImageEncoding::Png };
+    EncodedImage { header, bytes: bytes.into_inner() }
+}
+
 /// A PDF of so many scans on good paper.
 pub(super) fn scans(pages: u32) -> Vec<u8> {
     scans_on(230, pages)

@@ -263,3 +263,40 @@ async fn a_worker_killed_during_a_job_is_followed_by_one_that_finds_it_and_start
     );
     assert_eq!(world.scalar(&sql).await, keys::transcription_key(id), "it was read, by the job");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_a_vision_model_is_shown_is_written_down_with_the_price_of_its_tokens() {
+    use docmill_testkit::models;
+    let world = World::new().await;
+    let content = r#"{"turn": "0", "lines": ["Invoice 1"]}"#.to_owned();
+    let server =
+        models::Server::start(models::Script::always(models::Answer::Text { content })).await;
+    let server = server.unwrap();
+    let (base_url, model) = (server.base_url(), "seer-1".to_owned());
+    let price = ModelPrice {
+        provider: "vision".to_owned(),
+        model: model.clone(),
+        from: "2026-01-01".to_owned(),
+        input: 10.into(),
+        cache_read: 10.into(),
+        cache_write: 10.into(),
+        output: 0.into(),
+        pages: 0.into(),
+    };
+    let worker = world
+        .worker_with(|config| {
+            config.ocr.providers = vec![OcrProvider::Vision, OcrProvider::Tesseract];
+            config.ocr.vision.base_url = base_url;
+            config.ocr.vision.model = model;
+            config.ocr.dpi = 100;
+            config.cost = CostConfig { price: vec![price], ..CostConfig::default() };
+        })
+        .await;
+    let id = world.submit("scan.pdf", pictures::scans(1)).await;
+    until(SOON, || async { is_over(&world, id).await }).await;
+    worker.stop().await;
+    let rows = "SELECT string_agg(concat_ws(' ', provider, model, calls, pages, \
+                cost_nanos BETWEEN 1000000 AND 10000000), ';') FROM docmill.spending";
+    assert_eq!(world.scalar(rows).await, "vision seer-1 1 1 t");
+    assert_eq!(server.calls().len(), 1);
+}

@@ -9,7 +9,7 @@ use image::{GrayImage, Luma};
 
 use super::*;
 
-const LINES: [&str; 8] = [
+pub(super) const LINES: [&str; 8] = [
     "Invoice number 4711 of the 13th of June",
     "Supplier Honest Parts Ltd, 12 Harbour Street",
     "Description Quantity Price Amount",
@@ -27,7 +27,7 @@ fn weights() -> std::path::PathBuf {
     folder
 }
 
-fn engines(engine: OcrEngineChoice) -> PageEngines {
+pub(super) fn engines(engine: OcrEngineChoice) -> PageEngines {
     let languages = vec!["eng".to_owned()];
     let config = OcrConfig { engine, models: weights(), languages, ..OcrConfig::default() };
     PageEngines::find_installed(&config, LimitsConfig::default().page_time).unwrap()
@@ -41,7 +41,7 @@ async fn read_picture(engine: OcrEngineChoice, picture: &GrayImage) -> PageText 
 }
 
 /// Words of [`LINES`] that the page has, of all of them.
-fn found_words(page: &PageText) -> (usize, usize) {
+pub(super) fn found_words(page: &PageText) -> (usize, usize) {
     let mut read: Vec<String> =
         page.lines.iter().flat_map(|line| &line.words).map(|word| word.text.clone()).collect();
     let expected: Vec<&str> = LINES.iter().flat_map(|line| line.split(' ')).collect();

@@ -2,6 +2,7 @@
 
 mod amounts;
 mod bounds;
+mod unwitnessed;
 
 use std::sync::LazyLock;
 

@@ -35,9 +35,11 @@ pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(
     }
     let blocks = ["/system", "/messages/0/content"].map(|pointer| body.pointer(pointer));
     for block in blocks.into_iter().flatten().filter_map(Value::as_array).flatten() {
-        if block.get("type").and_then(Value::as_str) != Some("text")
-            || text(block.get("text")).is_none()
-        {
+        let kind = block.get("type").and_then(Value::as_str);
+        if kind == Some("image") && block.get("source").is_some() {
+            continue;
+        }
+        if kind != Some("text") || text(block.get("text")).is_none() {
             return Err(("messages", "text content blocks must be non-empty".to_owned()));
         }
         let ttl = block.pointer("/cache_control/ttl").and_then(Value::as_str);

@@ -59,8 +59,21 @@ fn messages(body: &Value) -> Result<(), Wrong> {
         if !matches!(role, "system" | "developer" | "user" | "assistant") {
             return Err(("messages", format!("`{role}` is no role")));
         }
-        if message.get("content").and_then(Value::as_str).is_none() {
-            return Err(("messages", "content must be text".to_owned()));
+        let is_part = |part: &Value| match part.get("type").and_then(Value::as_str) {
+            Some("text") => text(part.get("text")).is_some(),
+            Some("image_url") => role == "user" && part.get("image_url").is_some(),
+            _ => false,
+        };
+        let is_content = match message.get("content") {
+            Some(Value::String(_)) => true,
+            Some(Value::Array(parts)) => !parts.is_empty() && parts.iter().all(is_part),
+            _ => false,
+        };
+        if !is_content {
+            return Err((
+                "messages",
+                "content must be text, or parts of text and image".to_owned(),
+            ));
         }
     }
     Ok(())

@@ -351,7 +351,7 @@ mod tests {
             ("left out by the model",    &["IBAN DE12", "Total"], &["Total"],               &["IBAN DE12", "Total"]),
             ("surely other letters",     &["a Muller b"],         &["a Mueller b"],         &["a Muller b"]),
             ("hardly read",              &["a Mtiller~0.4 b"],    &["a Miiller b"],         &["a Miiller* b"]),
-            ("dust between words",       &["Net ~.~0.2 sum"],     &["Net amount sum"],      &["Net amount* sum"]),
+            ("dust between words",       &["Net x~0.2 sum"],     &["Net amount sum"],      &["Net amount* sum"]),
             ("a line of the model's",    &["Total"],              &["Total", "Paid 3"],     &["Total", "Paid* 3*"]),
             ("at the head",              &["Total"],              &["Paid 3", "Total"],     &["Paid* 3*", "Total"]),
             ("before the first word",    &["Total 9"],            &["Grand Total 9"],       &["Grand* Total 9"]),

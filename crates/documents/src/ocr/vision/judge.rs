@@ -15,11 +15,11 @@ use docmill_llm::llm::{FinishReason, ModelReply, Prompt, estimate_tokens, pictur
 const FEW_WORDS: usize = 8;
 /// A page of at least this quality was read here well.
 const READ_WELL: f32 = 0.8;
-/// Of a page that was read well here half of the sure words are in any honest reading, and half of
-/// what it says is here.
-const SHARE_OF_GOOD: (usize, usize) = (1, 2);
-/// Of a bad page this share.
-const SHARE_OF_BAD: (usize, usize) = (1, 5);
+/// Of a page that was read well here one in so many of the sure words is in any honest reading, and
+/// of the words that it says one in so many is here.
+const ONE_IN_GOOD: usize = 2;
+/// The same of a bad page.
+const ONE_IN_BAD: usize = 5;
 /// At most one in so many cells that look like text, and that words lie on here, may be left out.
 const LEFT_OUT: usize = 4;
 /// Letters that fit into a cell, a tenth of an inch each way, of the smallest print; and those that
@@ -122,7 +122,7 @@ impl ReplyJudge {
         agreement: ReadingAgreement,
     ) -> Result<(), (ReadingRefusal, Option<u8>)> {
         let known = agreement.sure >= FEW_WORDS
-            && has_share(agreement.sure_found, agreement.sure, SHARE_OF_GOOD);
+            && has_share(agreement.sure_found, agreement.sure, ONE_IN_GOOD);
         if page.turn == 0 || known {
             return Ok(());
         }
@@ -132,16 +132,16 @@ impl ReplyJudge {
     fn check_agreement(&self, agreement: ReadingAgreement) -> Result<(), ReadingRefusal> {
         let ReadingAgreement { sure, sure_found, said, said_found, .. } = agreement;
         let read_well = self.witness.quality >= READ_WELL;
-        let share = if read_well { SHARE_OF_GOOD } else { SHARE_OF_BAD };
-        let strange = said >= FEW_WORDS && !has_share(said_found, said, share);
-        if sure >= FEW_WORDS && !has_share(sure_found, sure, share) {
+        let one_in = if read_well { ONE_IN_GOOD } else { ONE_IN_BAD };
+        let strange = said >= FEW_WORDS && !has_share(said_found, said, one_in);
+        if sure >= FEW_WORDS && !has_share(sure_found, sure, one_in) {
             return Err(match strange {
                 true => ReadingRefusal::AnotherPage,
                 false => ReadingRefusal::Incomplete,
             });
         }
         if read_well && sure >= FEW_WORDS && strange {
-            return Err(ReadingRefusal::AnotherPage);
+            return Err(ReadingRefusal::Invented);
         }
         Ok(())
     }
@@ -173,6 +173,6 @@ fn check_end(reply: &ModelReply) -> Result<(), ReadingRefusal> {
     }
 }
 
-fn has_share(part: usize, whole: usize, (numerator, denominator): (usize, usize)) -> bool {
-    part * denominator >= whole * numerator
+fn has_share(part: usize, whole: usize, one_in: usize) -> bool {
+    part * one_in >= whole
 }

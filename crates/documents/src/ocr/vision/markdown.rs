@@ -76,7 +76,7 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             ("## Total **9,50**",                 vec!["Total 9,50"]),
-            (table,                               vec!["Qty   1 & 2", "a < b"]),
+            (table,                               vec!["Qty  1 & 2", "a < b"]),
             ("| a | b |\n|---|:--|\n| 1 | 2 |",   vec!["a   b", "1   2"]),
             ("x ![a red logo](page_1_2_3_4.png) y", vec!["x  y"]),
             ("![broken",                          vec!["broken"]),

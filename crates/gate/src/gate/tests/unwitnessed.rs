@@ -1,0 +1,73 @@
+//! Values that stand on words which one model alone saw.
+
+use super::*;
+
+/// The page with these words marked, everywhere.
+fn marked(page: &str, words: &[&str]) -> Transcript {
+    let mut transcript = transcript(page);
+    for line in transcript.pages.iter_mut().flat_map(|page| &mut page.lines) {
+        for word in &mut line.words {
+            word.unwitnessed = words.contains(&word.text.as_str());
+        }
+    }
+    transcript
+}
+
+fn found(extraction: &Extraction, transcript: &Transcript) -> Vec<(String, RuleConsequence)> {
+    let verdict = judged(extraction, transcript, &lookups());
+    let own = verdict.findings.into_iter().filter(|it| it.rule == "seen_by_one_model");
+    own.map(|it| (it.field.unwrap_or_default(), it.consequence)).collect()
+}
+
+#[test]
+fn no_value_with_a_digit_passes_that_one_model_alone_saw_and_a_name_is_flagged() {
+    use RuleConsequence::{Flag, Review};
+    #[rustfmt::skip]
+    let table = [
+        ("529,87",      "total",                Review),
+        ("56,87",       "vat_amount",           Review),
+        ("RE-17",       "invoice_number",       Review),
+        ("05.03.2018",  "invoice_date",         Review),
+        ("DE123456789", "supplier_vat_id",      Review),
+        ("198,00",      "line_items[0].amount", Review),
+        ("Lieferant",   "supplier_name",        Flag),
+    ];
+    for (word, field, consequence) in table {
+        let all = found(&sound(), &marked(PAGE, &[word]));
+        assert_eq!(all, [(field.to_owned(), consequence)], "{word}");
+        let verdict = judged(&sound(), &marked(PAGE, &[word]), &lookups());
+        assert_eq!(verdict.is_refused(), consequence == Review, "{word}");
+        assert!(verdict.needs_review() && !verdict.needs_escalation(), "{word}");
+        let reason = format!("seen_by_one_model:{field}");
+        assert!(verdict.review_reasons().contains(&reason), "{:?}", verdict.review_reasons());
+    }
+}
+
+#[test]
+fn a_value_that_two_readers_saw_in_one_place_stands_on_that_place() {
+    let twice = format!("Sum 529,87\nRE-17 again\n{PAGE}");
+    let mut page = transcript(&twice);
+    for words in page.pages[0].lines.iter_mut().take(2).map(|line| &mut line.words) {
+        words.iter_mut().for_each(|word| word.unwitnessed = true);
+    }
+    assert_eq!(found(&sound(), &page), []);
+    let verdict = judged(&sound(), &page, &lookups());
+    for field in ["total", "invoice_number"] {
+        let place = verdict.grounded.iter().find(|it| it.field == field).unwrap().place;
+        assert!(!place.unwitnessed && place.bounding_box.y > 20.0, "{field}: {place:?}");
+    }
+}
+
+#[test]
+fn attached_xml_needs_no_word_of_the_pages_and_every_other_reader_and_kind_does() {
+    let page = marked(PAGE, &["529,87"]);
+    for reader in [ExtractionMethod::Llm, ExtractionMethod::Rules] {
+        assert_eq!(found(&Extraction { reader, ..sound() }, &page).len(), 1, "{reader:?}");
+    }
+    assert_eq!(found(&Extraction { reader: ExtractionMethod::Einvoice, ..sound() }, &page), []);
+    for kind in KINDS.iter() {
+        let verdict = judge_extraction(&sound(), &page, kind, &lookups());
+        let own = verdict.findings.iter().filter(|it| it.rule == "seen_by_one_model");
+        assert_eq!(own.count(), 1, "no kind is without it");
+    }
+}

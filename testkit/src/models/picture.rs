@@ -1,0 +1,109 @@
+//! The picture of a request, looked at as strictly as vendors look: what it says it is, what it is,
+//! and how large. Nothing is decoded but the head.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// Most pixels of a side that any vendor takes.
+const MOST_SIDE: u32 = 8000;
+
+/// A picture that a model was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentPicture {
+    /// The encoded picture.
+    pub bytes: Vec<u8>,
+    /// Pixels per row, as the picture says.
+    pub width: u32,
+    /// Rows, as the picture says.
+    pub height: u32,
+}
+
+impl SentPicture {
+    /// Tokens that it counts for: pieces of 28 by 28 pixels.
+    pub(crate) fn tokens(&self) -> usize {
+        (self.width.div_ceil(28) as usize) * (self.height.div_ceil(28) as usize)
+    }
+}
+
+/// The picture of a request in whichever vendor's form; none if it has none.
+///
+/// # Errors
+/// It breaks the contract.
+pub(crate) fn sent_picture(body: &Value) -> Result<Option<SentPicture>, String> {
+    let messages = body.get("messages").and_then(Value::as_array);
+    let contents = messages.into_iter().flatten().filter_map(|message| message.get("content"));
+    let parts: Vec<&Value> = contents.filter_map(Value::as_array).flatten().collect();
+    let mut found = Vec::new();
+    for part in parts {
+        found.extend(picture_of(part)?);
+    }
+    if found.len() > 1 {
+        return Err("more than one picture".to_owned());
+    }
+    Ok(found.pop())
+}
+
+fn picture_of(part: &Value) -> Result<Option<SentPicture>, String> {
+    let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
+    if let Some(url) = text("/image_url/url") {
+        if !matches!(text("/image_url/detail"), Some("low" | "high" | "auto" | "original")) {
+            return Err("image_url.detail is not said".to_owned());
+        }
+        let data = url.strip_prefix("data:").ok_or("an address would be fetched")?;
+        let (kind, data) = data.split_once(";base64,").ok_or("no base64 in the data URL")?;
+        return look_at(kind, data).map(Some);
+    }
+    if text("/type") == Some("image") {
+        if text("/source/type") != Some("base64") {
+            return Err("image.source: only base64".to_owned());
+        }
+        let (kind, data) = (text("/source/media_type"), text("/source/data"));
+        return look_at(kind.ok_or("media_type")?, data.ok_or("data")?).map(Some);
+    }
+    if let Some(data) = text("/image/source/bytes") {
+        let format = text("/image/format").ok_or("image.format is missing")?;
+        return look_at(&format!("image/{format}"), data).map(Some);
+    }
+    if part.get("document").is_some() || text("/type") == Some("file") {
+        return Err("a document was sent".to_owned());
+    }
+    Ok(None)
+}
+
+fn look_at(kind: &str, data: &str) -> Result<SentPicture, String> {
+    let bytes = STANDARD.decode(data).map_err(|_| "invalid base64".to_owned())?;
+    if data.len() > 5 << 20 {
+        return Err("a picture has at most 5 MB of base64".to_owned());
+    }
+    let size = match kind {
+        "image/png" => png_size(&bytes),
+        "image/jpeg" => jpeg_size(&bytes),
+        _ => return Err(format!("{kind} is no picture that is taken")),
+    };
+    let (width, height) = size.ok_or("the bytes are not what they are said to be")?;
+    if width.max(height) > MOST_SIDE || width == 0 || height == 0 {
+        return Err("image_dimensions_too_large".to_owned());
+    }
+    Ok(SentPicture { bytes, width, height })
+}
+
+fn png_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let rest = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n")?;
+    let number = |at: usize| Some(u32::from_be_bytes(rest.get(at..at + 4)?.try_into().ok()?));
+    Some((number(8)?, number(12)?))
+}
+
+/// The size in the first frame header.
+fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut rest = bytes.strip_prefix(&[0xff, 0xd8])?;
+    loop {
+        let (&[0xff, marker, high, low], _) = rest.split_first_chunk::<4>()? else { return None };
+        let number =
+            |at: usize| Some(u32::from(u16::from_be_bytes(rest.get(at..at + 2)?.try_into().ok()?)));
+        if (0xc0..=0xc2).contains(&marker) {
+            return Some((number(7)?, number(5)?));
+        }
+        rest = rest.get(2 + usize::from(u16::from_be_bytes([high, low]))..)?;
+    }
+}
