@@ -115,7 +115,7 @@ fn check(settings: &Settings) -> (bool, String) {
 #[test]
 fn what_is_shipped_reads_documents_by_confined_processes_or_not_at_all() {
     let confine = "DOCMILL__CPU__CONFINE";
-    for name in ["aws", "local"] {
+    for name in ["aws", "gcp", "local"] {
         let settings = overlay(name);
         assert_eq!(settings.get(confine).map(String::as_str), Some("required"), "{name}");
     }
@@ -132,10 +132,15 @@ fn own((before, after): (&str, &str)) -> (String, String) {
 fn everything_deployed() -> Vec<(&'static str, Settings)> {
     let mut aws = overlay("aws");
     aws.insert("DOCMILL__DATABASE__URL".to_owned(), "postgres://worker@db/app".to_owned());
+    let mut gcp = overlay("gcp");
+    gcp.insert("DOCMILL__DATABASE__URL".to_owned(), "postgres://worker@db/app".to_owned());
+    let file = read("deploy/kubernetes/overlays/gcp/docmill.toml");
+    gcp.insert("DOCMILL_CONFIG_TEXT".to_owned(), file);
     let mut local = overlay("local");
     local.extend(env_file("deploy/kubernetes/overlays/local/secrets.env"));
     vec![
         ("Kubernetes, aws", aws),
+        ("Kubernetes, gcp", gcp),
         ("Kubernetes, local", local),
         ("ECS", task_environment()),
         ("compose", compose()),
