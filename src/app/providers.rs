@@ -79,7 +79,7 @@ fn build_document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result
         account: format!("{} {}", config.project, config.location),
         model: config.processor.clone(),
     };
-    let credentials = GoogleCredentials::find(&config.credentials)?;
+    let credentials = GoogleCredentials::find(&config.credentials, &config.credentials_json)?;
     Ok(DocumentAi::new(
         config,
         credentials,

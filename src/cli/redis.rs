@@ -25,6 +25,8 @@ pub(super) enum RedisCommand {
               value_parser = humantime::parse_duration)]
         watch: Option<Duration>,
     },
+    /// How many messages wait, are worked on, are put off and are dead, over all tiers; asks Redis alone
+    Length,
     /// Clean on request: lines `light:QUEUE` and `deep:QUEUE` on standard input are answered by
     /// `light cleaned QUEUE` and `deep cleaned QUEUE`, as the tests of redis-work-queue expect
     Cleaner,
@@ -52,6 +54,16 @@ pub(super) async fn run(
                 }
                 Some(every) => clean_repeatedly(&queue, depth, every).await?,
             }
+        }
+        RedisCommand::Length => {
+            let depth = app.open_queue().await?.depth().await?;
+            let dead = depth.dead.unwrap_or_default();
+            context.result_output().show(&depth, || {
+                format!(
+                    "waiting: {}\nworked on or hidden: {}\nput off: {}\ndead: {dead}",
+                    depth.ready, depth.in_flight, depth.delayed
+                )
+            })?;
         }
         RedisCommand::Cleaner => serve_metrics(&app).await?,
     }

@@ -65,7 +65,12 @@ fn task_environment() -> Settings {
         ("DeadLetterQueueUrl", "https://sqs.eu-central-1.amazonaws.com/111122223333/dead"),
         ("BucketName", "documents"),
         ("EventPlaces", "documents/documents/"),
-        ("PageReaders", "textract,tesseract"),
+        ("PageReaders", "document_ai,textract,tesseract"),
+        ("DocumentAiProject", "my-project"),
+        ("DocumentAiLocation", "eu"),
+        ("DocumentAiProcessor", "1a2b3c"),
+        ("DocumentAiKeySecretArn", "{}"),
+        ("SettingsArn", "[cost]\ndaily_budget = \"5\"\n"),
         ("Confinement", "required"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),
@@ -110,7 +115,7 @@ fn check(settings: &Settings) -> (bool, String) {
 #[test]
 fn what_is_shipped_reads_documents_by_confined_processes_or_not_at_all() {
     let confine = "DOCMILL__CPU__CONFINE";
-    for name in ["aws", "local"] {
+    for name in ["aws", "gcp", "local"] {
         let settings = overlay(name);
         assert_eq!(settings.get(confine).map(String::as_str), Some("required"), "{name}");
     }
@@ -127,10 +132,15 @@ fn own((before, after): (&str, &str)) -> (String, String) {
 fn everything_deployed() -> Vec<(&'static str, Settings)> {
     let mut aws = overlay("aws");
     aws.insert("DOCMILL__DATABASE__URL".to_owned(), "postgres://worker@db/app".to_owned());
+    let mut gcp = overlay("gcp");
+    gcp.insert("DOCMILL__DATABASE__URL".to_owned(), "postgres://worker@db/app".to_owned());
+    let file = read("deploy/kubernetes/overlays/gcp/docmill.toml");
+    gcp.insert("DOCMILL_CONFIG_TEXT".to_owned(), file);
     let mut local = overlay("local");
     local.extend(env_file("deploy/kubernetes/overlays/local/secrets.env"));
     vec![
         ("Kubernetes, aws", aws),
+        ("Kubernetes, gcp", gcp),
         ("Kubernetes, local", local),
         ("ECS", task_environment()),
         ("compose", compose()),
@@ -145,13 +155,35 @@ fn every_setting_that_is_deployed_with_is_a_key_and_the_whole_is_a_valid_configu
         assert!(well, "{place}: {said}");
         // The check above would not notice a name that is not read at all.
         for name in settings.keys().filter(|name| name.starts_with("DOCMILL")) {
-            let known = name.starts_with("DOCMILL__") || name == "DOCMILL_STOP_TIMEOUT";
+            let known = name.starts_with("DOCMILL__")
+                || ["DOCMILL_STOP_TIMEOUT", "DOCMILL_CONFIG_TEXT"].contains(&name.as_str());
             assert!(known, "{place}: nothing reads {name}");
         }
     }
     let mut misspelt = task_environment();
     misspelt.insert("DOCMILL__WORKER__SLOT".to_owned(), "1".to_owned());
     assert!(!check(&misspelt).0, "an unknown key is noticed");
+}
+
+#[test]
+fn a_settings_file_that_comes_as_a_text_is_obeyed_checked_and_never_quoted() {
+    let show = |text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+        command.args(["config", "show"]).env_clear().env("DOCMILL_CONFIG_TEXT", text);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    let (well, said) =
+        show("[claim]\nlease = \"7m\"\n[ocr.document_ai]\ncredentials_json = \"hunter2\"\n");
+    assert!(well && said.contains("7m") && !said.contains("hunter2"), "{said}");
+    let (well, said) = show("[claim]\nleese = \"hunter2\"\n");
+    assert!(!well && said.contains("leese") && !said.contains("hunter2"), "{said}");
+    let (well, said) = show("lease = hunter2");
+    assert!(
+        !well && said.contains("DOCMILL_CONFIG_TEXT, line 1") && !said.contains("hunter2"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! docs/moving.md followed word by word, there and back: its statements and commands are taken from
 //! the page and run over a database as the earlier worker leaves it, with a product's own columns,
 //! tables, views and triggers; the earlier worker's statements run beside ours.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::process::Output;
 use std::time::Duration;
@@ -75,13 +75,13 @@ const FAIL: &str = "UPDATE ingestion SET attempt_count = attempt_count + 1,
     completed_at = CASE WHEN attempt_count + 1 >= 3 THEN now() END
     WHERE id = $1::uuid RETURNING attempt_count || ' ' || status";
 
-struct Move {
+struct MovedProduct {
     database: TestDatabase,
     /// The product's sessions and the earlier worker's, as a login with no more than its rights.
     product: PgPool,
 }
 
-impl Move {
+impl MovedProduct {
     async fn before() -> Self {
         let database = TestDatabase::empty().await;
         let login = format!("orcha_{}", uuid::Uuid::new_v4().simple());
@@ -176,7 +176,7 @@ fn page_blocks() -> Vec<PageBlock> {
 
 #[tokio::test]
 async fn the_page_leads_there_and_back_word_by_word() {
-    let world = Move::before().await;
+    let world = MovedProduct::before().await;
     let blocks = page_blocks();
     let [note, rehearse, migrate, look, gone, stay, back] = blocks.as_slice() else {
         panic!("the page has other steps than this test: {blocks:#?}")
@@ -208,7 +208,7 @@ async fn the_page_leads_there_and_back_word_by_word() {
     check_as_before(&world).await;
 }
 
-async fn check_what_was_kept(world: &Move) {
+async fn check_what_was_kept(world: &MovedProduct) {
     let db = Db::connect(&world.database.config()).await.unwrap();
     assert_eq!(db.schema_version().await.unwrap(), SchemaVersion::Current);
     let kept =
@@ -235,7 +235,7 @@ async fn check_what_was_kept(world: &Move) {
     assert!(matches!(world.claim('9').await, ClaimOutcome::Claimed(_)));
 }
 
-async fn check_side_by_side(world: &Move) {
+async fn check_side_by_side(world: &MovedProduct) {
     // What the earlier workers had in hand stays theirs, until its end.
     for letter in ['a', 'b'] {
         let answer = world.claim(letter).await;
@@ -268,7 +268,7 @@ async fn check_side_by_side(world: &Move) {
     assert_eq!(world.ask::<String>(held).await, "in-progress");
 }
 
-async fn check_as_before(world: &Move) {
+async fn check_as_before(world: &MovedProduct) {
     let columns = "SELECT string_agg(column_name, ' ' ORDER BY ordinal_position)
         FROM information_schema.columns WHERE table_schema = 'public' AND table_name = 'ingestion'";
     assert_eq!(
@@ -298,7 +298,7 @@ async fn check_as_before(world: &Move) {
 
 /// Migrates a product's database that was changed first; what the refusal said.
 async fn refusal(change: &str, schema: &str, from: Option<&str>) -> String {
-    let world = Move::before().await;
+    let world = MovedProduct::before().await;
     let mut owner = world.database.pool().acquire().await.unwrap();
     run(&mut owner, &format!("SET search_path = public; {change}")).await;
     let state = "SELECT md5(string_agg(x, '' ORDER BY x)) FROM (
@@ -353,7 +353,7 @@ async fn what_cannot_be_adopted_is_refused_with_what_to_do_before_anything_chang
 
 #[tokio::test]
 async fn tables_that_have_columns_of_ours_are_adopted_where_they_are() {
-    let world = Move::before().await;
+    let world = MovedProduct::before().await;
     let mut owner = world.database.pool().acquire().await.unwrap();
     run(&mut owner, "SET search_path = public; DROP TABLE worker, pause; DROP TYPE attempt").await;
     let config = DatabaseConfig { schema: "public".to_owned(), ..world.database.config() };

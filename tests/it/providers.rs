@@ -21,7 +21,8 @@ use std::time::Duration;
 use docmill::pipeline::{DocumentReader, RemoteOcr};
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{
-    ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, TextractConfig, ThrottleConfig,
+    ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, SecretString, TextractConfig,
+    ThrottleConfig,
 };
 use docmill_core::fault;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
@@ -111,7 +112,8 @@ fn document_ai(server: &google::Server, change: impl FnOnce(&mut DocumentAiConfi
     let folder = tempfile::tempdir().unwrap();
     let mut config = document_ai_config(server);
     change(&mut config);
-    let credentials = GoogleCredentials::find(&key_file(server, &folder)).unwrap();
+    let credentials =
+        GoogleCredentials::find(&key_file(server, &folder), &SecretString::default()).unwrap();
     DocumentAi::new(&config, credentials, lane(&impatient(), "process")).unwrap()
 }
 

@@ -19,6 +19,9 @@ const LISTS: [&str; 6] = [
     "webhooks.allowed_networks",
 ];
 
+/// The whole configuration file as a variable, where a platform hands over texts and no files.
+const TEXT_VARIABLE: &str = "DOCMILL_CONFIG_TEXT";
+
 /// What could be read, and what could not.
 pub(super) struct LoadedConfig {
     /// Sections that could not be read have their defaults.
@@ -39,15 +42,23 @@ impl LoadedConfig {
 /// such as `DOCMILL_PORT` for a service of that name.
 pub(super) fn load_layers(file: Option<&Path>, environment: Vec<(String, String)>) -> LoadedConfig {
     let mut builder = config::Config::builder();
-    if let Some(path) = file {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+    let given = std::env::var(TEXT_VARIABLE).ok().filter(|text| !text.trim().is_empty());
+    let named = match (file, given) {
+        (Some(_), Some(_)) => {
+            let problem = format!("both a configuration file and {TEXT_VARIABLE} are given");
+            return LoadedConfig::from_problem(problem);
+        }
+        (Some(path), None) => match std::fs::read_to_string(path) {
+            Ok(text) => Some((path, text)),
             Err(error) => {
                 let place = path.display();
                 let problem = format!("the configuration file {place} cannot be read: {error}");
                 return LoadedConfig::from_problem(problem);
             }
-        };
+        },
+        (None, given) => given.map(|text| (Path::new(TEXT_VARIABLE), text)),
+    };
+    if let Some((path, text)) = named {
         // By itself, because only its own error knows where the text stops being TOML.
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
             return LoadedConfig::from_problem(describe_syntax(path, &text, &error));

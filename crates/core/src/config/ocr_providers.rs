@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::units::SecretString;
+
 /// A reader of page images: a provider, or Tesseract here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,6 +68,8 @@ pub struct DocumentAiConfig {
     /// Key file of a service account; empty: `GOOGLE_APPLICATION_CREDENTIALS`, else the metadata
     /// server.
     pub credentials: PathBuf,
+    /// The content of such a file, for platforms that hand secrets over as variables.
+    pub credentials_json: SecretString,
     /// Longest one call may take.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -84,6 +88,7 @@ impl Default for DocumentAiConfig {
             version: String::new(),
             endpoint: String::new(),
             credentials: PathBuf::new(),
+            credentials_json: SecretString::default(),
             timeout: Duration::from_secs(120),
             imageless: false,
             languages: Vec::new(),
@@ -108,6 +113,12 @@ impl DocumentAiConfig {
             } else if !value.chars().all(plain) {
                 problems.push(format!("ocr.document_ai.{key} is a name, not a path or address"));
             }
+        }
+        if !self.credentials.as_os_str().is_empty() && !self.credentials_json.is_empty() {
+            problems.push(
+                "ocr.document_ai.credentials and ocr.document_ai.credentials_json are both set"
+                    .to_owned(),
+            );
         }
         let endpoint = &self.endpoint;
         let is_address = endpoint.starts_with("https://") || endpoint.starts_with("http://");

@@ -94,7 +94,7 @@ pub(super) async fn adopt_tables(
         obstacles.push("nothing was changed; docs/moving.md has examples".to_owned());
         return Err(Error::internal(obstacles.join("\n- ")));
     }
-    take_over(connection, all, adoption, (&needs, wishes)).await.map_err(say_unchanged)?;
+    take_over(connection, all, adoption, &needs, wishes).await.map_err(say_unchanged)?;
     Ok(true)
 }
 
@@ -147,7 +147,8 @@ async fn take_over(
     connection: &mut PgConnection,
     all: &Migrator,
     adoption: Adoption<'_>,
-    (needs, wishes): (&SchemaNeeds, &MigrationWishes),
+    needs: &SchemaNeeds,
+    wishes: &MigrationWishes,
 ) -> Result<()> {
     let mut transaction = connection.begin().await.context("beginning to adopt")?;
     let settings = "SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL lock_timeout = '30s'";

@@ -10,6 +10,7 @@ use std::time::Duration;
 use gcp_auth::{CustomServiceAccount, MetadataServiceAccount, TokenProvider};
 use tokio::sync::OnceCell;
 
+use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::with_deadline;
 
@@ -29,13 +30,17 @@ enum TokenSource {
 }
 
 impl GoogleCredentials {
-    /// The account of a key file; without one that of `GOOGLE_APPLICATION_CREDENTIALS`, without
-    /// that the metadata server's. Nothing is sent.
+    /// The account of a key file or of the content of one; without either that of
+    /// `GOOGLE_APPLICATION_CREDENTIALS`, without that the metadata server's. Nothing is sent.
     ///
     /// # Errors
     /// The file is not there or is no key file: which one.
-    pub fn find(file: &Path) -> Result<Self> {
-        let account = if file.as_os_str().is_empty() {
+    pub fn find(file: &Path, content: &SecretString) -> Result<Self> {
+        let account = if !content.is_empty() {
+            let account = CustomServiceAccount::from_json(content.reveal());
+            let named = "ocr.document_ai.credentials_json";
+            Some(account.map_err(|error| unusable_error(named, &error))?)
+        } else if file.as_os_str().is_empty() {
             let variable = "the file that GOOGLE_APPLICATION_CREDENTIALS names";
             CustomServiceAccount::from_env().map_err(|error| unusable_error(variable, &error))?
         } else {
@@ -103,7 +108,9 @@ mod tests {
     fn a_key_file_that_is_missing_or_none_is_named_and_not_quoted() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key.json");
-        let refused = |file: &Path| GoogleCredentials::find(file).err().unwrap().to_string();
+        let refused = |file: &Path| {
+            GoogleCredentials::find(file, &SecretString::default()).err().unwrap().to_string()
+        };
         let missing = refused(&file);
         assert!(missing.contains("key.json") && missing.contains("cannot be read"), "{missing}");
         std::fs::write(&file, "{\"private_key\":\"hunter2\"}").unwrap();

@@ -39,56 +39,29 @@ pub(super) async fn find_obstacles(
     Ok(found)
 }
 
+/// What the catalogue says of one of the two tables.
+#[derive(Debug, sqlx::FromRow)]
+struct ExistingTable {
+    is_table: bool,
+    is_owned: bool,
+    has_uuid: bool,
+    is_unique: bool,
+    owner: String,
+}
+
 /// Both are tables of ours to alter, with an id that messages can carry.
 async fn check_tables(
     connection: &mut PgConnection,
     Adoption { from, .. }: Adoption<'_>,
     found: &mut Vec<String>,
 ) -> Result<()> {
-    for table in ["document", "ingestion"] {
-        let sql = "SELECT c.relkind = 'r', pg_has_role(c.relowner, 'USAGE'),
-                EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'id'
-                    AND a.atttypid = 'uuid'::regtype AND NOT a.attisdropped),
-                EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a
-                    ON a.attrelid = c.oid AND a.attname = 'id'
-                    WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
-                      AND i.indkey::text = a.attnum::text),
-                pg_get_userbyid(c.relowner)::text
-            FROM pg_class c WHERE c.oid = to_regclass(format('%I.%I', $1, $2))";
-        let row: Option<(bool, bool, bool, bool, String)> = sqlx::query_as(sql)
-            .bind(from)
-            .bind(table)
-            .fetch_optional(&mut *connection)
-            .await
-            .context("reading the earlier tables")?;
-        let Some((is_table, is_owned, has_uuid, is_unique, owner)) = row else {
-            found.push(format!(
-                "`{from}` has one of document and ingestion, but no {table}: the other is not the \
+    for name in ["document", "ingestion"] {
+        match find_table(connection, from, name).await? {
+            Some(table) => check_table(&table, &format!("{from}.{name}"), found),
+            None => found.push(format!(
+                "`{from}` has one of document and ingestion, but no {name}: the other is not the \
                  earlier system's; set database.schema to a schema without it"
-            ));
-            continue;
-        };
-        if !is_table {
-            found.push(format!(
-                "{from}.{table} is a view, a partitioned or a foreign table: only plain tables can be \
-                 adopted; use a schema of docmill's own and hand documents in (docs/producers.md)"
-            ));
-        }
-        if !is_owned {
-            found.push(format!(
-                "{from}.{table} belongs to {owner}: migrate as {owner}, or GRANT {owner} to the \
-                 login that migrates"
-            ));
-        }
-        if !has_uuid {
-            found.push(format!(
-                "{from}.{table} has no column id of type uuid: messages carry nothing else; use a \
-                 schema of docmill's own and hand documents in (docs/producers.md)"
-            ));
-        } else if !is_unique {
-            found.push(format!(
-                "{from}.{table}.id is not unique: ALTER TABLE {from}.{table} ADD PRIMARY KEY (id)"
-            ));
+            )),
         }
     }
     let sql = "SELECT count(*) = 1 FROM pg_attribute WHERE attname = 'document_id'
@@ -102,6 +75,49 @@ async fn check_tables(
         found.push(format!("{from}.ingestion has no column document_id of type uuid"));
     }
     Ok(())
+}
+
+async fn find_table(
+    connection: &mut PgConnection,
+    from: &str,
+    name: &str,
+) -> Result<Option<ExistingTable>> {
+    let sql = "SELECT c.relkind = 'r' AS is_table,
+            pg_has_role(c.relowner, 'USAGE') AS is_owned,
+            EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'id'
+                AND a.atttypid = 'uuid'::regtype AND NOT a.attisdropped) AS has_uuid,
+            EXISTS (SELECT 1 FROM pg_index i JOIN pg_attribute a
+                ON a.attrelid = c.oid AND a.attname = 'id'
+                WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
+                  AND i.indkey::text = a.attnum::text) AS is_unique,
+            pg_get_userbyid(c.relowner)::text AS owner
+        FROM pg_class c WHERE c.oid = to_regclass(format('%I.%I', $1, $2))";
+    let table = sqlx::query_as(sql).bind(from).bind(name).fetch_optional(connection).await;
+    table.context("reading the earlier tables")
+}
+
+fn check_table(table: &ExistingTable, name: &str, found: &mut Vec<String>) {
+    let owner = &table.owner;
+    if !table.is_table {
+        found.push(format!(
+            "{name} is a view, a partitioned or a foreign table: only plain tables can be adopted; \
+             use a schema of docmill's own and hand documents in (docs/producers.md)"
+        ));
+    }
+    if !table.is_owned {
+        found.push(format!(
+            "{name} belongs to {owner}: migrate as {owner}, or GRANT {owner} to the login that \
+             migrates"
+        ));
+    }
+    if !table.has_uuid {
+        found.push(format!(
+            "{name} has no column id of type uuid: messages carry nothing else; use a schema of \
+             docmill's own and hand documents in (docs/producers.md)"
+        ));
+    } else if !table.is_unique {
+        found.push(format!("{name}.id is not unique: ALTER TABLE {name} ADD PRIMARY KEY (id)"));
+    }
 }
 
 /// Columns of the product under names that we need.
