@@ -114,6 +114,11 @@ async fn what_the_commands_print_is_what_the_page_says() {
     let worker = world.worker().await;
     world.until(id.parse().unwrap(), "status", "completed").await;
     world.until_empty().await;
+    let csv = docmill(&world, &["export", "--tenant", "t"], &[]).output().unwrap();
+    let csv = String::from_utf8(csv.stdout).unwrap();
+    let (header, rows) = csv.split_once('\n').unwrap();
+    assert!(header.starts_with("document_id,file,") && header.contains(",iban,"), "{header}");
+    assert!(rows.contains(",invoice_en.pdf,t,") && rows.lines().count() == 1, "{rows}");
     check("status", &run(&world, &["status", id]));
     let listed = run(&world, &["list"]);
     let (status, printed) = (&documented()["status"], listed[0].as_object().unwrap());

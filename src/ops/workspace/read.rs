@@ -13,7 +13,7 @@ use crate::ops::process::ProcessReport;
 use crate::pipeline::{ClaimHandle, StepError};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
-    DocumentId, IngestionId, OutcomeReason, PageSource, PageText, Transcript,
+    DocumentId, IngestionId, ModelUsage, OutcomeReason, PageSource, PageText, Transcript,
 };
 
 /// What was read of a document.
@@ -23,6 +23,8 @@ pub struct DocumentText {
     pub pages: Vec<(u32, String)>,
     /// Pages whose content was lost.
     pub lost: usize,
+    /// Tokens that models were given for it, and gave back.
+    pub usage: ModelUsage,
     /// What was extracted, and the gate's verdict.
     pub extraction: Value,
 }
@@ -144,6 +146,7 @@ fn document_text(transcript: &Transcript, processed: &ProcessReport) -> Document
     DocumentText {
         pages: transcript.pages.iter().map(|page| (page.number, page.text())).collect(),
         lost: transcript.pages.iter().filter(lost).count(),
+        usage: processed.usage,
         extraction: json!({
             "status": processed.status,
             "reason": processed.reason,
