@@ -37,7 +37,7 @@ pub(super) struct ExportArgs {
     /// Only those registered within this time, e.g. 30days
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     since: Option<std::time::Duration>,
-    /// One row for each entry of this list instead of one for each document, e.g. line_items
+    /// One row for each entry of this list instead of one for each document, e.g. `line_items`
     #[arg(long, value_name = "LIST")]
     lines: Option<String>,
 }
