@@ -13,6 +13,7 @@ mod dev;
 mod doctor;
 mod document;
 mod erase;
+mod export;
 mod jobs;
 mod kinds;
 mod print;
@@ -84,6 +85,8 @@ enum Command {
     Lookup(search::LookupArgs),
     /// Write every document as a line of JSON
     Manifest(search::ManifestArgs),
+    /// Write what is known of documents as CSV
+    Export(export::ExportArgs),
     /// Work on ingestions once more
     Retry(jobs::ChangeArgs),
     /// Make ingestions that have not ended more or less urgent
@@ -283,6 +286,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Search(asked) => search::search(context, asked).await,
         Command::Lookup(asked) => search::lookup(context, asked).await,
         Command::Manifest(asked) => search::print_manifest(context, asked).await,
+        Command::Export(arguments) => Box::pin(export::export(context, arguments)).await,
         Command::Retry(change) => Box::pin(jobs::retry(context, change)).await,
         Command::Reprioritize(wish) => Box::pin(reprioritize::run(context, wish)).await,
         Command::Redis(what) => Box::pin(redis::run(context, what)).await,

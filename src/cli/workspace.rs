@@ -74,7 +74,7 @@ impl From<WorkspaceFormatArg> for WorkspaceFormat {
 pub(super) struct PopulateArgs {
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Files, folders, quoted patterns, s3:// prefixes
+    /// Files, folders, quoted patterns, s3:// prefixes and patterns
     #[arg(required_unless_present_any = ["list", "failed"])]
     documents: Vec<PathBuf>,
     /// A file of paths and s3:// addresses, one per line, taken as they are

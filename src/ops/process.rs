@@ -24,8 +24,8 @@ use crate::pipeline::{
 use docmill_core::config::CostConfig;
 use docmill_core::fault::{self, Error};
 use docmill_core::model::{
-    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
-    PageDefect, PageSource, PageText, Transcript, digest,
+    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
+    OutcomeReason, PageDefect, PageSource, PageText, Transcript, digest,
 };
 use docmill_documents::pages;
 use docmill_gate::gate;
@@ -81,6 +81,9 @@ pub struct ProcessReport {
     /// The transcript itself, for callers in this process.
     #[serde(skip)]
     pub transcript: Option<Arc<Transcript>>,
+    /// Tokens that models were given and gave back, likewise.
+    #[serde(skip)]
+    pub usage: ModelUsage,
 }
 
 /// The transcript as `docmill process` prints it.
@@ -247,6 +250,7 @@ impl ProcessReport {
             transcription: None,
             timings_ms: TimingsView::default(),
             transcript: None,
+            usage: ModelUsage::default(),
         }
     }
 
@@ -256,6 +260,7 @@ impl ProcessReport {
         self.detail = record.detail;
         self.kind = record.kind;
         self.reader = record.reader;
+        self.usage = record.usage;
         self.data = record.structured_data;
         self.review_reasons = record.review_reasons;
         if let Some(judged) = record.judged {

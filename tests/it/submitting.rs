@@ -158,6 +158,10 @@ async fn objects_of_a_bucket_are_handed_in_where_they_are_and_once_per_version()
     let again = hand_in(&world, &store, &[prefix], (&terms, all)).await;
     assert!(again.iter().all(|line| line.fate == SubmitStatus::Known));
 
+    let few = hand_in(&world, &store, &[Path::new("s3://theirs/in/c*.pdf")], (&terms, all)).await;
+    let files: Vec<_> = few.iter().map(|line| line.file.display().to_string()).collect();
+    assert_eq!(files, ["s3://theirs/in/c+%.pdf"], "a pattern");
+
     put("in/a b.pdf", "%PDF-newer").await;
     let newer = hand_in(&world, &store, &[prefix], (&terms, all)).await;
     let fates: Vec<_> = newer.iter().map(|line| line.fate).collect();

@@ -165,9 +165,11 @@ impl ParsedInvoiceXml {
         REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
     }
 
-    /// Whether both say the same as far as neither can lack it.
+    /// Whether both say the same as far as neither can lack it, and do not name two accounts.
     pub fn agrees_with(&self, other: &Self) -> bool {
+        let (own, theirs) = (self.field("iban"), other.field("iban"));
         REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
+            && (own.is_null() || theirs.is_null() || own == theirs)
     }
 
     /// The value of a field as `invoice_number`; null for one that it lacks, and for what no

@@ -111,20 +111,9 @@ pub(super) async fn preview(
     let content = archive.by_name("content.md").context("the result has no content.md")?;
     content.take(PREVIEWED).read_to_end(&mut text).context("the result is damaged")?;
     let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().take(arguments.lines).collect();
-    // Characters that a terminal obeys are shown, not obeyed.
-    let plain = |line: &&str| line.chars().map(visible_character).collect::<String>();
-    let shown: Vec<String> = lines.iter().map(plain).collect();
+    let shown: Vec<&str> = text.lines().take(arguments.lines).collect();
     context.result_output().show(&shown, || shown.join("\n"))?;
     Ok(CommandExit::Done)
-}
-
-fn visible_character(character: char) -> char {
-    match character {
-        '\t' => '\t',
-        other if other.is_control() => '\u{fffd}',
-        other => other,
-    }
 }
 
 pub(super) async fn show_logs(
@@ -147,8 +136,6 @@ pub(super) async fn show_logs(
             lines.extend(String::from_utf8_lossy(&log.bytes).lines().map(str::to_owned));
         }
     }
-    let shown: Vec<String> =
-        lines.iter().map(|line| line.chars().map(visible_character).collect()).collect();
-    context.result_output().show(&shown, || shown.join("\n"))?;
-    Ok(CommandExit::from_success(!shown.is_empty()))
+    context.result_output().show(&lines, || lines.join("\n"))?;
+    Ok(CommandExit::from_success(!lines.is_empty()))
 }

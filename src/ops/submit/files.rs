@@ -20,6 +20,8 @@ const BEGINNING: u64 = 4096;
 /// What is said of a link: whoever may put files into a folder must not choose by it what else of
 /// this machine is handed in.
 const LINK: &str = "a link, which is followed only if it is named itself";
+/// What is said of a prefix without objects.
+const EMPTY_PREFIX: &str = "no objects under this prefix";
 /// Objects of one listing.
 const LISTED: usize = 1000;
 
@@ -101,7 +103,7 @@ impl<'a> SubmitSearch<'a> {
     }
 
     /// Hands on what one path means: an existing file or folder before all else, then an
-    /// `s3://bucket/prefix`, then a pattern of `*`, `?` and `[…]`.
+    /// `s3://bucket/prefix` or a pattern of such, then a pattern of `*`, `?` and `[…]`.
     pub async fn search_path(&mut self, path: &Path) {
         match (tokio::fs::metadata(path).await, path.to_str()) {
             (Ok(meta), _) if meta.is_dir() => self.search_folder(path).await,
@@ -164,29 +166,48 @@ impl<'a> SubmitSearch<'a> {
         }
     }
 
-    async fn search_objects(&mut self, prefix: &str) {
+    /// A prefix as it is written; only where nothing lies under it, a pattern.
+    async fn search_objects(&mut self, named: &str) {
         let Some(store) = self.store else {
-            return self.skip(Path::new(prefix), "there is no bucket here", true).await;
+            return self.skip(Path::new(named), "there is no bucket here", true).await;
         };
+        let pattern = ObjectPattern::parse(named);
+        let found = match (self.list_objects(store, named, None).await, &pattern) {
+            (Ok(false), Some(wanted)) => {
+                self.list_objects(store, wanted.prefix, pattern.as_ref()).await
+            }
+            (found, _) => found,
+        };
+        let what = if pattern.is_some() { "no object matches this pattern" } else { EMPTY_PREFIX };
+        match found {
+            Ok(true) => {}
+            Ok(false) => self.skip(Path::new(named), what, true).await,
+            Err(error) => self.skip(Path::new(named), error.to_string(), true).await,
+        }
+    }
+
+    /// Hands on what lies under the prefix and fits; whether there was anything.
+    async fn list_objects(
+        &mut self,
+        store: &dyn ObjectStore,
+        prefix: &str,
+        pattern: Option<&ObjectPattern<'_>>,
+    ) -> docmill_core::fault::Result<bool> {
         let (mut after, mut any) = (None::<String>, false);
         while !self.steps.is_closed() {
-            let page = match store.list(prefix, after.as_deref(), LISTED).await {
-                Ok(page) => page,
-                Err(error) => return self.skip(Path::new(prefix), error.to_string(), true).await,
-            };
+            let page = store.list(prefix, after.as_deref(), LISTED).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
             for ObjectEntry { key, size, .. } in page {
                 // "Folders" that consoles make are empty objects.
-                if size > 0 && !key.ends_with('/') {
+                let fits = pattern.is_none_or(|pattern| pattern.matches(&key));
+                if size > 0 && !key.ends_with('/') && fits {
                     any = true;
                     self.send_found(SubmitSource::Object(key)).await;
                 }
             }
         }
-        if !any {
-            self.skip(Path::new(prefix), "no objects under this prefix", true).await;
-        }
+        Ok(any)
     }
 
     async fn search_folder(&mut self, root: &Path) {
@@ -221,6 +242,33 @@ impl<'a> SubmitSearch<'a> {
     }
 }
 
+/// A pattern of keys: `*` and `?` stay within one folder, `**` does not.
+struct ObjectPattern<'a> {
+    /// What stands before the first wildcard: all that is listed lies under it.
+    prefix: &'a str,
+    pattern: glob::Pattern,
+}
+
+impl<'a> ObjectPattern<'a> {
+    /// Nothing if there is no wildcard, one in the name of the bucket, or a pattern that is none.
+    fn parse(named: &'a str) -> Option<Self> {
+        let bucket = named.find("://").map_or(0, |at| at + 3);
+        let key = bucket + named.get(bucket..)?.find('/')? + 1;
+        let wildcard = named.find(['*', '?', '[']).filter(|at| *at >= key)?;
+        let pattern = glob::Pattern::new(named).ok()?;
+        Some(Self { prefix: named.get(..wildcard)?, pattern })
+    }
+
+    fn matches(&self, key: &str) -> bool {
+        let how = glob::MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: false,
+        };
+        self.pattern.matches_with(key, how)
+    }
+}
+
 async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
@@ -234,6 +282,21 @@ async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_of_keys_lists_what_stands_before_its_first_wildcard() {
+        let parse = ObjectPattern::parse;
+        let pdfs = parse("s3://papers/in/*.pdf").unwrap();
+        assert_eq!(pdfs.prefix, "s3://papers/in/");
+        assert!(pdfs.matches("s3://papers/in/a.pdf") && !pdfs.matches("s3://papers/in/a.PDF"));
+        assert!(!pdfs.matches("s3://papers/in/b/a.pdf"), "another folder");
+        let all = parse("s3://papers/**/a?.pdf").unwrap();
+        assert_eq!(all.prefix, "s3://papers/");
+        assert!(all.matches("s3://papers/in/b/a1.pdf"));
+        for none in ["s3://papers/in/", "s3://pap*/in/", "s3://papers", "s3://papers/[a"] {
+            assert!(parse(none).is_none(), "{none}");
+        }
+    }
 
     #[tokio::test]
     async fn a_folder_gives_its_documents_and_names_what_is_none() {

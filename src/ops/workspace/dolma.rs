@@ -27,8 +27,8 @@ pub fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String
             "Source-File": path,
             "olmocr-version": concat!("docmill ", env!("CARGO_PKG_VERSION")),
             "pdf-total-pages": text.pages.len(),
-            "total-input-tokens": 0,
-            "total-output-tokens": 0,
+            "total-input-tokens": text.usage.input + text.usage.cache_read + text.usage.cache_write,
+            "total-output-tokens": text.usage.output,
             "total-fallback-pages": text.lost,
             "docmill": text.extraction,
         },
@@ -66,6 +66,7 @@ fn join_pages(pages: &[(u32, String)]) -> (String, Vec<(usize, usize, u32)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use docmill_core::model::ModelUsage;
 
     fn text(pages: &[&str]) -> DocumentText {
         let numbered = (1..).zip(pages.iter().map(|page| (*page).to_owned()));
@@ -83,6 +84,16 @@ mod tests {
         assert_eq!(value["metadata"]["pdf-total-pages"], 3);
         assert_eq!(value["attributes"]["is_table"].as_array().unwrap().len(), 3);
         assert!(!line.contains('\n'), "one line");
+    }
+
+    #[test]
+    fn a_line_says_how_many_tokens_models_were_given_and_gave_back() {
+        let usage = ModelUsage { input: 100, cache_read: 20, cache_write: 3, output: 7 };
+        let text = DocumentText { usage, ..text(&["a"]) };
+        let line = dolma_line("a.pdf", &text, "2026-01-31").unwrap();
+        let value: Value = serde_json::from_str(&line).unwrap();
+        let tokens = ["total-input-tokens", "total-output-tokens"].map(|it| &value["metadata"][it]);
+        assert_eq!(tokens, [123, 7]);
     }
 
     #[test]

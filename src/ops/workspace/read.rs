@@ -13,7 +13,7 @@ use crate::ops::process::ProcessReport;
 use crate::pipeline::{ClaimHandle, StepError, find_layout};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
-    DocumentId, IngestionId, OutcomeReason, PageSource, PageText, Transcript,
+    DocumentId, IngestionId, ModelUsage, OutcomeReason, PageSource, PageText, Transcript,
 };
 use docmill_layout::layout::render_markdown;
 
@@ -26,6 +26,8 @@ pub struct DocumentText {
     pub markdown: Option<String>,
     /// Pages whose content was lost.
     pub lost: usize,
+    /// Tokens that models were given for it, and gave back.
+    pub usage: ModelUsage,
     /// What was extracted, and the gate's verdict.
     pub extraction: Value,
 }
@@ -165,6 +167,7 @@ fn document_text(transcript: &Transcript, processed: &ProcessReport) -> Document
         pages: transcript.pages.iter().map(|page| (page.number, page.text())).collect(),
         markdown: None,
         lost: transcript.pages.iter().filter(lost).count(),
+        usage: processed.usage,
         extraction: json!({
             "status": processed.status,
             "reason": processed.reason,

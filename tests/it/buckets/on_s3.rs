@@ -141,7 +141,8 @@ async fn pretending_endpoint(server: &Moto) -> (String, tokio::task::JoinHandle<
         reply.headers_mut().unwrap().extend(answer.headers().clone());
         reply.body(answer.bytes().await.unwrap().into()).unwrap()
     }
-    let state = (server.endpoint(), reqwest::Client::new());
+    let client = reqwest::Client::builder().timeout(std::time::Duration::from_secs(30));
+    let state = (server.endpoint(), client.build().unwrap());
     let router = axum::Router::new().fallback(pass_on).with_state(state);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

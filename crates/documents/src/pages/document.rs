@@ -77,7 +77,7 @@ pub fn open_document(
         ParsedDocument { format, bytes: all, limits: limits.clone(), dpi, content, heard };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
-        let detail = format!("{pages} pages, the limit is {limit}");
+        let detail = format!("{pages} pages, limits.pages is {limit}");
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     Ok(document)

@@ -236,6 +236,6 @@ mod tests {
         let limits = LimitsConfig { pages: 7, ..LimitsConfig::default() };
         let refused = open_document(format!("%PDF-1.7\n{pages}").into(), &limits, 100).unwrap_err();
         assert_eq!(refused.reason, OutcomeReason::TooLarge);
-        assert_eq!(refused.detail, "8 pages, the limit is 7");
+        assert_eq!(refused.detail, "8 pages, limits.pages is 7");
     }
 }

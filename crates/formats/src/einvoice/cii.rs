@@ -11,7 +11,7 @@ use super::element::{
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,
-    marked_discounts, tax_value,
+    parse_marked_discounts, tax_value,
 };
 
 /// Namespace of CII, used since `ZUGFeRD` 2 and by Factur-X.
@@ -50,8 +50,8 @@ pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
         .map(|path| format!("SpecifiedTradePaymentTerms/{path}"));
     let [due_string, due] = &due;
     let terms = text_value(first_element(settlement, &["SpecifiedTradePaymentTerms/Description"]))?;
-    let (iban, bic) = account(settlement)?;
-    let (allowances, charges) = adjustments(settlement)?;
+    let (iban, bic) = find_account(settlement)?;
+    let (allowances, charges) = read_adjustments(settlement)?;
     let order = ["IssuerAssignedID", "ID"].map(|id| format!("BuyerOrderReferencedDocument/{id}"));
     let [order, order_1] = &order;
     Ok(InvoiceXmlFields {
@@ -62,13 +62,13 @@ pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
         buyer_name: text_value(first_element(buyer, &["Name"]))?,
         buyer_vat_id: vat_id(buyer)?,
         order_number: text_value(first_element(agreement, &[order, order_1]))?,
-        cash_discounts: cash_discounts(settlement, &terms)?,
+        cash_discounts: read_cash_discounts(settlement, &terms)?,
         payment_terms: terms,
         iban,
         bic,
         allowances,
         charges,
-        taxes: taxes_by_rate(settlement)?,
+        taxes: read_taxes(settlement)?,
         number: text_value(first_element(document, &["ID"]))?,
         date: date_value(issued)?,
         due_date: date_value(first_element(settlement, &[due_string, due]))?,
@@ -101,7 +101,7 @@ fn settlement_parts<'a, 'i: 'a>(
 }
 
 /// The first account of the payee that is an IBAN, and its bank.
-fn account(settlement: Option<Node<'_, '_>>) -> Result<(Value, Value), EinvoiceDefect> {
+fn find_account(settlement: Option<Node<'_, '_>>) -> Result<(Value, Value), EinvoiceDefect> {
     for means in settlement_parts(settlement, "SpecifiedTradeSettlementPaymentMeans") {
         let part = |path| text_value(first_element(Some(means), &[path]));
         let iban = iban_value(&part("PayeePartyCreditorFinancialAccount/IBANID")?);
@@ -112,11 +112,11 @@ fn account(settlement: Option<Node<'_, '_>>) -> Result<(Value, Value), EinvoiceD
     Ok((Value::Null, Value::Null))
 }
 
-fn cash_discounts(
+fn read_cash_discounts(
     settlement: Option<Node<'_, '_>>,
     terms: &Value,
 ) -> Result<Vec<Value>, EinvoiceDefect> {
-    let mut found = marked_discounts(terms)?;
+    let mut found = parse_marked_discounts(terms)?;
     let path = "SpecifiedTradePaymentTerms/ApplicableTradePaymentDiscountTerms";
     for discount in settlement_parts(settlement, path) {
         let part = |name| first_element(Some(discount), &[name]);
@@ -132,7 +132,7 @@ fn cash_discounts(
 /// The rate of a tax: `ZUGFeRD` 1.0 has another name for it.
 const RATES: [&str; 2] = ["RateApplicablePercent", "ApplicablePercent"];
 
-fn taxes_by_rate(settlement: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDefect> {
+fn read_taxes(settlement: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDefect> {
     let taxes = settlement_parts(settlement, "ApplicableTradeTax").into_iter();
     taxes
         .map(|tax| {
@@ -143,7 +143,7 @@ fn taxes_by_rate(settlement: Option<Node<'_, '_>>) -> Result<Vec<Value>, Einvoic
 }
 
 /// Allowances and charges of the whole document.
-fn adjustments(
+fn read_adjustments(
     settlement: Option<Node<'_, '_>>,
 ) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
     let (mut allowances, mut charges) = (Vec::new(), Vec::new());

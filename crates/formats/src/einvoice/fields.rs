@@ -107,7 +107,7 @@ pub(super) fn cash_discount(percent: Value, days: Value) -> Option<Value> {
 ///
 /// # Errors
 /// A marked discount whose numbers are none.
-pub(super) fn marked_discounts(terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
+pub(super) fn parse_marked_discounts(terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
     let mut found = Vec::new();
     let marked = terms.as_str().unwrap_or_default().split("#SKONTO#").skip(1);
     for text in marked {

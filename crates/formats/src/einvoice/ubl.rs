@@ -10,7 +10,7 @@ use super::element::{
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,
-    marked_discounts, tax_value,
+    parse_marked_discounts, tax_value,
 };
 
 /// Namespace of a UBL invoice.
@@ -28,8 +28,8 @@ pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
     let code = text_value(first_element(whole, &["InvoiceTypeCode", "CreditNoteTypeCode"]))?;
     let buyer = first_element(whole, &["AccountingCustomerParty/Party"]);
     let terms = text_value(first_element(whole, &["PaymentTerms/Note"]))?;
-    let (iban, bic) = account(root)?;
-    let (allowances, charges) = adjustments(root)?;
+    let (iban, bic) = find_account(root)?;
+    let (allowances, charges) = read_adjustments(root)?;
     Ok(InvoiceXmlFields {
         is_credit_note: is_note || is_credit_note(&code),
         supplier_name: party_name(seller)?,
@@ -38,13 +38,13 @@ pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
         buyer_name: party_name(buyer)?,
         buyer_vat_id: vat_id(buyer)?,
         order_number: text_value(first_element(whole, &["OrderReference/ID"]))?,
-        cash_discounts: cash_discounts(root, &terms)?,
+        cash_discounts: read_cash_discounts(root, &terms)?,
         payment_terms: terms,
         iban,
         bic,
         allowances,
         charges,
-        taxes: taxes_by_rate(root, &currency)?,
+        taxes: read_taxes(root, &currency)?,
         number: text_value(first_element(whole, &["ID"]))?,
         date: date_value(first_element(whole, &["IssueDate"]))?,
         due_date: date_value(first_element(whole, &["DueDate", "PaymentMeans/PaymentDueDate"]))?,
@@ -80,7 +80,7 @@ fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
 }
 
 /// The first account of the payee that is an IBAN, and its bank.
-fn account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
+fn find_account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
     for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
         let part = |path| text_value(first_element(Some(account), &[path]));
         let iban = iban_value(&part("ID")?);
@@ -91,8 +91,8 @@ fn account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
     Ok((Value::Null, Value::Null))
 }
 
-fn cash_discounts(root: Node<'_, '_>, terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
-    let mut found = marked_discounts(terms)?;
+fn read_cash_discounts(root: Node<'_, '_>, terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
+    let mut found = parse_marked_discounts(terms)?;
     for term in elements_at(root, "PaymentTerms") {
         let part = |path| first_element(Some(term), &[path]);
         let percent = number_value(part("SettlementDiscountPercent"))?;
@@ -105,7 +105,7 @@ fn cash_discounts(root: Node<'_, '_>, terms: &Value) -> Result<Vec<Value>, Einvo
 }
 
 /// The breakdown of the tax that is stated in the invoice's own currency.
-fn taxes_by_rate(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
+fn read_taxes(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
     let mut taxes = Vec::new();
     for total in elements_at(root, "TaxTotal") {
         let own = amount_in_currency(elements_at(total, "TaxAmount"), currency);
@@ -120,7 +120,7 @@ fn taxes_by_rate(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, Ein
 }
 
 /// Allowances and charges of the whole document.
-fn adjustments(root: Node<'_, '_>) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
+fn read_adjustments(root: Node<'_, '_>) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
     let (mut allowances, mut charges) = (Vec::new(), Vec::new());
     for one in elements_at(root, "AllowanceCharge") {
         let part = |path| first_element(Some(one), &[path]);

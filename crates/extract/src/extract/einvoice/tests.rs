@@ -46,44 +46,50 @@ fn expected() -> Value {
     })
 }
 
+fn cii_line(
+    note: &str,
+    [name, article]: [&str; 2],
+    [price, quantity, amount]: [&str; 3],
+) -> String {
+    format!(
+        "<r:IncludedSupplyChainTradeLineItem>\
+         <r:AssociatedDocumentLineDocument>{note}</r:AssociatedDocumentLineDocument>\
+         <r:SpecifiedTradeProduct><r:GlobalID>0012</r:GlobalID><r:SellerAssignedID>{article}\
+         </r:SellerAssignedID><r:Name>{name}</r:Name></r:SpecifiedTradeProduct>\
+         <r:SpecifiedLineTradeAgreement><r:NetPriceProductTradePrice><r:ChargeAmount>{price}\
+         </r:ChargeAmount></r:NetPriceProductTradePrice></r:SpecifiedLineTradeAgreement>\
+         <r:SpecifiedLineTradeDelivery><r:BilledQuantity unitCode='C62'>{quantity}\
+         </r:BilledQuantity></r:SpecifiedLineTradeDelivery><r:SpecifiedLineTradeSettlement>\
+         <r:ApplicableTradeTax><r:RateApplicablePercent>19.00</r:RateApplicablePercent>\
+         </r:ApplicableTradeTax>\
+         <r:SpecifiedTradeSettlementLineMonetarySummation><r:LineTotalAmount>{amount}\
+         </r:LineTotalAmount></r:SpecifiedTradeSettlementLineMonetarySummation>\
+         </r:SpecifiedLineTradeSettlement></r:IncludedSupplyChainTradeLineItem>"
+    )
+}
+
+fn cii_adjustment(charge: bool, reason: &str) -> String {
+    format!(
+        "<r:SpecifiedTradeAllowanceCharge><r:ChargeIndicator><u:Indicator>{charge}</u:Indicator>\
+         </r:ChargeIndicator><r:ActualAmount>10.00</r:ActualAmount><r:Reason>{reason}</r:Reason>\
+         <r:CategoryTradeTax><r:RateApplicablePercent>19</r:RateApplicablePercent>\
+         </r:CategoryTradeTax></r:SpecifiedTradeAllowanceCharge>"
+    )
+}
+
 /// CII as of Factur-X.
 fn cii() -> String {
-    let line = |note: &str, [name, article]: [&str; 2], [price, quantity, amount]: [&str; 3]| {
-        format!(
-            "<r:IncludedSupplyChainTradeLineItem>\
-             <r:AssociatedDocumentLineDocument>{note}</r:AssociatedDocumentLineDocument>\
-             <r:SpecifiedTradeProduct><r:GlobalID>0012</r:GlobalID><r:SellerAssignedID>{article}\
-             </r:SellerAssignedID><r:Name>{name}</r:Name></r:SpecifiedTradeProduct>\
-             <r:SpecifiedLineTradeAgreement><r:NetPriceProductTradePrice><r:ChargeAmount>{price}\
-             </r:ChargeAmount></r:NetPriceProductTradePrice></r:SpecifiedLineTradeAgreement>\
-             <r:SpecifiedLineTradeDelivery><r:BilledQuantity unitCode='C62'>{quantity}\
-             </r:BilledQuantity></r:SpecifiedLineTradeDelivery><r:SpecifiedLineTradeSettlement>\
-             <r:ApplicableTradeTax><r:RateApplicablePercent>19.00</r:RateApplicablePercent>\
-             </r:ApplicableTradeTax>\
-             <r:SpecifiedTradeSettlementLineMonetarySummation><r:LineTotalAmount>{amount}\
-             </r:LineTotalAmount></r:SpecifiedTradeSettlementLineMonetarySummation>\
-             </r:SpecifiedLineTradeSettlement></r:IncludedSupplyChainTradeLineItem>"
-        )
-    };
     let lines = [
-        line("", ["Paper", "P-1"], ["9.9000", "20.0000", "198.00"]),
-        line(
+        cii_line("", ["Paper", "P-1"], ["9.9000", "20.0000", "198.00"]),
+        cii_line(
             "<r:LineStatusReasonCode>GROUP</r:LineStatusReasonCode>",
             ["All", ""],
             ["1", "1", "198.00"],
         ),
-        line("", ["Return", "R-2"], ["5.50", "-1", "-5.50"]),
+        cii_line("", ["Return", "R-2"], ["5.50", "-1", "-5.50"]),
     ]
     .concat();
-    let adjustment = |charge: bool, reason: &str| {
-        format!(
-            "<r:SpecifiedTradeAllowanceCharge><r:ChargeIndicator><u:Indicator>{charge}</u:Indicator>\
-             </r:ChargeIndicator><r:ActualAmount>10.00</r:ActualAmount><r:Reason>{reason}</r:Reason>\
-             <r:CategoryTradeTax><r:RateApplicablePercent>19</r:RateApplicablePercent>\
-             </r:CategoryTradeTax></r:SpecifiedTradeAllowanceCharge>"
-        )
-    };
-    let adjustments = [adjustment(false, "Rebate"), adjustment(true, "Freight")].concat();
+    let adjustments = [cii_adjustment(false, "Rebate"), cii_adjustment(true, "Freight")].concat();
     format!(
         "<?xml version='1.0' encoding='UTF-8'?>
         <i:CrossIndustryInvoice xmlns:i='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100'
@@ -423,4 +429,18 @@ fn an_account_that_is_no_iban_is_none_and_a_mistyped_one_is_kept_for_the_gate() 
 fn an_adjustment_that_does_not_say_which_way_it_goes_makes_the_xml_unusable() {
     let xml = ubl().replace(">false</b:ChargeIndicator>", ">maybe</b:ChargeIndicator>");
     assert_eq!(parse_einvoice(xml.as_bytes()).unwrap_err(), EinvoiceDefect::Amount);
+}
+
+#[test]
+fn two_xmls_that_name_two_accounts_are_no_word_to_go_by() {
+    let other = ubl().replace("DE89370400440532013000", "NO9386011117947").into_bytes();
+    let none = ubl().replace("DE89370400440532013000", "87-654321").into_bytes();
+    let read = |second: Vec<u8>| {
+        EinvoiceFinding::from_files(&[cii().into_bytes(), second], false)
+            .invoice
+            .map(|it| it.is_some())
+    };
+    assert_eq!(read(ubl().into_bytes()), Ok(true));
+    assert_eq!(read(none), Ok(true));
+    assert_eq!(read(other), Err(EinvoiceDefect::Several));
 }

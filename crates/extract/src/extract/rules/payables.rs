@@ -266,11 +266,18 @@ fn find_glued_order(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
 /// What stands beside the label of the terms: right of it, else below.
 fn find_terms(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
     spots.of_field("payment_terms").filter(|spot| spot.words.start == 0).find_map(|spot| {
-        let beside = spots.value_candidates(spot).into_iter().next()?;
-        let text = beside.value_words().join(" ");
+        let own = spots.cell_of(spot)?;
+        // To the end of the line: "30 days net" holds the label of a sum.
+        let rest = own.words_in(spot.words.end..own.words.len()).join(" ");
+        let (text, cell) = if rest.contains(char::is_alphanumeric) {
+            (rest, own)
+        } else {
+            let beside = spots.value_candidates(spot).into_iter().next()?;
+            (beside.value_words().join(" "), beside.cell)
+        };
         let text = text.trim_matches([':', '-', '–', ' ', '.']);
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         (letters >= 3 && text.chars().count() <= LONGEST_TERMS)
-            .then(|| FoundValue::new(text.to_owned(), true, beside.cell))
+            .then(|| FoundValue::new(text.to_owned(), true, cell))
     })
 }
