@@ -88,13 +88,15 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
             ..SupplierDetails::default()
         };
     };
+    // Whatever else speaks for it, it stands where a recipient does.
+    let most = if best.signs.contains(&NameSign::Customer) { BESIDE_RECIPIENT } else { 1.0 };
     let (name, joined) = search.full_name(best);
     let (address, mut address_reading) = search.address_of(best, joined);
     if *share < SURE_NAME {
         address_reading.push(ReadingSign::NameDoubtful);
     }
     SupplierDetails {
-        name: Some(FoundValue::weighed(name, *share, best.cell)),
+        name: Some(FoundValue::weighed(name, share.min(most), best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
         id_reading: search.id_reading(vat.as_ref(), &best.signs),
         address_reading,
@@ -104,6 +106,9 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
 
 /// Below this share of certainty nothing that hangs on the name is certain.
 const SURE_NAME: f32 = 0.8;
+
+/// The most certain that a name is which stands under a heading of the recipient.
+const BESIDE_RECIPIENT: f32 = 0.8;
 
 struct SupplierSearch<'a> {
     spots: &'a LabelMatches<'a>,
