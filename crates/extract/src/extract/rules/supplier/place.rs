@@ -90,7 +90,7 @@ impl SupplierSearch<'_> {
         if cell.confidence < FAINT {
             signs.push(NameSign::Faint);
         }
-        if cell.is_from_picture() && self.is_tangled(cell) {
+        if cell.from_picture && self.is_tangled(cell) {
             signs.push(NameSign::Tangled);
         }
         self.add_block_signs(cell, vat, &mut signs);
@@ -100,6 +100,7 @@ impl SupplierSearch<'_> {
     /// Whether the cell lies across another one: no page is printed so.
     fn is_tangled(&self, cell: &TextCell) -> bool {
         let near = self.layout.rows_before(cell).chain(self.layout.rows_from(cell));
+        let near = near.chain(self.layout.row_cells(cell.row));
         near.filter(|other| other.page == cell.page && !std::ptr::eq(*other, cell)).any(|other| {
             let down = cell.area.bottom().min(other.area.bottom()) - cell.area.y.max(other.area.y);
             down > TANGLED * cell.area.h.min(other.area.h)
