@@ -7,7 +7,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use docmill_core::model::{BoundingBox, PageText, TextWord, Transcript};
+use docmill_core::model::{BoundingBox, PageSource, PageText, TextWord, Transcript};
 use docmill_formats::notation::{fold_text, number};
 
 /// A gap wider than this many line heights separates two cells...
@@ -33,16 +33,13 @@ pub(super) struct TextCell {
     pub(super) area: BoundingBox,
     /// How sure its least legible word was read, 0..1.
     pub(super) confidence: f32,
+    /// Read off a picture, rather than text of the file.
+    pub(super) from_picture: bool,
     /// The words folded, each with the index of the word it comes from.
     pub(super) folded: Vec<(String, usize)>,
 }
 
 impl TextCell {
-    /// Whether it was read off a picture: the text of a file is certain.
-    pub(super) fn is_from_picture(&self) -> bool {
-        self.confidence < 1.0
-    }
-
     pub(super) fn joined_text(&self) -> String {
         self.words.join(" ")
     }
@@ -119,6 +116,8 @@ impl CellLayout {
         }
         cells
             .retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
+        let from_picture = page.source == PageSource::Ocr;
+        cells.iter_mut().for_each(|cell| cell.from_picture = from_picture);
         cells.sort_by(|a, b| a.middle_y().total_cmp(&b.middle_y()));
         let mut rows: Vec<Vec<TextCell>> = Vec::new();
         for cell in cells {
@@ -290,6 +289,7 @@ fn split_into_cells(
             boxes: Vec::new(),
             area,
             confidence: 1.0,
+            from_picture: false,
             folded: Vec::new(),
         });
         cell.area = cell.area.union(area);

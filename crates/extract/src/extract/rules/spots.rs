@@ -86,10 +86,10 @@ impl ValueCandidate<'_> {
 /// Every label of every field, in reading order. Fields that share a label each get a match.
 pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
     let mut spots = Vec::new();
-    let read = layout.cells.iter().any(TextCell::is_from_picture);
+    let read = layout.cells.iter().any(|cell| cell.from_picture);
     let known = read.then(|| KnownWords::of_labels(labels));
     for (index, cell) in layout.cells.iter().enumerate() {
-        let known = known.as_ref().filter(|_| cell.is_from_picture());
+        let known = known.as_ref().filter(|_| cell.from_picture);
         let folded = cell.folded.iter().map(|(text, _)| text.as_str());
         let folded: Vec<&str> =
             folded.map(|text| known.and_then(|known| known.mend(text)).unwrap_or(text)).collect();
@@ -301,23 +301,22 @@ mod tests {
     use super::super::layout::tests::transcript;
     use super::*;
     use docmill_core::config::KindsConfig;
+    use docmill_core::model::PageSource;
     use docmill_gate::kinds::KindSet;
 
     #[test]
     fn a_label_with_one_misread_letter_is_found_on_a_picture_only() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let labels = &kinds.get("receipt").unwrap().labels;
-        let found = |text: &str, confidence: f32| {
+        let found = |text: &str, source: PageSource| {
             let mut read = transcript(&[text]);
-            let words = read.pages.iter_mut().flat_map(|page| &mut page.lines);
-            words.flat_map(|line| &mut line.words).for_each(|word| word.confidence = confidence);
+            read.pages.iter_mut().for_each(|page| page.source = source);
             let layout = CellLayout::new(&read);
             LabelMatches::new(&layout, labels).of_field("total").next().is_some()
         };
-        assert!(found("Jotal   10.70", 0.9));
-        assert!(!found("Jotal   10.70", 1.0), "the letters of a file are what they are");
-        assert!(!found("Tonal   10.70", 0.9) || !found("Notes   10.70", 0.9));
-        assert!(!found("Jotel   10.70", 0.9), "two letters");
+        assert!(found("Jotal   10.70", PageSource::Ocr));
+        assert!(!found("Jotal   10.70", PageSource::Native), "a file's letters are what they are");
+        assert!(!found("Jotel   10.70", PageSource::Ocr), "two letters");
     }
 
     #[test]

@@ -94,6 +94,9 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
             ..SupplierDetails::default()
         };
     };
+    // Whatever else speaks for it.
+    let doubtful = [NameSign::Customer, NameSign::Tangled];
+    let most = if best.signs.iter().any(|sign| doubtful.contains(sign)) { DOUBTFUL } else { 1.0 };
     let (name, joined) = search.full_name(best);
     let (address, mut address_reading) = search.address_of(best, joined);
     if *share < SURE_NAME {
@@ -102,7 +105,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     SupplierDetails {
         buyer_name: search.find_buyer_name(&name),
         buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()),
-        name: Some(FoundValue::weighed(name, *share, best.cell)),
+        name: Some(FoundValue::weighed(name, share.min(most), best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
         id_reading: search.id_reading(vat.as_ref(), &best.signs),
         address_reading,
@@ -112,6 +115,10 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
 
 /// Below this share of certainty nothing that hangs on the name is certain.
 const SURE_NAME: f32 = 0.8;
+
+/// The most certain that a name is which stands under a heading of the recipient, or across another
+/// line, so that words of both may have been mixed.
+const DOUBTFUL: f32 = 0.8;
 
 struct SupplierSearch<'a> {
     spots: &'a LabelMatches<'a>,
@@ -424,6 +431,29 @@ mod tests {
         for (drawing, expected) in table {
             assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");
         }
+    }
+
+    #[test]
+    fn no_name_across_another_line_or_under_the_recipients_heading_is_certain() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("receipt").unwrap().labels;
+        let certainty = |page: &Transcript| {
+            let layout = CellLayout::new(page);
+            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            found.name.and_then(|name| name.share).unwrap_or_default()
+        };
+        let drawing =
+            "PADDLE TEA LTD\n12 Mill Road\n80333 Northtown\nTel: 555 0199\nwww.paddletea.com";
+        let clean = transcript(&[drawing]);
+        let mut tangled = clean.clone();
+        tangled.pages[0].source = docmill_core::model::PageSource::Ocr;
+        let mut across = tangled.pages[0].lines[0].clone();
+        across.words.iter_mut().for_each(|word| word.bounding_box.y += 0.3 * word.bounding_box.h);
+        tangled.pages[0].lines.push(across);
+        let recipient = transcript(&[&format!("Bill to\n{drawing}")]);
+        assert!(certainty(&clean) > 0.9, "{}", certainty(&clean));
+        assert!(certainty(&tangled) <= 0.8, "{}", certainty(&tangled));
+        assert!(certainty(&recipient) <= 0.8, "{}", certainty(&recipient));
     }
 
     #[test]

@@ -54,32 +54,32 @@ use NumberSign as S;
 
 /// Log-odds of each sign.
 const WEIGHTS: [(NumberSign, f32); 22] = [
-    (S::OwnLabel, 5.9),
-    (S::WeakLabel, 1.7),
-    (S::OtherLabel, -3.7),
-    (S::ShortLabel, 5.7),
-    (S::Marked, 2.8),
-    (S::Inline, 2.8),
-    (S::LabelAbove, -2.3),
+    (S::OwnLabel, 6.4),
+    (S::WeakLabel, 1.6),
+    (S::OtherLabel, -4.1),
+    (S::ShortLabel, 7.0),
+    (S::Marked, 4.3),
+    (S::Inline, 3.7),
+    (S::LabelAbove, -3.4),
     (S::Further, -1.0),
-    (S::MidText, -4.4),
+    (S::MidText, -5.0),
     (S::LongText, -1.5),
-    (S::OtherWithin, -1.7),
-    (S::Head, 2.0),
-    (S::Upper, 1.1),
-    (S::Lower, -1.5),
+    (S::OtherWithin, -2.0),
+    (S::Head, 2.2),
+    (S::Upper, 1.4),
+    (S::Lower, -1.6),
     (S::Later, -1.5),
     (S::AmountRow, -1.8),
-    (S::Faint, -2.2),
+    (S::Faint, -2.8),
     (S::Short, -3.1),
-    (S::Letters, -1.1),
-    (S::Long, 1.3),
+    (S::Letters, -1.3),
+    (S::Long, 1.2),
     (S::Decimal, -1.5),
-    (S::Again, -1.1),
+    (S::Again, -1.8),
 ];
 
 /// What speaks for none of the texts being it.
-pub(super) const NONE_OF_THEM: f32 = 1.4;
+pub(super) const NONE_OF_THEM: f32 = 1.2;
 
 impl NumberSign {
     /// Whether it says that the number may be the document's own.

@@ -38,6 +38,9 @@ const SHARED_HOSTS: [&str; 16] = [
     "example",
 ];
 
+/// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
+const TANGLED: f32 = 0.5;
+
 impl SupplierSearch<'_> {
     /// The names in mail and web addresses: `info@shop.example.com` gives `example`.
     pub(super) fn find_domains(&self) -> Vec<String> {
@@ -87,8 +90,22 @@ impl SupplierSearch<'_> {
         if cell.confidence < FAINT {
             signs.push(NameSign::Faint);
         }
+        if cell.from_picture && self.is_tangled(cell) {
+            signs.push(NameSign::Tangled);
+        }
         self.add_block_signs(cell, vat, &mut signs);
         signs
+    }
+
+    /// Whether the cell lies across another one: no page is printed so.
+    fn is_tangled(&self, cell: &TextCell) -> bool {
+        let near = self.layout.rows_before(cell).chain(self.layout.rows_from(cell));
+        let near = near.chain(self.layout.row_cells(cell.row));
+        near.filter(|other| other.page == cell.page && !std::ptr::eq(*other, cell)).any(|other| {
+            let down = cell.area.bottom().min(other.area.bottom()) - cell.area.y.max(other.area.y);
+            down > TANGLED * cell.area.h.min(other.area.h)
+                && cell.overlap_x(other) > cell.area.h.min(other.area.h)
+        })
     }
 
     /// What the lines under a name say.

@@ -73,50 +73,53 @@ pub(in super::super) enum NameSign {
     Place,
     /// Was hardly legible.
     Faint,
+    /// Lies across another line, so that words of both may have been mixed.
+    Tangled,
 }
 
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 34] = [
-    (S::Labelled, 6.3),
-    (S::Payee, -0.2),
-    (S::SenderLine, 4.7),
-    (S::Registered, 2.7),
-    (S::LegalForm, 3.2),
-    (S::OnlyCompany, 2.3),
-    (S::First, 2.7),
-    (S::TillFirst, -1.1),
-    (S::TillHead, 1.7),
-    (S::OnTill, 0.5),
-    (S::Head, 1.8),
-    (S::Upper, 0.2),
-    (S::Foot, 2.1),
-    (S::Later, -0.6),
-    (S::Large, 1.3),
+pub(super) const WEIGHTS: [(NameSign, f32); 35] = [
+    (S::Labelled, 6.5),
+    (S::Payee, -0.3),
+    (S::SenderLine, 6.2),
+    (S::Registered, 3.4),
+    (S::LegalForm, 2.9),
+    (S::OnlyCompany, 2.7),
+    (S::First, 2.0),
+    (S::TillFirst, -0.5),
+    (S::TillHead, 1.5),
+    (S::OnTill, 0.2),
+    (S::Head, 3.1),
+    (S::Upper, 0.8),
+    (S::Foot, 2.6),
+    (S::Later, -1.1),
+    (S::Large, 1.5),
     (S::Largest, -1.3),
-    (S::AddressBelow, 1.3),
-    (S::Contact, 2.0),
-    (S::VatNear, 3.4),
-    (S::Domain, 4.0),
-    (S::Repeated, -0.9),
-    (S::Customer, -3.5),
+    (S::AddressBelow, 1.1),
+    (S::Contact, 2.1),
+    (S::VatNear, 3.7),
+    (S::Domain, 4.1),
+    (S::Repeated, -1.1),
+    (S::Customer, -2.8),
     (S::Attention, -3.0),
     (S::Window, -3.0),
-    (S::PlainAddress, -1.5),
-    (S::OtherValue, -2.3),
+    (S::PlainAddress, -1.0),
+    (S::OtherValue, -2.6),
     (S::AmountRow, -4.8),
-    (S::Prose, -3.1),
-    (S::Digits, -2.1),
-    (S::Small, -2.9),
-    (S::OneWord, -0.2),
-    (S::ManyWords, 1.2),
+    (S::Prose, -3.3),
+    (S::Digits, -3.7),
+    (S::Small, -2.8),
+    (S::OneWord, -0.3),
+    (S::ManyWords, 1.5),
     (S::Place, -4.7),
+    (S::Tangled, -3.5),
     (S::Faint, -3.1),
 ];
 
 /// What speaks for none of the texts being it.
-pub(super) const NONE_OF_THEM: f32 = 3.4;
+pub(super) const NONE_OF_THEM: f32 = 3.7;
 
 /// The log-odds of a set of signs.
 pub(super) fn weigh_signs(signs: &[NameSign]) -> f32 {
@@ -128,7 +131,13 @@ impl NameSign {
     pub(super) fn is_excused(self) -> bool {
         matches!(
             self,
-            S::Window | S::PlainAddress | S::OtherValue | S::AmountRow | S::Later | S::Faint
+            S::Window
+                | S::PlainAddress
+                | S::OtherValue
+                | S::AmountRow
+                | S::Later
+                | S::Faint
+                | S::Tangled
         )
     }
 }
