@@ -11,7 +11,7 @@ use super::App;
 use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use crate::shutdown::Shutdown;
 use crate::web;
-use crate::web::console::{ConsolePages, ConsoleParts};
+use crate::web::console::{ConsolePages, ConsoleParts, UploadLimits};
 use docmill_core::config::DatabaseConfig;
 use docmill_ledger::db::Db;
 
@@ -51,6 +51,10 @@ impl App {
             store,
             kinds: self.load_kinds()?,
             config: self.config.web.clone(),
+            limits: UploadLimits {
+                largest: self.config.limits.document_bytes.0,
+                destination: self.config.queue_destination(),
+            },
         };
         let pages = ConsolePages::new(parts).map_err(anyhow::Error::msg)?;
         let terms = WebhookTerms::new(&self.config);

@@ -16,7 +16,9 @@ use super::{CommandContext, CommandExit, DATABASE, UsageError, print, standard_i
 use crate::ops::Db;
 use crate::ops::review::{
     self, AcceptedData, DataCorrection, RecordedDecision, ReviewCase, ReviewQuery, ReviewRow,
+    TruthExport,
 };
+use docmill_core::config::ConfigNeeds;
 use docmill_core::fault::{Error, Fault};
 use docmill_gate::kinds::KindSet;
 
@@ -39,6 +41,21 @@ pub(super) enum ReviewCommand {
     Correct(CorrectArgs),
     /// Say that it is no document to be recorded
     Reject(DecisionArgs),
+    /// Write what was decided as a folder that `docmill eval` scores against
+    Export(ExportArgs),
+}
+
+/// Arguments of `review export`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    /// The folder: documents, and truth/NAME.json beside them
+    folder: PathBuf,
+    /// Only those of this tenant
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Only those of this kind
+    #[arg(long)]
+    kind: Option<String>,
 }
 
 /// Arguments of `review list`.
@@ -119,6 +136,7 @@ pub(super) async fn run(
             context.result_output().show(&case, || format_case(&case))?;
             Ok(CommandExit::Done)
         }
+        ReviewCommand::Export(wanted) => Box::pin(export_truth(context, &wanted)).await,
         ReviewCommand::Accept(AcceptArgs { decision, newest }) => {
             let (_, db) = open_database(context, DATABASE).await?;
             let case = load_seen(&db, &decision).await?;
@@ -155,6 +173,30 @@ async fn load_seen(db: &Db, decision: &DecisionArgs) -> anyhow::Result<ReviewCas
         return Err(Error::new(Fault::Rejected, text).into());
     }
     Ok(case)
+}
+
+async fn export_truth(
+    context: &CommandContext,
+    wanted: &ExportArgs,
+) -> anyhow::Result<CommandExit> {
+    let needs = ConfigNeeds { database: true, queue: false, store: true };
+    let (app, db) = open_database(context, needs).await?;
+    let store = app.open_store().await?;
+    let export = TruthExport {
+        folder: &wanted.folder,
+        tenant: wanted.tenant.as_deref(),
+        kind: wanted.kind.as_deref(),
+        largest: app.config().limits.document_bytes.0,
+    };
+    let done = review::export_truth(&db, store.as_ref(), export).await?;
+    context.result_output().show(&done, || {
+        format!(
+            "written: {}\nnot in the store, or too large: {}",
+            done.written,
+            done.left_out.len()
+        )
+    })?;
+    Ok(CommandExit::from_success(done.left_out.is_empty()))
 }
 
 fn parse_fields(fields: &[String]) -> Result<BTreeMap<String, String>, UsageError> {

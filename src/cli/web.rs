@@ -29,7 +29,7 @@ pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Resul
         context.result_output().show(&made, || {
             format!(
                 "token (shown once, give it to whom it is for):\n  {}\nfor the configuration:\n  \
-                 [[web.tokens]]\n  name = \"…\"\n  role = \"viewer\" # reviewer, operator\n  \
+                 [[web.tokens]]\n  name = \"…\"\n  role = \"viewer\" # producer, reviewer, operator\n  \
                  sha256 = \"{}\"",
                 made.token, made.sha256
             )

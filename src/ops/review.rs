@@ -4,11 +4,15 @@
 //! Data that a person gives fits the schema of the kind. The gate's rules are not asked: they are
 //! why a person was called.
 
+mod export;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+pub use export::{TruthExport, TruthReport, export_truth};
 
 pub use docmill_ledger::db::reviews::{
     DocumentRevision, ReviewCase, ReviewDecision, ReviewQuery, ReviewRow, list_reviews,

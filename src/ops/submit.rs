@@ -30,6 +30,7 @@ use docmill_ledger::db::Db;
 use docmill_queue::queue::MessageQueue;
 use docmill_storage::store::{ObjectStore, keys};
 
+pub use docmill_ledger::db::idempotency::{IdempotentAnswer, find_answer, keep_answer};
 pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSource, find_paths};
 
 /// Rows of one transaction and messages of one call.

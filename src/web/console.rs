@@ -22,6 +22,7 @@ mod reviews;
 mod sign_in;
 mod state;
 mod transcripts;
+mod uploads;
 mod webhooks;
 
 use std::time::Duration;
@@ -35,7 +36,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-pub use state::ConsoleParts;
+pub use state::{ConsoleParts, UploadLimits};
 
 use super::connections::{self, ConnectionLimits};
 use docmill_core::config::WebRole;
@@ -50,6 +51,8 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
     head_time: Duration::from_secs(5),
     connection_time: Duration::from_secs(30),
 };
+/// Bytes of a form, or of data with all lines of a document.
+const LARGEST_FORM: usize = 4 << 20;
 /// Bytes of a body, where nothing else is said.
 const USUAL_BODY: usize = 64 << 10;
 
@@ -135,7 +138,7 @@ fn viewer_pages() -> Router<ConsoleState> {
 }
 
 fn reviewer_pages() -> Router<ConsoleState> {
-    let large = DefaultBodyLimit::max(guard::LARGEST_BODY);
+    let large = DefaultBodyLimit::max(LARGEST_FORM);
     Router::new().route("/reviews/{id}", post(reviews::post_review).layer(large))
 }
 
@@ -159,6 +162,7 @@ fn api_routes() -> Router<ConsoleState> {
 fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
     match operation {
         ApiOperation::Overview => get(api::get_overview),
+        ApiOperation::Submit => post(uploads::post_document).layer(DefaultBodyLimit::disable()),
         ApiOperation::Ingestions => get(api::list_ingestions),
         ApiOperation::Ingestion => get(api::get_ingestion),
         ApiOperation::Result => get(api::get_result),
@@ -168,7 +172,7 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
         ApiOperation::Reviews => get(api::list_reviews),
         ApiOperation::Review => get(api::get_review),
         ApiOperation::Decision => {
-            post(api::post_decision).layer(DefaultBodyLimit::max(guard::LARGEST_BODY))
+            post(api::post_decision).layer(DefaultBodyLimit::max(LARGEST_FORM))
         }
         ApiOperation::Description => get(describe),
     }

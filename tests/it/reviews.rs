@@ -11,6 +11,8 @@ use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::operators::AuditNote;
+use docmill_storage::store::ObjectStore as _;
+use docmill_storage::store::memory::MemoryStore;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor as _};
 
@@ -238,4 +240,36 @@ async fn a_document_that_is_erased_takes_the_decisions_about_it_along() {
         .await
         .unwrap();
     assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn what_people_decided_is_written_as_truth_and_what_they_rejected_is_not() {
+    let desk = ReviewDesk::open().await;
+    let store = MemoryStore::default();
+    store.put("documents/x.pdf", "%PDF-".into(), &BTreeMap::new()).await.unwrap();
+    let (corrected, first) = desk.refused("acme", &invoice(1.0)).await;
+    let (_, second) = desk.refused("acme", &invoice(2.0)).await;
+    let (_, other) = desk.refused("rival", &invoice(3.0)).await;
+    desk.refused("acme", &invoice(4.0)).await;
+    for (ingestion, total) in [(first, 10.0), (other, 30.0)] {
+        let case = desk.case(ingestion).await;
+        desk.correct(&case, DataCorrection::Whole(invoice(total))).await.unwrap();
+    }
+    let case = desk.case(second).await;
+    review::reject_document(&desk.database.db(), &case, &ann("a duplicate")).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let export = review::TruthExport {
+        folder: folder.path(),
+        tenant: Some("acme"),
+        kind: None,
+        largest: 1 << 20,
+    };
+    let done = review::export_truth(&desk.database.db(), &store, export).await.unwrap();
+    assert_eq!((done.written, done.left_out), (1, Vec::new()));
+    let name = format!("invoice_{corrected}");
+    let bytes = std::fs::read(folder.path().join(format!("{name}.pdf"))).unwrap();
+    assert_eq!(bytes, b"%PDF-");
+    let truth = std::fs::read(folder.path().join("truth").join(format!("{name}.json"))).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&truth).unwrap(), invoice(10.0));
+    assert_eq!(std::fs::read_dir(folder.path().join("truth")).unwrap().count(), 1);
 }

@@ -196,6 +196,7 @@ async fn an_operator_steers_and_cannot_rewrite_what_was_done_or_erase() {
         row("SELECT replay_webhook_delivery(1), give_up_webhook_delivery(1, '')", None),
         row("UPDATE webhook_target SET disabled_at = NULL", None),
         row("DELETE FROM webhook_delivery", REFUSED),
+        row("UPDATE idempotency_key SET answer = '{}'", REFUSED),
         row(FORGED_EVENT, REFUSED),
         row("UPDATE webhook_delivery SET document_id = document_id", REFUSED),
         row("UPDATE operator_action SET operator = 'bob'", REFUSED),

@@ -6,3 +6,4 @@ mod desk;
 mod operating;
 mod plans;
 mod reviewing;
+mod uploads;

@@ -83,6 +83,7 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Full(ATTEMPTS.to_owned()), &COUNTS)?
         .install_recorder()?;
     describe_metrics();
+    describe_webhooks();
     Ok(handle)
 }
 
@@ -147,6 +148,9 @@ fn describe_metrics() {
     describe_gauge!(OLDEST, "Age of the oldest open ingestion, told by the maintenance leader");
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
+}
+
+fn describe_webhooks() {
     describe_counter!(WEBHOOKS, "Tries to tell a target by outcome (delivered, refused, not_sent)");
     describe_gauge!(WEBHOOKS_OPEN, "What a target has not been told yet, counted up to 10001");
     describe_gauge!(WEBHOOKS_DEAD, "What a target was not told and that was given up; alarm");

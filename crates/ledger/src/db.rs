@@ -12,6 +12,7 @@ pub mod costs;
 pub mod erasure;
 mod faults;
 mod iam;
+pub mod idempotency;
 pub mod inspect;
 pub mod janitor;
 mod login;

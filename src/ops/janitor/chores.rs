@@ -17,7 +17,7 @@ use docmill_core::metrics;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::janitor::{self as rows, ResendCandidate};
 use docmill_ledger::db::retention::ExpiredAttempt;
-use docmill_ledger::db::{erasure, overview, parking, retention, webhooks};
+use docmill_ledger::db::{erasure, idempotency, overview, parking, retention, webhooks};
 
 /// Parked rows whose messages are sent together.
 const WOKEN_TOGETHER: u32 = 500;
@@ -162,6 +162,7 @@ impl Maintenance {
         pass.deleted_rows += retention::delete_workers(&self.db, WORKER_SILENCE).await?;
         pass.deleted_rows += retention::delete_quarantined(&self.db, age, ROWS_TOGETHER).await?;
         pass.deleted_rows += erasure::forget_erased(&self.db, age.max(MESSAGES_LIVE)).await?;
+        pass.deleted_rows += idempotency::delete_answers(&self.db, ROWS_TOGETHER).await?;
         self.tidy_webhooks(pass, turn).await?;
         for _ in 0..BATCHES_PER_PASS {
             let old = retention::find_expired_attempts(&self.db, age, ROWS_TOGETHER).await?;

@@ -70,11 +70,13 @@ pub(super) async fn submit_batch(
     let mut leaders = HashSet::new();
     let plans: Vec<SubmitPlan> =
         candidates.iter().map(|one| plan_candidate(one, &known, terms, &mut leaders)).collect();
-    let plans: Vec<SubmitPlan> = futures::stream::iter(candidates.iter().zip(plans))
+    let uploads: Vec<_> = candidates
+        .iter()
+        .zip(plans)
         .map(|(candidate, plan)| upload_bytes(context, candidate, plan))
-        .buffered(UPLOADS)
-        .try_collect()
-        .await?;
+        .collect();
+    let plans: Vec<SubmitPlan> =
+        futures::stream::iter(uploads).buffered(UPLOADS).try_collect().await?;
     let fresh = registration::register_documents(context.db, &new_rows(&plans)).await?;
     let mut answers = send_messages(context, &plans).await;
     let submissions = candidates.iter().zip(plans).map(|(candidate, plan)| {

@@ -4,6 +4,7 @@
 //! the table of [`openapi`](super::openapi), from which the routes are made as well.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Path, Request, State};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use tokio::time::Instant;
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
@@ -36,6 +38,11 @@ use docmill_core::model::digest::encode_hex;
 const USUAL_PAGE: u32 = 50;
 /// Most rows of a page.
 pub(super) const LARGEST_PAGE: u32 = 200;
+
+/// Seconds that somebody may wait for the end of an ingestion.
+const LONGEST_WAIT: u64 = 20;
+/// Between two looks whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A body of JSON; nothing at all stands for `{}`.
 pub(super) struct JsonBody<T>(T);
@@ -191,9 +198,26 @@ pub(super) async fn get_ingestion(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
     Path(id): Path<String>,
+    QueryFields(asked): QueryFields,
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
-    tagged_json(&headers, &find_visible(&state, &visitor, read_id(&id)?).await?)
+    let (id, until) = (read_id(&id)?, Instant::now() + read_wait(&asked)?);
+    loop {
+        let found = find_visible(&state, &visitor, id).await?;
+        if found.ingestion.status != "in-progress" || Instant::now() + LOOK_EVERY > until {
+            return tagged_json(&headers, &found);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// How long somebody wants to wait for the end of an ingestion; a connection lives a little longer.
+fn read_wait(asked: &FieldValues) -> Result<Duration, ConsoleFailure> {
+    let Some(text) = asked.get("wait") else { return Ok(Duration::ZERO) };
+    let seconds = text.parse().ok().filter(|seconds| *seconds <= LONGEST_WAIT);
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        ConsoleFailure::wrong_request(format!("wait is a number of seconds up to {LONGEST_WAIT}"))
+    })
 }
 
 /// `GET /ingestions/{id}/result`.

@@ -66,6 +66,24 @@ impl ConsoleFailure {
         Self::new(StatusCode::PRECONDITION_REQUIRED, "version_needed", text)
     }
 
+    /// Too many unknown tokens: known ones are taken all the same.
+    pub(super) fn too_many_unknown() -> Self {
+        let text = "Too many tokens that are not known were sent; those that are known are taken.";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_unknown", text)
+    }
+
+    /// As many are handing documents in as may at once.
+    pub(super) fn busy() -> Self {
+        let text = "As many documents are being handed in as may be at once. Try again soon.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text)
+    }
+
+    /// Another request had this name.
+    pub(super) fn key_reused() -> Self {
+        let text = "Another request was sent with this Idempotency-Key.";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", text)
+    }
+
     /// What a status alone says, for answers that were made further in.
     pub(super) fn from_status(status: StatusCode) -> Self {
         match status {
@@ -110,7 +128,7 @@ impl From<Error> for ConsoleFailure {
 impl IntoResponse for ConsoleFailure {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(self.status.as_u16(), 429 | 503) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         if self.status == StatusCode::UNAUTHORIZED {

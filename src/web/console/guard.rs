@@ -14,7 +14,9 @@ use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 
 /// Bytes of a form, or of data with all lines of a document.
-pub(super) const LARGEST_BODY: usize = 4 << 20;
+pub(super) const LARGEST_BODY: u64 = 4 << 20;
+/// Where documents are handed in, as large as `limits.document_bytes` says.
+const UPLOADS: &str = "/api/v1/documents";
 /// Name of the cookie of a session.
 const COOKIE: &str = "docmill_session";
 /// Nothing from elsewhere, no script, in nobody's frame.
@@ -54,10 +56,14 @@ pub(super) async fn admit_visitor(
     if let Err(failure) = check_origin(&state, request.method(), request.headers()) {
         return failure.into_response();
     }
-    if announced_bytes(request.headers()).is_some_and(|bytes| bytes > LARGEST_BODY) {
+    let path = request.uri().path();
+    let largest = match path {
+        UPLOADS => state.limits().largest,
+        _ => LARGEST_BODY,
+    };
+    if announced_bytes(request.headers()).is_some_and(|bytes| bytes > largest) {
         return ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE).into_response();
     }
-    let path = request.uri().path();
     let (api, public) = (is_api(path), path == "/sign-in" || path.starts_with("/assets/"));
     let visitor = match (state.access().local_visitor(), api) {
         (Some(local), _) => Some(local.clone()),
@@ -73,13 +79,16 @@ pub(super) async fn admit_visitor(
         None if !api && request.method() == Method::GET => {
             return Redirect::to(&state.link("/sign-in")).into_response();
         }
-        None => return ConsoleFailure::unknown_visitor().into_response(),
+        None => {
+            let told = request.headers().contains_key(header::AUTHORIZATION);
+            return state.note_stranger(told).into_response();
+        }
     }
     next.run(request).await
 }
 
 /// The length of the body, as far as it is told before it comes.
-fn announced_bytes(headers: &HeaderMap) -> Option<usize> {
+fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
@@ -99,6 +108,7 @@ pub(super) async fn require_role(
         Some(_) => {
             let who = match least {
                 WebRole::Viewer => "viewers",
+                WebRole::Producer => "producers",
                 WebRole::Reviewer => "reviewers",
                 WebRole::Operator => "operators",
             };

@@ -76,6 +76,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
 fn role_word(role: WebRole) -> &'static str {
     match role {
         WebRole::Viewer => "viewer",
+        WebRole::Producer => "producer",
         WebRole::Reviewer => "reviewer",
         WebRole::Operator => "operator",
     }

@@ -10,6 +10,7 @@ use docmill_core::config::WebRole;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApiOperation {
     Overview,
+    Submit,
     Ingestions,
     Ingestion,
     Result,
@@ -60,7 +61,7 @@ const fn get(
 }
 
 /// Everything that is served.
-pub(super) const ROUTES: [ApiRoute; 11] = [
+pub(super) const ROUTES: [ApiRoute; 12] = [
     get(
         ApiOperation::Overview,
         "getOverview",
@@ -68,6 +69,18 @@ pub(super) const ROUTES: [ApiRoute; 11] = [
         "The service at one glance; at most two seconds old. Not for tokens of one tenant.",
         "Overview",
     ),
+    ApiRoute {
+        method: "post",
+        role: WebRole::Producer,
+        query: &["name", "kind", "tenant", "priority"],
+        ..get(
+            ApiOperation::Submit,
+            "submitDocument",
+            "/documents",
+            "Hands a document in: the body is its bytes. The same bytes of a tenant are one document.",
+            "SubmittedDocument",
+        )
+    },
     ApiRoute {
         query: LIST,
         ..get(
@@ -78,13 +91,16 @@ pub(super) const ROUTES: [ApiRoute; 11] = [
             "IngestionPage",
         )
     },
-    get(
-        ApiOperation::Ingestion,
-        "getIngestion",
-        "/ingestions/{id}",
-        "How an ingestion stands (or the newest of a document), with its attempts.",
-        "IngestionHistory",
-    ),
+    ApiRoute {
+        query: &["wait"],
+        ..get(
+            ApiOperation::Ingestion,
+            "getIngestion",
+            "/ingestions/{id}",
+            "How an ingestion stands (or the newest of a document), with its attempts.",
+            "IngestionHistory",
+        )
+    },
     get(
         ApiOperation::Result,
         "getResult",
@@ -202,6 +218,10 @@ fn describe_route(route: &ApiRoute) -> Value {
         parameters.push(json!({ "name": "If-Match", "in": "header", "required": true,
             "schema": { "type": "string" } }));
     }
+    if route.operation == ApiOperation::Submit {
+        parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false,
+            "schema": { "type": "string", "minLength": 1, "maxLength": 200 } }));
+    }
     let mut described = json!({
         "operationId": route.name,
         "summary": route.summary,
@@ -212,6 +232,11 @@ fn describe_route(route: &ApiRoute) -> Value {
             "default": problem,
         },
     });
+    if let (ApiOperation::Submit, Value::Object(fields)) = (route.operation, &mut described) {
+        let bytes = json!({ "type": "string", "format": "binary" });
+        let body = json!({ "required": true, "content": { "*/*": { "schema": bytes } } });
+        fields.insert("requestBody".to_owned(), body);
+    }
     if let (Some(body), Value::Object(fields)) = (route.body, &mut described) {
         let required = route.operation == ApiOperation::Decision;
         let body = json!({ "required": required, "content": content(body) });
@@ -223,6 +248,7 @@ fn describe_route(route: &ApiRoute) -> Value {
 fn role_word(role: WebRole) -> &'static str {
     match role {
         WebRole::Viewer => "viewer",
+        WebRole::Producer => "producer",
         WebRole::Reviewer => "reviewer",
         WebRole::Operator => "operator",
     }
@@ -231,6 +257,8 @@ fn role_word(role: WebRole) -> &'static str {
 fn query_schema(name: &str) -> Value {
     match name {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": super::api::LARGEST_PAGE }),
+        "wait" => json!({ "type": "integer", "minimum": 0, "maximum": 20,
+            "description": "wait so many seconds for its end" }),
         "cursor" => json!({ "type": "string", "description": "next_cursor of the page before" }),
         "status" => json!({ "enum": ["in-progress", "completed", "failed", "cancelled"] }),
         "since" => json!({ "type": "string", "description": "registered within, e.g. 2h" }),
@@ -239,7 +267,11 @@ fn query_schema(name: &str) -> Value {
 }
 
 /// The fields of every object: name and type, `?` for what may be null, `[]` for a list.
-const OBJECTS: [(&str, &str); 12] = [
+const OBJECTS: [(&str, &str); 13] = [
+    (
+        "SubmittedDocument",
+        "document_id:uuid? ingestion_id:uuid? fate:text status:text? problem:text?",
+    ),
     ("Problem", "type:text title:text status:int code:text detail:text"),
     ("Overview", "service:any cost_today:any"),
     ("IngestionPage", "items:Ingestion[] next_cursor:uuid?"),

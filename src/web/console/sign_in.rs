@@ -48,6 +48,10 @@ pub(super) async fn sign_in(
     let opened = opened
         .map_err(|_no_random| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
     let Some(id) = opened else {
+        let refused = state.note_stranger(true);
+        if refused.status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(refused);
+        }
         let page = sign_in_page(&state, "This token is not known.");
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     };

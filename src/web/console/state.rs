@@ -1,8 +1,11 @@
 //! What every page is made from.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use time::OffsetDateTime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access::{AccessControl, hash_secret};
 use super::failure::ConsoleFailure;
@@ -10,7 +13,7 @@ use crate::ops::Db;
 use crate::ops::dashboard::{self, ServiceOverview};
 use crate::ops::inspect::{self, CostGrouping, CostSum};
 use crate::web::fresh::SharedAnswer;
-use docmill_core::config::WebConfig;
+use docmill_core::config::{QueueDestination, WebConfig};
 use docmill_gate::kinds::KindSet;
 use docmill_queue::queue::MessageQueue;
 use docmill_storage::store::ObjectStore;
@@ -30,6 +33,31 @@ pub struct ConsoleParts {
     pub kinds: KindSet,
     /// Where the pages are, and who may see them.
     pub config: WebConfig,
+    /// What may be handed in.
+    pub limits: UploadLimits,
+}
+
+/// What may be handed in, and how the queue is named then.
+#[derive(Debug, Clone)]
+pub struct UploadLimits {
+    /// Bytes of a document.
+    pub largest: u64,
+    /// The queue as traces name it.
+    pub destination: QueueDestination,
+}
+
+/// Documents that are handed in at the same time: each is in memory as a whole for a moment.
+const UPLOADS: usize = 4;
+/// Unknown tokens within [`STRANGER_WINDOW`] that are answered one by one.
+const STRANGERS: u32 = 100;
+/// See [`STRANGERS`].
+const STRANGER_WINDOW: Duration = Duration::from_secs(60);
+
+/// How many unknown tokens came since when.
+#[derive(Debug)]
+struct StrangerCount {
+    since: Instant,
+    count: u32,
 }
 
 /// The service at one glance, and what it cost today.
@@ -52,6 +80,8 @@ struct SharedState {
     access: AccessControl,
     style_path: String,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
+    uploads: Arc<Semaphore>,
+    strangers: Mutex<StrangerCount>,
 }
 
 impl ConsoleState {
@@ -62,7 +92,10 @@ impl ConsoleState {
         let hash: String = hash_secret(STYLE).chars().take(12).collect();
         let style_path = format!("/assets/{hash}.css");
         let overview = SharedAnswer::new();
-        Ok(Self { shared: Arc::new(SharedState { parts, access, style_path, overview }) })
+        let uploads = Arc::new(Semaphore::new(UPLOADS));
+        let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
+        let shared = SharedState { parts, access, style_path, overview, uploads, strangers };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     pub(super) fn database(&self) -> &Db {
@@ -83,6 +116,38 @@ impl ConsoleState {
 
     pub(super) fn config(&self) -> &WebConfig {
         &self.shared.parts.config
+    }
+
+    pub(super) fn limits(&self) -> &UploadLimits {
+        &self.shared.parts.limits
+    }
+
+    /// A place among those who hand documents in; `None`: there is none.
+    pub(super) fn upload_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.uploads).try_acquire_owned().ok()
+    }
+
+    /// Notes that somebody unknown wants in, `told`: with a token, which is never written down. Known
+    /// tokens are not counted: a flood of others keeps nobody out.
+    pub(super) fn note_stranger(&self, told: bool) -> ConsoleFailure {
+        if !told {
+            return ConsoleFailure::unknown_visitor();
+        }
+        let mut strangers = self.shared.strangers.lock();
+        if strangers.since.elapsed() >= STRANGER_WINDOW {
+            *strangers = StrangerCount { since: Instant::now(), count: 0 };
+        }
+        strangers.count = strangers.count.saturating_add(1);
+        match strangers.count {
+            ..=STRANGERS => {
+                tracing::warn!(
+                    within_a_minute = strangers.count,
+                    "a token that is not known was sent"
+                );
+                ConsoleFailure::unknown_visitor()
+            }
+            _ => ConsoleFailure::too_many_unknown(),
+        }
     }
 
     pub(super) fn access(&self) -> &AccessControl {

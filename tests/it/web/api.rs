@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::desk::{WebConsole, invoice, send, token_of};
+use crate::support::documents;
 
 /// A transcript of one page with one word, where the ingestion says.
 async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
@@ -77,7 +78,7 @@ async fn every_answer_is_as_the_served_description_says() {
         let done = send(desk.call(Method::POST, &path, "operator")).await;
         assert_eq!(differences(&description, &template, &done.json()), [""; 0]);
     }
-    assert_eq!(asked + 3, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 4, description["paths"].as_object().unwrap().len());
     // The description is no wish: what it lacks is not there.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);
@@ -185,12 +186,15 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/web.md")).unwrap();
     let example = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
     let (url, token) = (desk.url(""), token_of("operator"));
+    let file = desk.folder.path().join("march.pdf");
+    std::fs::write(&file, documents::invoice("L-1")).unwrap();
     let ran = Command::new("sh")
         .args(["-eu", "-c", &example])
         .env("DOCMILL_URL", url)
         .env("DOCMILL_TOKEN", token)
         .env("INGESTION", ingestion.to_string())
         .env("DOCUMENT", document.to_string())
+        .env("FILE", &file)
         .output()
         .await
         .unwrap();
@@ -198,6 +202,7 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
         (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
     assert!(ran.status.success(), "{said}\n{printed}");
     for text in [
+        "\"fate\":\"submitted\"",
         "gate_refused",
         "ZIMMER",
         "\"decision\":\"corrected\"",

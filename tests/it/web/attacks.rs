@@ -27,6 +27,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/reviews".to_owned(),
         format!("/reviews/{document}"),
         "/pauses".to_owned(),
+        "/webhooks".to_owned(),
     ]
 }
 
@@ -154,7 +155,7 @@ async fn a_token_of_one_tenant_sees_nothing_of_another() {
     for path in ["/ingestions", "/reviews"] {
         assert_eq!(desk.get(path, "acme").await.json()["items"].as_array().unwrap().len(), 1);
     }
-    for path in ["/overview", "/dead-letters"] {
+    for path in ["/overview", "/dead-letters", "/webhooks"] {
         assert_eq!(acme.get(path).await.status, StatusCode::FORBIDDEN, "{path}");
     }
     for id in [other.to_string(), other_ingestion.to_string(), lone.to_string()] {

@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 use crate::support::postgres::TestDatabase;
 
 /// Everybody who has a token: name (the token is `token of NAME`), role, tenant.
-const PEOPLE: [(&str, WebRole, &str); 5] = [
+const PEOPLE: [(&str, WebRole, &str); 6] = [
+    ("producer", WebRole::Producer, "acme"),
     ("viewer", WebRole::Viewer, ""),
     ("ann", WebRole::Reviewer, ""),
     ("bob", WebRole::Reviewer, ""),
@@ -88,7 +89,7 @@ pub(super) fn token_of(name: &str) -> String {
     format!("token of {name}")
 }
 
-fn tokens() -> Vec<WebToken> {
+pub(super) fn tokens() -> Vec<WebToken> {
     let token = |(name, role, tenant): (&str, WebRole, &str)| WebToken {
         name: name.to_owned(),
         sha256: encode_hex(sha2::Sha256::digest(token_of(name))),

@@ -1,5 +1,4 @@
 //! Where nothing is sent.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

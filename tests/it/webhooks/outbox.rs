@@ -1,5 +1,4 @@
 //! The outbox: what is given up, replayed and kept, and what it costs where there is much of it.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Somebody who is told, and a service that tells.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum WebRole {
     /// Look at ingestions, documents and their data.
     Viewer,
+    /// Hand documents in.
+    Producer,
     /// Decide about documents that call for a person.
     Reviewer,
     /// Retry, cancel, pause.

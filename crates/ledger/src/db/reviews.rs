@@ -102,6 +102,21 @@ pub struct DocumentRevision {
     pub data_after: Option<Value>,
 }
 
+/// A document that a person decided about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecidedDocument {
+    /// Id of the document.
+    pub document_id: Uuid,
+    /// Where the original lies.
+    pub file_path: String,
+    /// The tenant the document belongs to; `None`: no tenant.
+    pub tenant: Option<String>,
+    /// Kind of the newest ingestion, if it is known.
+    pub kind: Option<String>,
+    /// What the newest decision says of it; `None`: it was rejected.
+    pub data: Option<Value>,
+}
+
 /// What a reviewer decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -266,4 +281,38 @@ FROM held h, clock c WHERE d.id = h.id
     .await
     .context("recording a decision")?;
     Ok(done.rows_affected() > 0)
+}
+
+/// Up to `limit` documents that people decided about, in the order of their ids, after `after`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_decided(db: &Db, after: Uuid, limit: u32) -> Result<Vec<DecidedDocument>> {
+    sqlx::query_as!(
+        DecidedDocument,
+        r#"
+WITH decided AS MATERIALIZED (
+    SELECT DISTINCT r.document_id FROM document_revision r
+    WHERE r.document_id > $1 ORDER BY r.document_id LIMIT $2
+)
+SELECT d.id AS document_id, d.file_path, COALESCE(d.tenant, newest.tenant) AS tenant,
+    newest.kind AS "kind?", last.data_after AS "data?"
+FROM decided x JOIN document d ON d.id = x.document_id
+JOIN LATERAL (
+    SELECT r.data_after FROM document_revision r WHERE r.document_id = d.id
+    ORDER BY r.id DESC LIMIT 1
+) AS last ON true
+LEFT JOIN LATERAL (
+    SELECT i.kind, i.tenant FROM ingestion i
+    WHERE i.document_id = d.id AND i.status <> 'cancelled'
+    ORDER BY i.created_at DESC, i.id DESC LIMIT 1
+) AS newest ON true
+ORDER BY d.id
+"#,
+        after,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("listing what people decided about")
 }

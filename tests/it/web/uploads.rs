@@ -1,0 +1,136 @@
+//! Handing documents in over HTTP.
+
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::desk::{WebConsole, send, token_of};
+use crate::support::documents;
+use crate::support::world::SOON;
+
+fn upload(desk: &WebConsole, query: &str, bytes: Vec<u8>) -> RequestBuilder {
+    desk.call(Method::POST, &format!("/documents{query}"), "producer").body(bytes)
+}
+
+const DOCUMENTS: &str = "SELECT count(*) FROM document";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_handed_in_is_stored_queued_and_found_and_the_same_one_is_known() {
+    let desk = WebConsole::open().await;
+    let query = "?name=../../march%20%2F%3Cb%3E.pdf&kind=invoice&priority=high";
+    let done = send(upload(&desk, query, documents::invoice("L-1"))).await;
+    assert_eq!(done.status, StatusCode::OK, "{done:?}");
+    let answer = done.json();
+    assert_eq!((&answer["fate"], &answer["status"]), (&"submitted".into(), &"in-progress".into()));
+    let id = answer["ingestion_id"].as_str().unwrap();
+    assert_eq!(done.location(), format!("/api/v1/ingestions/{id}"));
+    let seen = desk.get(&format!("/ingestions/{id}"), "producer").await.json();
+    assert_eq!((&seen["tenant"], &seen["kind"]), (&"acme".into(), &"invoice".into()));
+    assert_eq!(seen["original_name"], "<b>.pdf");
+    let stored = desk.folder.path().join("store").join(seen["file_path"].as_str().unwrap());
+    assert_eq!(std::fs::read(stored).unwrap(), documents::invoice("L-1"));
+    let again = send(upload(&desk, "?name=b.pdf", documents::invoice("L-1"))).await.json();
+    assert_eq!(
+        (&again["fate"], &again["ingestion_id"]),
+        (&"known".into(), &answer["ingestion_id"])
+    );
+    for (query, bytes, status) in [
+        ("", b"no document".to_vec(), StatusCode::UNPROCESSABLE_ENTITY),
+        ("", Vec::new(), StatusCode::UNPROCESSABLE_ENTITY),
+        ("?kind=nonsense", documents::invoice("L-2"), StatusCode::BAD_REQUEST),
+        ("?priority=urgent", documents::invoice("L-2"), StatusCode::BAD_REQUEST),
+        ("?tenant=rival", documents::invoice("L-2"), StatusCode::FORBIDDEN),
+    ] {
+        assert_eq!(send(upload(&desk, query, bytes)).await.status, status, "{query}");
+    }
+    assert_eq!(desk.scalar(DOCUMENTS).await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_repeated_under_its_key_is_answered_the_same_and_another_is_refused() {
+    let desk = WebConsole::open().await;
+    let keyed = |number: &str| {
+        upload(&desk, "?name=a.pdf", documents::invoice(number)).header("idempotency-key", "k1")
+    };
+    let first = send(keyed("L-1")).await;
+    let second = send(keyed("L-1")).await;
+    assert_eq!((first.json(), first.header("idempotency-replayed")), (second.json(), ""));
+    assert_eq!(second.header("idempotency-replayed"), "true");
+    let other = send(keyed("L-2")).await;
+    assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(other.json()["code"], "idempotency_key_reused");
+    let others_key =
+        desk.call(Method::POST, "/documents", "operator").body(documents::invoice("L-3"));
+    let others_key = send(others_key.header("idempotency-key", "k1")).await;
+    assert_eq!(others_key.status, StatusCode::OK, "keys are each visitor's own");
+    assert_eq!(desk.scalar(DOCUMENTS).await, "2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_of_two_gigabytes_is_refused_unread_and_an_endless_one_at_the_limit() {
+    let desk = WebConsole::open_with(|config| {
+        config.web.tokens = super::desk::tokens();
+        config.limits.document_bytes.0 = 1 << 20;
+    })
+    .await;
+    let head = |length: &str| {
+        format!(
+            "POST /api/v1/documents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n{length}\r\n\r\n",
+            token_of("producer")
+        )
+    };
+    let mut announced = TcpStream::connect(desk.address).await.unwrap();
+    announced.write_all(head("content-length: 2147483648").as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    timeout(SOON, announced.read_to_end(&mut said)).await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&said).starts_with("HTTP/1.1 413"), "before a byte of it came");
+    let mut endless = TcpStream::connect(desk.address).await.unwrap();
+    endless.write_all(head("transfer-encoding: chunked").as_bytes()).await.unwrap();
+    let piece = format!("10000\r\n{}\r\n", "%PDF-xxx".repeat(1 << 13));
+    let mut sent = 0;
+    while sent < 1000 && endless.write_all(piece.as_bytes()).await.is_ok() {
+        sent += 1;
+    }
+    assert!(sent < 1000, "64 MiB were taken where 1 MiB is the limit");
+    assert_eq!(desk.scalar(DOCUMENTS).await, "0");
+    let right = send(upload(&desk, "", documents::invoice("L-1"))).await;
+    assert_eq!(right.status, StatusCode::OK, "its place is free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_an_ingestion_is_told_when_it_ends_and_not_later_than_asked() {
+    let desk = WebConsole::open().await;
+    let (_, ingestion) = desk.waiting("acme", "a.pdf").await;
+    let begun = Instant::now();
+    let open = desk.get(&format!("/ingestions/{ingestion}?wait=1"), "producer").await.json();
+    assert_eq!(open["status"], "in-progress");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let path = format!("/ingestions/{ingestion}?wait=20");
+    let cancel = format!(
+        "UPDATE ingestion SET status = 'cancelled', reason = 'cancelled',
+             completed_at = docmill_now() WHERE id = '{ingestion}'"
+    );
+    let (ended, ()) = tokio::join!(desk.get(&path, "producer"), desk.execute(&cancel));
+    assert_eq!(ended.json()["status"], "cancelled");
+    for wrong in ["21", "-1", "x"] {
+        let path = format!("/ingestions/{ingestion}?wait={wrong}");
+        assert_eq!(desk.get(&path, "producer").await.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_unknown_tokens_is_slowed_and_keeps_nobody_out_who_has_one() {
+    let desk = WebConsole::open().await;
+    let ask = async |name: &str| desk.get("/ingestions", name).await;
+    for _ in 0..100 {
+        assert_eq!(ask("nobody").await.status, StatusCode::UNAUTHORIZED);
+    }
+    let refused = ask("nobody").await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.header("retry-after"), "5");
+    assert_eq!(ask("producer").await.status, StatusCode::OK);
+    assert_eq!(desk.stranger().get("/ingestions").await.status, StatusCode::SEE_OTHER);
+}
