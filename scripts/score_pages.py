@@ -21,7 +21,8 @@ import pathlib
 import subprocess
 import sys
 
-SAME = {"title": "heading", "footnote": "footnote"}
+# A title is a heading by another name.
+SAME = {"title": "heading"}
 
 
 def transcript(docmill, path, kept):

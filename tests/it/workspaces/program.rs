@@ -64,7 +64,8 @@ fn a_folder_of_papers_becomes_dolma_and_a_second_populate_adds_nothing() {
 
 #[test]
 fn markdown_is_written_under_a_documents_own_path_if_it_is_asked_for() {
-    let dir = tempfile::tempdir().unwrap();
+    // A name that begins with a full stop would be written in another way.
+    let dir = tempfile::Builder::new().prefix("desk").tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();
     std::fs::create_dir(at("papers")).unwrap();
     let table = [
