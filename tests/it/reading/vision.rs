@@ -24,7 +24,7 @@ fn looked_at(picture: &SentPicture) -> Vec<String> {
     let page = PageRaster { width, height, dpi: 134, pixels: seen.into_raw() };
     let mut reader = engines(OcrEngineChoice::Neural).make_recogniser().unwrap();
     let lines = reader.recognise(&page, &["eng".to_owned()]).unwrap();
-    lines.iter().map(docmill_core::model::TextLine::text).collect()
+    lines.iter().map(TextLine::text).collect()
 }
 
 /// What the model behind the server said, what Tesseract reads alone, and what comes of both.
