@@ -71,7 +71,11 @@ impl PageRecogniser for Witness {
     }
 
     fn recognise(&mut self, page: &PageRaster, _: &[String]) -> fault::Result<Vec<TextLine>> {
-        let number = page.width.saturating_sub(pictures::width(0));
+        // Small print is read enlarged as well: the same page, larger.
+        let is_enlarged = page.height % pictures::HEIGHT == 0;
+        let times = if is_enlarged { page.height / pictures::HEIGHT } else { 1 };
+        let number = (page.width / times.max(1)).saturating_sub(pictures::width(0));
+        let scale = times as f32;
         let rows = if self.reads { rows(number) } else { Vec::new() };
         let lines = (1_u8..).zip(&rows).map(|(row, text)| {
             let words: Vec<&str> = text.split(' ').collect();
@@ -79,10 +83,10 @@ impl PageRecogniser for Witness {
             let word = |(at, text): (u8, &&str)| TextWord {
                 text: (*text).to_owned(),
                 bounding_box: BoundingBox {
-                    x: 30.0 + w * f32::from(at),
-                    y: 40.0 * f32::from(row),
-                    w: w - 1.0,
-                    h: 14.0,
+                    x: (30.0 + w * f32::from(at)) * scale,
+                    y: 40.0 * f32::from(row) * scale,
+                    w: (w - 1.0) * scale,
+                    h: 14.0 * scale,
                 },
                 confidence: self.confidence,
                 unwitnessed: false,
