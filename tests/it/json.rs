@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use docmill_testkit::models::{Answer, Script};
-use redis::AsyncCommands as _;
 use serde_json::{Value, json};
 
 use crate::support::documents;
@@ -180,7 +179,8 @@ async fn what_is_printed_of_money_and_of_redis_is_what_the_page_says() {
     check("redis clean", &run_with(&world, &["redis", "clean", "--deep"], &settings));
     let peer = redis::Client::open(url.as_str()).unwrap();
     let mut peer = peer.get_multiplexed_async_connection().await.unwrap();
-    let () = peer.lpush("docmill:queue", ["x", "y"]).await.unwrap();
+    let push = redis::cmd("LPUSH").arg("docmill:queue").arg("x").arg("y").to_owned();
+    let _: i64 = push.query_async(&mut peer).await.unwrap();
     let length = run_with(&world, &["redis", "length"], &settings);
     check("redis length", &length);
     assert_eq!((length["ready"].as_u64(), length["dead"].as_u64()), (Some(2), Some(0)), "{length}");
