@@ -3,7 +3,6 @@
 //! Pages follow each other by what was shown last, never by number: the hundredth costs what the
 //! first does. Words are looked for in the whole table, within the time that a statement may take.
 
-
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};

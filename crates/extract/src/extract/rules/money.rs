@@ -100,8 +100,7 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
         let capitals = cell.words.iter().filter(|word| is_capital_word(word)).count();
         let is_word = move |code: &str| capitals > 1 && !WIDELY_USED.contains(&code);
         let words = cell.words.iter().filter(move |word| {
-            !currency::is_also_word(word)
-                && !currency::exact_currency(word).is_some_and(|code| is_word(code))
+            !currency::is_also_word(word) && !currency::exact_currency(word).is_some_and(&is_word)
         });
         words.filter_map(|word| currency::exact_currency(word)).map(move |code| (code, cell))
     });
