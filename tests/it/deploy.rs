@@ -27,6 +27,7 @@ const RULES_TEST: &str = "deploy/kubernetes/components/monitoring/alerts-test.ya
 const BOARD: &str = "deploy/kubernetes/components/monitoring/docmill-board.json";
 const STORAGE: &str = "deploy/ecs/storage.yaml";
 const SERVICE: &str = "deploy/ecs/service.yaml";
+const SETTINGS_FILE: &str = "[cost]\ndaily_budget = \"5\"\n[[cost.price]]\nprovider = \"document_ai\"\nfrom = \"2026-11-01\"\npages = 1.5\n";
 const POLICY: &str = "deploy/kubernetes/worker-policy.yaml";
 
 type Settings = BTreeMap<String, String>;
@@ -70,7 +71,7 @@ fn task_environment() -> Settings {
         ("DocumentAiLocation", "eu"),
         ("DocumentAiProcessor", "1a2b3c"),
         ("DocumentAiKeySecretArn", "{}"),
-        ("SettingsArn", "[cost]\ndaily_budget = \"5\"\n"),
+        ("SettingsArn", SETTINGS_FILE),
         ("Confinement", "required"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),

@@ -13,6 +13,70 @@ type DrawnMistake = (&'static str, &'static str, &'static [&'static str], fn() -
 
 const MISTAKES: &[DrawnMistake] = &[
     (
+        "the number of a register in the footer was taken for the issuer's address",
+        "invoice",
+        &["\
+Pennick Marine Services Ltd
+14 Quayside Row, Whitmouth WM3 7QT, United Kingdom
+accounts@pennick.example
+
+Bill to:                                Invoice number         PM-7719
+Larkfield Community Library             Invoice date    3 September 2026
+2 Chapel Street
+Larkfield LF1 4AB
+
+Invoice
+
+Description                  Qty      Unit price      Amount
+Stacking chair, beech         24           58.50    1,404.00
+
+                                        Subtotal   £1,404.00
+                                         VAT 20%     £280.80
+                                       Total due   £1,684.80
+
+
+
+Pennick Marine Services Ltd · Registered in England 09990001 · VAT No. GB 999 0001 03 · Sort code 00-99-99"],
+        || {
+            json!({
+                "supplier_name": "Pennick Marine Services Ltd",
+                "supplier_address": "14 Quayside Row, Whitmouth WM3 7QT, United Kingdom",
+            })
+        },
+    ),
+    (
+        "an address on one line with a point in its middle was not found",
+        "invoice",
+        &["\
+Möbelwerk Tannrode GmbH
+Sägemühlstraße 9 · 99448 Tannrode
+Tel. 036450 990 12
+
+Hotel Zur alten Post                Rechnungsnummer      RE-20263371
+Frau Edda Lüdecke                   Rechnungsdatum        14.08.2026
+Marktplatz 3                        Kundennummer              K-4402
+37999 Bergheim                      Lieferdatum           11.08.2026
+
+Rechnung
+
+Bezeichnung                  Menge   Einzelpreis       Betrag
+Bettgestell Esche 140 x 200      6        389,00     2.334,00
+
+                                     Nettobetrag     2.334,00 €
+                                  zzgl. 19 % USt       443,46 €
+                                    Gesamtbetrag     2.777,46 €
+
+
+
+Möbelwerk Tannrode GmbH · Amtsgericht Tannrode HRB 99911 · USt-IdNr. DE999000113"],
+        || {
+            json!({
+                "supplier_name": "Möbelwerk Tannrode GmbH",
+                "supplier_address": "Sägemühlstraße 9, 99448 Tannrode",
+            })
+        },
+    ),
+    (
         "an account under `Remit to` was taken for the issuer in the letterhead",
         "invoice",
         &["\

@@ -266,7 +266,12 @@ impl<'a> SupplierSearch<'a> {
 
     fn sender_of(&self, parts: &[&str], cell: &TextCell) -> Option<(String, String)> {
         let (name, rest) = parts.split_first().filter(|(_, rest)| rest.len() >= 2)?;
-        let rest: Vec<&str> = rest.iter().map(|part| part.trim()).take(4).collect();
+        let rest: Vec<&str> = rest
+            .iter()
+            .map(|part| part.trim())
+            .take_while(|part| !address::tells_registration(part))
+            .take(4)
+            .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
         let name = tidy_name(name);
         let company = self.has_legal_form(&name);

@@ -30,7 +30,8 @@ impl AddressLines {
 
     fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
         let mut signs = vec![found];
-        let full = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
+        let street = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
+        let full = street || self.lines.iter().any(|line| is_street_and_town(line));
         signs.extend(full.then_some(ReadingSign::AddressFull));
         signs.extend((self.least < FAINT).then_some(ReadingSign::AddressFaint));
         signs
@@ -42,6 +43,49 @@ fn is_street_line(line: &str) -> bool {
     line.contains(|c: char| c.is_ascii_digit())
         && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
         && !is_town_first(line)
+}
+
+/// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
+fn is_street_and_town(line: &str) -> bool {
+    let parts: Vec<&str> = line.split(',').collect();
+    let town = parts.iter().rposition(|part| has_postal_code(part));
+    let before = town.and_then(|town| parts.get(..town)).unwrap_or_default().join(",");
+    is_street_line(before.trim())
+}
+
+/// Whether a part of a line tells a number in a register or with a tax office, as footers do after the
+/// issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
+pub(super) fn tells_registration(text: &str) -> bool {
+    const MARKS: [&str; 26] = [
+        "registered",
+        "registration",
+        "vat",
+        "amtsgericht",
+        "handelsregister",
+        "hrb",
+        "hra",
+        "registergericht",
+        "ust",
+        "ustid",
+        "steuernummer",
+        "rcs",
+        "siret",
+        "siren",
+        "tva",
+        "kvk",
+        "btw",
+        "nif",
+        "cif",
+        "registro",
+        "piva",
+        "orgnr",
+        "cvr",
+        "krs",
+        "nip",
+        "regon",
+    ];
+    let folded = docmill_formats::notation::fold_text(text);
+    folded.split(' ').any(|word| MARKS.contains(&word))
 }
 
 impl SupplierSearch<'_> {
@@ -147,9 +191,23 @@ impl SupplierSearch<'_> {
         street.then_some(AddressLines { lines, town: false, least })
     }
 
-    /// The text of a line, on a till's paper with what a wider gap parts from it.
+    /// The text of a line, on a till's paper with what a wider gap parts from it, elsewhere with the
+    /// town that a point parts from the street: `Mill Lane 12 · 12345 Town`.
     fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
+        let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
+        let town = right.filter(|next| {
+            let town = next.joined_text();
+            !self.spots.till
+                && next.area.x - cell.area.right() < 2.0 * cell.area.h
+                && is_street_line(&text)
+                && !has_postal_code(&text)
+                && has_postal_code(&town)
+                && !tells_registration(&town)
+        });
+        if let Some(town) = town {
+            return format!("{}, {}", tidy_name(&text), tidy_name(&town.joined_text()));
+        }
         let index = self.layout.index_of(cell).filter(|_| self.spots.till);
         let mut last = cell;
         for (at, next) in index.iter().flat_map(|at| self.layout.right_of(*at).iter().enumerate()) {
