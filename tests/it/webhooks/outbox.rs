@@ -34,14 +34,16 @@ async fn what_was_given_up_is_shown_and_told_again_under_its_own_id_when_an_oper
     let _running = RunningDelivery::start(&database, &config).await;
     let (_, ingestion) = document(&database, "acme").await;
     complete(&database, ingestion).await;
-    fail_again(&database, ingestion).await;
     until(SOON, || async { receiver.received().len() == 1 }).await;
+    // A day later: what comes now is not given up with the first.
+    database.advance(Duration::from_secs(24 * 3600)).await;
+    fail_again(&database, ingestion).await;
     // As long as it is tried, what comes after it waits.
-    let first = "SELECT count(*) FROM webhook_delivery WHERE lease_token IS NULL AND tries = 1";
-    until(SOON, || async { scalar(&database, first).await == "1" }).await;
+    let tried = "SELECT count(*) FROM webhook_delivery WHERE lease_token IS NULL AND tries = 2";
+    until(SOON, || async { scalar(&database, tried).await == "1" }).await;
     let waiting = "document.completed due, document.failed waiting, document.review_needed waiting";
     assert_eq!(scalar(&database, STATES).await, waiting);
-    database.advance(Duration::from_secs(2 * 24 * 3600)).await;
+    database.advance(Duration::from_secs(2 * 24 * 3600 + 60)).await;
     until(SOON, || async { scalar(&database, STATES).await.contains("completed dead") }).await;
     // The next ones are told, with a gap in their numbers.
     receiver.answer(ReceiverMood::Status(200));
