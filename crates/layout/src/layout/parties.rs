@@ -1,0 +1,132 @@
+//! Blocks side by side as letters and invoices have them: addresses, and labels with their values.
+//!
+//! What a line says is not understood: an address is short lines below each other with a number
+//! among them, and facts are labels without numbers beside values with them. Where a side looks like
+//! neither, nothing is told.
+
+use super::piece::{PieceRow, TextPiece};
+use super::zones::{WhiteStrip, cut_strips, inner_strips};
+
+/// Lines of an address stand closer than this, from baseline to baseline, in letter sizes.
+const ADDRESS_PITCH: f32 = 2.0;
+/// A head of a table is told by the rows that follow it, of which so many are looked at.
+const ROWS_BELOW: usize = 3;
+
+/// The strip between an address and the facts or the address beside it, if the rows are that.
+pub(super) fn strip_between_parties(rows: &[PieceRow<'_>]) -> Option<WhiteStrip> {
+    let widest = rows.iter().filter(|row| row.pieces.len() > 1).take(3).flat_map(inner_strips);
+    widest.filter_map(|strip| common_part(strip, rows)).find(|strip| {
+        let (left, right) = split_sides(rows, *strip);
+        (is_address(&left) && is_facts(&right))
+            || (is_facts(&left) && is_address(&right))
+            || (has_place(&left) && has_place(&right))
+    })
+}
+
+/// What all rows leave of a strip.
+fn common_part(strip: WhiteStrip, rows: &[PieceRow<'_>]) -> Option<WhiteStrip> {
+    let mut left = vec![strip];
+    for row in rows {
+        left = cut_strips(&left, row, row.em());
+    }
+    left.first().copied()
+}
+
+type SideLines<'r, 'a> = Vec<Vec<&'r TextPiece<'a>>>;
+
+/// The pieces on both sides of a strip, row by row.
+fn split_sides<'r, 'a>(
+    rows: &'r [PieceRow<'a>],
+    strip: WhiteStrip,
+) -> (SideLines<'r, 'a>, SideLines<'r, 'a>) {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (before, behind): (Vec<_>, Vec<_>) =
+            row.pieces.iter().partition(|piece| piece.area.right() <= strip.0 + 1.0);
+        left.push(before);
+        right.push(behind);
+    }
+    left.retain(|line| !line.is_empty());
+    right.retain(|line| !line.is_empty());
+    (left, right)
+}
+
+pub(super) fn has_digit(piece: &TextPiece<'_>) -> bool {
+    piece.words.iter().any(|word| word.text.contains(|c: char| c.is_ascii_digit()))
+}
+
+fn has_letter(piece: &TextPiece<'_>) -> bool {
+    piece.words.iter().any(|word| word.text.contains(char::is_alphabetic))
+}
+
+/// Short lines of words that begin below each other, one of them with a number.
+fn is_address(side: &[Vec<&TextPiece<'_>>]) -> bool {
+    let lines: Vec<&TextPiece<'_>> = side.iter().flatten().copied().collect();
+    let left = lines.iter().map(|line| line.area.x).fold(f32::INFINITY, f32::min);
+    let close = lines.windows(2).all(|pair| match pair {
+        [one, next] => next.baseline - one.baseline < ADDRESS_PITCH * one.em,
+        _ => true,
+    });
+    lines.len() >= 2
+        && lines.len() == side.len()
+        && close
+        && lines.iter().any(|line| has_digit(line))
+        && lines
+            .iter()
+            .all(|line| has_letter(line) && line.words.len() < 8 && line.area.x - left < line.em)
+}
+
+/// An address of at least three lines with a town's number before its last ones.
+fn has_place(side: &[Vec<&TextPiece<'_>>]) -> bool {
+    let numbered = |piece: &&TextPiece<'_>| {
+        let long = |word: &str| word.chars().filter(char::is_ascii_digit).count() >= 4;
+        piece.words.len() > 1
+            && has_letter(piece)
+            && piece.words.iter().any(|word| long(word.text) && word.text.len() < 8)
+    };
+    side.len() >= 3 && is_address(side) && side.iter().skip(1).flatten().any(numbered)
+}
+
+/// Labels that all differ, with values beside most of them of which most have numbers; the first
+/// row has a value like that: it is no head of a table.
+fn is_facts(side: &[Vec<&TextPiece<'_>>]) -> bool {
+    let mut labels: Vec<String> = Vec::new();
+    let (mut valued, mut numbers, mut begins) = (0, 0, false);
+    for (at, line) in side.iter().enumerate() {
+        let (Some(label), rest) = (line.first(), line.get(1..).unwrap_or_default()) else {
+            return false;
+        };
+        if line.len() > 2 || label.words.len() > 5 {
+            return false;
+        }
+        let Some(value) = rest.first() else { continue };
+        if has_digit(label) || !has_letter(label) {
+            return false;
+        }
+        valued += 1;
+        numbers += usize::from(has_digit(value));
+        let colon = label.words.last().is_some_and(|word| word.text.ends_with(':'));
+        begins |= at == 0 && (has_digit(value) || colon);
+        labels.push(label.text());
+    }
+    labels.sort_unstable();
+    let differ = labels.windows(2).all(|pair| pair.first() != pair.last());
+    begins && valued >= 2 && valued * 3 >= side.len() * 2 && numbers * 2 >= valued && differ
+}
+
+/// Which rows are heads of tables of at least three columns: short words without numbers, and below
+/// them in the same columns numbers.
+pub(super) fn find_heads(rows: &[PieceRow<'_>]) -> Vec<bool> {
+    let is_head = |(at, row): (usize, &PieceRow<'_>)| {
+        let plain = |piece: &TextPiece<'_>| piece.words.len() <= 4 && !has_digit(piece);
+        row.pieces.len() >= 3
+            && row.pieces.iter().all(plain)
+            && rows.iter().skip(at + 1).take(ROWS_BELOW).any(|below| {
+                let numbers = below.pieces.iter().filter(|piece| has_digit(piece)).count();
+                let near = below.area.y - row.area.bottom() < 5.0 * row.em();
+                near && numbers >= 2
+                    && cut_strips(&inner_strips(row), below, 0.6 * row.em()).len() >= 2
+            })
+    };
+    rows.iter().enumerate().map(is_head).collect()
+}
