@@ -4,11 +4,11 @@
 //! among them, and facts are labels without numbers beside values with them. Where a side looks like
 //! neither, nothing is told.
 
-use super::piece::{PieceRow, TextPiece};
+use super::piece::{PieceRow, TextPiece, group_rows};
 use super::zones::{WhiteStrip, cut_strips, inner_strips};
 
 /// Lines of an address stand closer than this, from baseline to baseline, in letter sizes.
-const ADDRESS_PITCH: f32 = 2.0;
+const ADDRESS_PITCH: f32 = 2.6;
 /// A head of a table is told by the rows that follow it, of which so many are looked at.
 const ROWS_BELOW: usize = 3;
 
@@ -19,7 +19,7 @@ pub(super) fn strip_between_parties(rows: &[PieceRow<'_>]) -> Option<WhiteStrip>
         let (left, right) = split_sides(rows, *strip);
         (is_address(&left) && is_facts(&right))
             || (is_facts(&left) && is_address(&right))
-            || (has_place(&left) && has_place(&right))
+            || (are_addresses(&left) && are_addresses(&right))
     })
 }
 
@@ -76,6 +76,17 @@ fn is_address(side: &[Vec<&TextPiece<'_>>]) -> bool {
             .all(|line| has_letter(line) && line.words.len() < 8 && line.area.x - left < line.em)
 }
 
+/// One address or up to three beside each other, each with a place.
+fn are_addresses(side: &[Vec<&TextPiece<'_>>]) -> bool {
+    let count = side.iter().map(Vec::len).max().unwrap_or(0);
+    (1..=3).contains(&count)
+        && (0..count).all(|at| {
+            let column: Vec<Vec<&TextPiece<'_>>> =
+                side.iter().filter_map(|line| line.get(at)).map(|piece| vec![*piece]).collect();
+            has_place(&column)
+        })
+}
+
 /// An address of at least three lines with a town's number before its last ones.
 fn has_place(side: &[Vec<&TextPiece<'_>>]) -> bool {
     let numbered = |piece: &&TextPiece<'_>| {
@@ -92,7 +103,7 @@ fn has_place(side: &[Vec<&TextPiece<'_>>]) -> bool {
 fn is_facts(side: &[Vec<&TextPiece<'_>>]) -> bool {
     let mut labels: Vec<String> = Vec::new();
     let (mut valued, mut numbers, mut begins) = (0, 0, false);
-    for (at, line) in side.iter().enumerate() {
+    for line in side {
         let (Some(label), rest) = (line.first(), line.get(1..).unwrap_or_default()) else {
             return false;
         };
@@ -106,12 +117,31 @@ fn is_facts(side: &[Vec<&TextPiece<'_>>]) -> bool {
         valued += 1;
         numbers += usize::from(has_digit(value));
         let colon = label.words.last().is_some_and(|word| word.text.ends_with(':'));
-        begins |= at == 0 && (has_digit(value) || colon);
+        begins |= valued == 1 && (has_digit(value) || colon);
         labels.push(label.text());
     }
     labels.sort_unstable();
     let differ = labels.windows(2).all(|pair| pair.first() != pair.last());
     begins && valued >= 2 && valued * 3 >= side.len() * 2 && numbers * 2 >= valued && differ
+}
+
+/// Puts columns together of which one has the values of the labels in the other.
+pub(super) fn join_facts(columns: Vec<Vec<TextPiece<'_>>>) -> Vec<Vec<TextPiece<'_>>> {
+    let mut joined: Vec<Vec<TextPiece<'_>>> = Vec::new();
+    for column in columns {
+        match joined.last_mut() {
+            Some(labels) if are_beside(labels, &column) => labels.extend(column),
+            _ => joined.push(column),
+        }
+    }
+    joined
+}
+
+fn are_beside(labels: &[TextPiece<'_>], values: &[TextPiece<'_>]) -> bool {
+    let rows = group_rows(labels.iter().chain(values).cloned().collect());
+    let side: Vec<Vec<&TextPiece<'_>>> =
+        rows.iter().map(|row| row.pieces.iter().collect()).collect();
+    is_facts(&side)
 }
 
 /// Which rows are heads of tables of at least three columns: short words without numbers, and below

@@ -6,7 +6,7 @@
 
 use super::frame::{PlacedWord, median, part_below};
 use super::markers::{is_lone_marker, starts_with_bullet};
-use super::parties::{find_heads, has_digit, strip_between_parties};
+use super::parties::{find_heads, has_digit, join_facts, strip_between_parties};
 use super::piece::{PieceRow, TextPiece};
 
 /// From left to right, in the unit of the page.
@@ -237,12 +237,13 @@ fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
     rows.extend(apart);
     let columns = split_at(&rows, &strips);
     let is_columns = shared >= 2
-        && !headed
         && (columns.iter().all(|column| is_prose(column))
-            || (!shares_baselines(&rows) && columns.iter().all(|column| is_dense(column)))
+            || (!headed
+                && !shares_baselines(&rows)
+                && columns.iter().all(|column| is_dense(column)))
             || columns.iter().all(|column| is_bulleted(column)));
-    if is_columns {
-        let mut columns = columns;
+    let mut columns = if is_columns { join_facts(columns) } else { Vec::new() };
+    if columns.len() > 1 {
         take_lines_above(zones, &mut columns, &strips);
         zones.push(PageZone::Columns(columns));
         return;
