@@ -71,9 +71,10 @@ fn is_address(side: &[Vec<&TextPiece<'_>>]) -> bool {
         && lines.len() == side.len()
         && close
         && lines.iter().any(|line| has_digit(line))
-        && lines
-            .iter()
-            .all(|line| has_letter(line) && line.words.len() < 8 && line.area.x - left < line.em)
+        && lines.first().is_some_and(|line| has_letter(line))
+        // A telephone number may stand below.
+        && lines.iter().filter(|line| has_letter(line)).count() * 3 >= lines.len() * 2
+        && lines.iter().all(|line| line.words.len() < 8 && line.area.x - left < line.em)
 }
 
 /// One address or up to three beside each other, each with a place.
