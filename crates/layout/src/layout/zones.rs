@@ -86,7 +86,7 @@ impl<'a> OpenZone<'a> {
             && (inner_strips(row).len() > self.strips.len()
                 || gap > 1.5 * self.usual_gap() + 0.5 * em)
             && self.rows.iter().rev().take(12).any(|row| row.pieces.iter().any(has_digit));
-        let far = gap > 1.5 * self.usual_gap() + 0.5 * em && row.pieces.len() > 1;
+        let far = gap > 1.5 * self.usual_gap() + em && row.pieces.len() > 1;
         ((title || other) && !self.is_running())
             || (far
                 && (4..MOST_PARTY_ROWS).contains(&self.rows.len())

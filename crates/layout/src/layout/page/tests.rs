@@ -202,6 +202,19 @@ fn addresses_beside_each_other_are_read_one_after_the_other() {
 }
 
 #[test]
+fn values_that_stand_a_little_below_the_level_of_their_labels_are_beside_them() {
+    let facts =
+        [("Invoice number", "471102"), ("Day", "5.3.2026"), ("Order", "2026-7"), ("In", "EUR")];
+    let place = |(at, (label, value)): (usize, &(&str, &str))| {
+        let y = 100.0 + 12.0 * at as f32;
+        [line(y, 10.0, &[(50.0, *label)]), line(y + 2.5, 10.0, &[(250.0, *value)])]
+    };
+    let page = facts.iter().enumerate().flat_map(place).collect();
+    let markdown = render_markdown(&read_layout(&transcript(vec![page])));
+    assert!(markdown.starts_with("| Invoice number | 471102 |\n"), "{markdown}");
+}
+
+#[test]
 fn a_table_of_words_and_numbers_below_a_head_is_no_address_with_facts() {
     let page = vec![
         line(100.0, 10.0, &[(50.0, "Place"), (250.0, "Kind"), (450.0, "Sum")]),
