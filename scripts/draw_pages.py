@@ -462,9 +462,59 @@ def check_digest(s):
     s.text(s.label(4), 50, 806, 300, "footer", 7)
 
 
-TUNE = [tune_article, tune_report, tune_lists, tune_leaflet, tune_margin, tune_specs,
+def number_of(s):
+    return f"{s.lot.choice('ABKR')}-{s.lot.randint(1000, 99999)}"
+
+
+def facts(s, x, top, value, count, size=9, pitch=14):
+    """Labels below each other with a number or date beside each: a table of two columns."""
+    block = s.block("table", columns=2, rows=count, cells=[])
+    cells = s.open_page["blocks"][block]["cells"]
+    names = s.lot.sample(s.vocabulary[3:], count)
+    for row in range(count):
+        texts = names[row].capitalize(), number_of(s) if row % 2 == 0 else f"{s.lot.randint(10, 28)}.{s.lot.randint(10, 12)}.2026"
+        for column, text in enumerate(texts):
+            s.line(text, (x, value)[column], top + row * pitch, size, block)
+            cells.append({"row": row, "column": column, "row_span": 1, "column_span": 1, "text": text})
+    return top + count * pitch
+
+
+def address(s, x, top, size=9, pitch=12):
+    """Four short lines, the last with the number of a town; where they end."""
+    block = s.block("paragraph")
+    lines = s.label(3), s.label(2), f"{s.label(1)} {s.lot.randint(2, 99)}", f"{s.lot.randint(10000, 99999)} {s.label(1)}"
+    for at, text in enumerate(lines):
+        s.line(text, x, top + at * pitch, size, block)
+    return top + len(lines) * pitch
+
+
+def items(s, count):
+    rows = [plain([s.label(2), s.label(1), s.label(1), s.label(1)])]
+    return rows + [plain([s.label(3), str(s.lot.randint(1, 90)), s.amount(), s.amount()]) for _ in range(count)]
+
+
+def tune_invoice(s):
+    """An address beside facts on the same lines, a title, items, a sentence."""
+    s.heading(1, 60, 50, 470, 16, number="")
+    low = max(address(s, 60, 120, pitch=14), facts(s, 340, 120, 450, 3))
+    y = s.heading(1, 60, low + 14, 470, 14, number="")
+    y = s.table(60, y, [220, 70, 90, 95], items(s, 6), right=(1, 2, 3), rules="head") + 20
+    s.text(s.prose(2), 60, y, 470)
+
+
+def check_bill(s):
+    """Two addresses beside each other, facts beside a third with lines of their own, items below."""
+    low = max([address(s, x, 60) for x in (70, 330)])
+    y = low + 40
+    low = max(address(s, 70, y, pitch=12), facts(s, 360, y, 460, 5, pitch=15))
+    y = s.heading(1, 70, low + 18, 450, 15, number="")
+    y = s.table(70, y + 4, [200, 80, 85, 85], items(s, 8), right=(1, 2, 3), pad=4) + 22
+    s.text(s.prose(3), 70, y, 450)
+
+
+TUNE = [tune_invoice, tune_article, tune_report, tune_lists, tune_leaflet, tune_margin, tune_specs,
         tune_aside, tune_newsletter, tune_sidebar]
-CHECK = [check_ledger, check_minutes, check_turned, check_bulletin, check_digest]
+CHECK = [check_ledger, check_minutes, check_turned, check_bulletin, check_digest, check_bill]
 
 
 def scan(source, target, lot):

@@ -17,6 +17,7 @@ mod margins;
 mod markdown;
 mod markers;
 mod page;
+mod parties;
 mod piece;
 mod plain;
 mod zones;

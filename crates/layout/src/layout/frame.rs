@@ -42,6 +42,14 @@ pub(super) struct PageFrames<'a> {
 
 /// No page is so large in any unit; beyond it differences of coordinates are lost.
 const FARTHEST: f32 = 1.0e6;
+/// Lines that are wider than so many letters tell whether a page is askew.
+const SLOPE_WIDTH: f32 = 8.0;
+/// So many of them are needed.
+const SLOPE_LINES: usize = 4;
+/// A lesser slope puts no two lines on one level.
+const LEAST_SLOPE: f32 = 0.006;
+/// A greater one is no page that lay askew.
+const MOST_SLOPE: f32 = 0.12;
 
 /// Sorts the words of a page by direction.
 pub(super) fn sort_directions(page: &PageText) -> PageFrames<'_> {
@@ -60,9 +68,32 @@ pub(super) fn sort_directions(page: &PageText) -> PageFrames<'_> {
             None => frames.push((direction, DirectionFrame { lines: vec![words] })),
         }
     }
+    for (_, frame) in &mut frames {
+        straighten(frame);
+    }
     let count = |frame: &DirectionFrame<'_>| frame.lines.iter().map(Vec::len).sum::<usize>();
     frames.sort_by_key(|(direction, frame)| (std::cmp::Reverse(count(frame)), *direction));
     PageFrames { frames: frames.into_iter().map(|(_, frame)| frame).collect(), nowhere }
+}
+
+/// Sets lines level that all rise or fall, as on a page that lay askew: else what stands at the ends
+/// of a row has no line in common.
+fn straighten(frame: &mut DirectionFrame<'_>) {
+    let slope_of = |line: &Vec<PlacedWord<'_>>| {
+        let (first, last) = (line.first()?, line.last()?);
+        let width = last.area.x - first.area.x;
+        (width > SLOPE_WIDTH * first.em).then(|| (last.baseline - first.baseline) / width)
+    };
+    let slopes: Vec<f32> = frame.lines.iter().filter_map(slope_of).collect();
+    let slope = median(slopes.iter().copied());
+    if slopes.len() < SLOPE_LINES || !(LEAST_SLOPE..MOST_SLOPE).contains(&slope.abs()) {
+        return;
+    }
+    for word in frame.lines.iter_mut().flatten() {
+        let fall = slope * (word.area.x + word.area.w / 2.0);
+        word.area.y -= fall;
+        word.baseline -= fall;
+    }
 }
 
 fn is_sound(area: &BoundingBox) -> bool {

@@ -6,6 +6,7 @@
 
 use super::frame::{PlacedWord, median, part_below};
 use super::markers::{is_lone_marker, starts_with_bullet};
+use super::parties::{find_heads, has_digit, join_facts, strip_between_parties};
 use super::piece::{PieceRow, TextPiece};
 
 /// From left to right, in the unit of the page.
@@ -27,15 +28,19 @@ struct OpenZone<'a> {
     strips: Vec<WhiteStrip>,
     gaps: Vec<f32>,
     words: usize,
+    /// Its first row names the columns of a table.
+    headed: bool,
 }
 
 /// The narrowest strip between columns, in letter sizes.
 const NARROWEST: f32 = 0.6;
+/// No address beside facts or another one has more rows.
+const MOST_PARTY_ROWS: usize = 24;
 
 impl<'a> OpenZone<'a> {
-    fn start(row: PieceRow<'a>) -> Self {
+    fn start(row: PieceRow<'a>, headed: bool) -> Self {
         let strips = inner_strips(&row);
-        let mut zone = Self { rows: Vec::new(), strips, gaps: Vec::new(), words: 0 };
+        let mut zone = Self { rows: Vec::new(), strips, gaps: Vec::new(), words: 0, headed };
         zone.count(&row);
         zone.rows.push(row);
         zone
@@ -68,6 +73,24 @@ impl<'a> OpenZone<'a> {
         }
         let left = cut_strips(&self.strips, row, NARROWEST * em);
         (!left.is_empty()).then_some(left)
+    }
+
+    /// Whether something else begins: large print alone, or the head of a table with other columns
+    /// below rows that have numbers already.
+    fn ends_before(&self, row: &PieceRow<'a>, head: bool) -> bool {
+        let em = self.em();
+        let gap = self.rows.last().map_or(0.0, |last| row.area.y - last.area.bottom());
+        let title = row.pieces.len() == 1 && row.em() > 1.25 * em && gap > 0.3 * em;
+        let other = head
+            && gap > 0.5 * em
+            && (inner_strips(row).len() > self.strips.len()
+                || gap > 1.5 * self.usual_gap() + 0.5 * em)
+            && self.rows.iter().rev().take(12).any(|row| row.pieces.iter().any(has_digit));
+        let far = gap > 1.5 * self.usual_gap() + em && row.pieces.len() > 1;
+        ((title || other) && !self.is_running())
+            || (far
+                && (4..MOST_PARTY_ROWS).contains(&self.rows.len())
+                && strip_between_parties(&self.rows).is_some())
     }
 
     fn em(&self) -> f32 {
@@ -123,7 +146,7 @@ impl<'a> OpenZone<'a> {
 }
 
 /// The white between the pieces of a row.
-fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
+pub(super) fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
     let em = row.em();
     let between = |pair: &[TextPiece<'_>]| match pair {
         [one, next] => Some((one.area.right(), next.area.x)),
@@ -134,7 +157,11 @@ fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
 }
 
 /// What the pieces of a row leave of strips.
-fn cut_strips(strips: &[WhiteStrip], row: &PieceRow<'_>, narrowest: f32) -> Vec<WhiteStrip> {
+pub(super) fn cut_strips(
+    strips: &[WhiteStrip],
+    row: &PieceRow<'_>,
+    narrowest: f32,
+) -> Vec<WhiteStrip> {
     let mut left = Vec::new();
     for &(from, to) in strips {
         let (mut from, mut kept) = (from, Vec::new());
@@ -157,8 +184,10 @@ fn cut_strips(strips: &[WhiteStrip], row: &PieceRow<'_>, narrowest: f32) -> Vec<
 pub(super) fn find_zones(rows: Vec<PieceRow<'_>>) -> Vec<PageZone<'_>> {
     let mut zones: Vec<PageZone<'_>> = Vec::new();
     let mut open: Option<OpenZone<'_>> = None;
-    for row in rows {
-        let strips = open.as_ref().and_then(|zone| zone.strips_with(&row));
+    let heads = find_heads(&rows);
+    for (row, head) in rows.into_iter().zip(heads) {
+        let zone = open.as_ref().filter(|zone| !zone.ends_before(&row, head));
+        let strips = zone.and_then(|zone| zone.strips_with(&row));
         match (open.as_mut(), strips) {
             (Some(zone), Some(strips)) => zone.push(row, strips),
             _ => {
@@ -168,7 +197,7 @@ pub(super) fn find_zones(rows: Vec<PieceRow<'_>>) -> Vec<PageZone<'_>> {
                 if inner_strips(&row).is_empty() {
                     push_flow(&mut zones, vec![row]);
                 } else {
-                    open = Some(OpenZone::start(row));
+                    open = Some(OpenZone::start(row, head));
                 }
             }
         }
@@ -191,19 +220,30 @@ fn push_flow<'a>(zones: &mut Vec<PageZone<'a>>, rows: Vec<PieceRow<'a>>) {
 
 /// Says what a run of rows is.
 fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
-    let OpenZone { mut rows, strips, gaps, .. } = zone;
+    let OpenZone { mut rows, strips, gaps, headed, .. } = zone;
     let shared = rows.iter().filter(|row| row.pieces.len() > 1).count();
     if is_marked(&rows) {
         push_flow(zones, rows);
         return;
     }
+    let apart = cut_lone_end(&mut rows);
+    if let Some(strip) = strip_between_parties(&rows) {
+        let mut columns = split_at(&rows, &[strip]);
+        take_lines_above(zones, &mut columns, &[strip]);
+        zones.push(PageZone::Columns(columns));
+        push_flow(zones, apart);
+        return;
+    }
+    rows.extend(apart);
     let columns = split_at(&rows, &strips);
     let is_columns = shared >= 2
         && (columns.iter().all(|column| is_prose(column))
-            || (!shares_baselines(&rows) && columns.iter().all(|column| is_dense(column)))
+            || (!headed
+                && !shares_baselines(&rows)
+                && columns.iter().all(|column| is_dense(column)))
             || columns.iter().all(|column| is_bulleted(column)));
-    if is_columns {
-        let mut columns = columns;
+    let mut columns = if is_columns { join_facts(columns) } else { Vec::new() };
+    if columns.len() > 1 {
         take_lines_above(zones, &mut columns, &strips);
         zones.push(PageZone::Columns(columns));
         return;
@@ -231,6 +271,20 @@ fn close_zone<'a>(zone: OpenZone<'a>, zones: &mut Vec<PageZone<'a>>) {
         push_flow(zones, rows);
     }
     push_flow(zones, after);
+}
+
+/// Takes away the last rows of one piece that stand further below than lines of a paragraph do.
+fn cut_lone_end<'a>(rows: &mut Vec<PieceRow<'a>>) -> Vec<PieceRow<'a>> {
+    let from = rows.iter().rposition(|row| row.pieces.len() > 1).map_or(0, |at| at + 1);
+    let far =
+        rows.windows(2).enumerate().skip(from.saturating_sub(1)).find(|(_, pair)| match pair {
+            [one, next] => next.area.y - one.area.bottom() > 1.6 * one.em(),
+            _ => false,
+        });
+    match far {
+        Some((at, _)) => rows.split_off(at + 1),
+        None => Vec::new(),
+    }
 }
 
 /// The pieces between strips, as lines of each column.
