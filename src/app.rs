@@ -206,7 +206,7 @@ impl App {
     pub async fn pipeline_services(&self) -> anyhow::Result<PipelineServices> {
         let pool = Arc::new(CpuPool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.load_kinds()?);
-        let reader = Box::pin(self.build_reader(pool.thread_count(), &kinds)).await?;
+        let reader = Box::pin(self.build_reader(&pool, &kinds)).await?;
         start_reading(&reader).await?;
         Ok(PipelineServices {
             reader,
@@ -336,14 +336,14 @@ impl App {
 
     async fn build_reader(
         &self,
-        threads: usize,
+        pool: &Arc<CpuPool>,
         kinds: &KindSet,
     ) -> anyhow::Result<Arc<DocumentReader>> {
         let engines = self.find_engines()?;
         report_engines(&self.config.ocr, &engines);
         let recipe = self.page_recipe();
-        let processes = self.build_processes(&engines, threads)?;
-        let remote_ocr = providers::build_remote_ocr(&self.config, kinds).await?;
+        let processes = self.build_processes(&engines, pool.thread_count())?;
+        let remote_ocr = providers::build_remote_ocr(&self.config, kinds, pool).await?;
         Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(engines), recipe, remote_ocr }))
     }
 

@@ -1,15 +1,19 @@
 //! Gathers what `docmill doctor` checks, from implementations that only `app` may name.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{App, providers};
 use crate::ops::doctor::process::{self, PlatformLimits};
 use crate::ops::doctor::store::BucketNotification;
 use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, queue, store};
-use docmill_core::config::{QueueBackend, StoreBackend};
+use docmill_core::config::{OcrProvider, QueueBackend, StoreBackend};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::with_deadline;
-use docmill_documents::ocr::OcrEngine as _;
+use docmill_documents::cpu::CpuPool;
+use docmill_documents::ocr::{OcrEngine as _, RemoteOcrProvider};
+use docmill_gate::kinds::KindSet;
 use docmill_llm::llm::Llm;
 use docmill_queue::queue::sqs::SqsQueue;
 use docmill_storage::store::folder::FolderStore;
@@ -191,11 +195,19 @@ impl App {
         }
     }
 
+    async fn connect_page_readers(
+        &self,
+        kinds: &KindSet,
+    ) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
+        let pool = Arc::new(CpuPool::new(1)?);
+        providers::named_providers(&self.config, kinds, &pool).await
+    }
+
     /// Those that read page images elsewhere, each asked for what it cannot do.
     async fn check_page_readers(&self) -> Vec<DoctorFinding> {
         const CHECK: &str = "provider.ocr";
         let named = match self.load_kinds() {
-            Ok(kinds) => providers::named_providers(&self.config, &kinds).await,
+            Ok(kinds) => self.connect_page_readers(&kinds).await,
             Err(error) => Err(error),
         };
         let named = match named {

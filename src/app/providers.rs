@@ -7,6 +7,7 @@ use super::models::connect_model;
 use crate::pipeline::RemoteOcr;
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{Config, OcrProvider, StoreBackend};
+use docmill_documents::cpu::CpuPool;
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
 use docmill_documents::ocr::governed_client::GovernedClient;
@@ -21,9 +22,10 @@ use docmill_gate::kinds::KindSet;
 pub(super) async fn build_remote_ocr(
     config: &Config,
     kinds: &KindSet,
+    pool: &Arc<CpuPool>,
 ) -> anyhow::Result<RemoteOcr> {
     let ocr = &config.ocr;
-    let providers = named_providers(config, kinds).await?;
+    let providers = named_providers(config, kinds, pool).await?;
     Ok(RemoteOcr::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
 }
 
@@ -34,6 +36,7 @@ pub(super) async fn build_remote_ocr(
 pub(super) async fn named_providers(
     config: &Config,
     kinds: &KindSet,
+    pool: &Arc<CpuPool>,
 ) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
     let ocr = &config.ocr;
     let mut named: BTreeSet<OcrProvider> = ocr.providers.iter().copied().collect();
@@ -64,7 +67,7 @@ pub(super) async fn named_providers(
                     problems.join(", ")
                 );
                 let llm = connect_model(&ocr.vision.model_config(), &governor).await?;
-                Arc::new(VisionOcr::new(llm, &ocr.vision))
+                Arc::new(VisionOcr::new(llm, &ocr.vision, Arc::clone(pool)))
             }
         };
         providers.insert(name, provider);

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::cpu::CpuPool;
+
 use super::{ProviderCallLimits, RemoteOcrProvider};
 use docmill_core::config::VisionConfig;
 use docmill_core::fault::{Error, Fault, Result};
@@ -44,6 +46,8 @@ pub struct VisionOcr {
     /// Least tokens of a prompt by which the picture is known to be among them, as a share of what
     /// pieces of 28 by 28 pixels make; 0 where the server's way of counting is not known.
     counted_share: f64,
+    /// Where a reading is laid on its witness: a reply from an enemy keeps a core busy for a while.
+    pool: Arc<CpuPool>,
 }
 
 impl VisionOcr {
@@ -51,13 +55,14 @@ impl VisionOcr {
     pub const NAME: &'static str = "vision";
 
     /// Over a model that is set up already.
-    pub fn new(llm: Arc<dyn Llm>, config: &VisionConfig) -> Self {
+    pub fn new(llm: Arc<dyn Llm>, config: &VisionConfig, pool: Arc<CpuPool>) -> Self {
         Self {
             llm,
             recipe: PageRecipe::from_config(config.recipe),
             fit: config.picture_fit(),
             max_output_tokens: config.max_output_tokens,
             counted_share: judge::counted_share(config),
+            pool,
         }
     }
 }
@@ -111,10 +116,7 @@ impl RemoteOcrProvider for VisionOcr {
             map: facts.text.clone(),
             witness: witness.page.clone(),
         };
-        // A full page takes some milliseconds.
-        let reading = tokio::task::spawn_blocking(move || judge.judge_reply(&asked, &reply)).await;
-        let reading =
-            reading.map_err(|_panic| Error::internal("aligning a page with its witness failed"))?;
+        let reading = self.pool.run(move || judge.judge_reply(&asked, &reply)).await?;
         Ok((vec![reading], usage))
     }
 }
