@@ -8,7 +8,7 @@ mod turns;
 use docmill::pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{LlmConfig, LlmProvider, VisionConfig, VisionRecipe};
-use docmill_core::model::{EncodedImage, PageText, PageUsage, ReadingRefusal};
+use docmill_core::model::{EncodedImage, PageText, PageUsage, ReadRecipe, ReadingRefusal};
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_llm::llm::Llm;
 use docmill_llm::llm::anthropic::AnthropicClient;
@@ -19,6 +19,7 @@ use docmill_testkit::models::{Answer, Request, Script, SentPicture, Server, Vend
 use serde_json::json;
 
 use super::*;
+use crate::support::page_processes::{reader_of, recipe};
 
 /// What stands on each row of marks of a page.
 const ROWS: [&str; 6] = [
@@ -71,11 +72,7 @@ impl PageRecogniser for Witness {
     }
 
     fn recognise(&mut self, page: &PageRaster, _: &[String]) -> fault::Result<Vec<TextLine>> {
-        // Small print is read enlarged as well: the same page, larger.
-        let is_enlarged = page.height % pictures::HEIGHT == 0;
-        let times = if is_enlarged { page.height / pictures::HEIGHT } else { 1 };
-        let number = (page.width / times.max(1)).saturating_sub(pictures::width(0));
-        let scale = times as f32;
+        let number = page.width.saturating_sub(pictures::width(0));
         let rows = if self.reads { rows(number) } else { Vec::new() };
         let lines = (1_u8..).zip(&rows).map(|(row, text)| {
             let words: Vec<&str> = text.split(' ').collect();
@@ -83,10 +80,10 @@ impl PageRecogniser for Witness {
             let word = |(at, text): (u8, &&str)| TextWord {
                 text: (*text).to_owned(),
                 bounding_box: BoundingBox {
-                    x: (30.0 + w * f32::from(at)) * scale,
-                    y: 40.0 * f32::from(row) * scale,
-                    w: (w - 1.0) * scale,
-                    h: 14.0 * scale,
+                    x: 30.0 + w * f32::from(at),
+                    y: 40.0 * f32::from(row),
+                    w: w - 1.0,
+                    h: 14.0,
                 },
                 confidence: self.confidence,
                 unwitnessed: false,
@@ -139,10 +136,10 @@ async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReade
         BTreeMap::from([(Vision, provider)]),
         ByteSize::from_mib(64),
     );
-    let here = reader_here(Arc::new(witness), LimitsConfig::default());
-    let mut reader = DocumentReader { remote_ocr, ..here };
-    reader.recipe.repairs = RepairSwitches::NONE;
-    reader
+    // Not repaired here either: the picture that is sent is as large as the page.
+    let recipe = ReadRecipe { repairs: RepairSwitches::NONE, ..recipe() };
+    let here = reader_of(Arc::new(witness), LimitsConfig::default(), recipe);
+    DocumentReader { remote_ocr, ..here }
 }
 
 /// A general model's reply.

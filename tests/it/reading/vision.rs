@@ -59,12 +59,13 @@ async fn read_beside(picture: &GrayImage) -> (Vec<String>, PageText, PageText) {
 async fn beside_a_model_that_really_looks_no_word_is_lost_none_is_new_and_every_digit_is_witnessed()
 {
     let clean = picture(pdf(&[&content(&LINES)], ""));
-    let blurred = image::imageops::blur(&clean, 2.2);
-    for (name, picture) in [("clean", clean), ("blurred", blurred)] {
+    // So much that Tesseract loses more than half of the words, and the neural reader few.
+    let blurred = image::imageops::blur(&clean, 3.8);
+    for (name, picture, gains) in [("clean", clean, 0), ("blurred", blurred, 12)] {
         let (said, alone, both) = read_beside(&picture).await;
         assert_eq!(both.provider.as_ref().map(|it| it.name.as_str()), Some("vision"), "{name}");
         let ((ours, all), (found, _)) = (found_words(&alone), found_words(&both));
-        assert!(found >= ours, "{name}: {found} of {all} with the model, {ours} without");
+        assert!(found >= ours + gains, "{name}: {found} of {all} with the model, {ours} without");
         eprintln!("{name}: {ours} of {all} alone, {found} beside the model");
         let words = |page: &PageText| -> Vec<TextWord> {
             page.lines.iter().flat_map(|line| line.words.clone()).collect()

@@ -31,9 +31,18 @@ pub(crate) fn recipe() -> ReadRecipe {
 
 /// A reader whose documents are read by a thread of this process.
 pub(crate) fn reader_here(ocr: Arc<dyn OcrEngine>, limits: LimitsConfig) -> DocumentReader {
+    reader_of(ocr, limits, recipe())
+}
+
+/// The same, which reads by another recipe.
+pub(crate) fn reader_of(
+    ocr: Arc<dyn OcrEngine>,
+    limits: LimitsConfig,
+    recipe: ReadRecipe,
+) -> DocumentReader {
     let (cpu, config) =
         (CpuConfig { confine: ConfinementMode::Off, ..Default::default() }, OcrConfig::default());
-    let setup = ProcessSetup::new(&cpu, &limits, &config, recipe(), 2);
+    let setup = ProcessSetup::new(&cpu, &limits, &config, recipe.clone(), 2);
     let shared = Arc::clone(&ocr);
     let serve: Arc<ServeFunction> = Arc::new(move |input, output| {
         let ocr = Arc::clone(&shared);
@@ -43,7 +52,7 @@ pub(crate) fn reader_here(ocr: Arc<dyn OcrEngine>, limits: LimitsConfig) -> Docu
             serve::serve_pages(input, output, |_| Ok((ConfinementStatus::default(), make)));
     });
     let processes = ProcessPool::new(ProcessProgram::Thread(serve), setup, 1000);
-    DocumentReader { processes, ocr, recipe: recipe(), remote_ocr: RemoteOcr::default() }
+    DocumentReader { processes, ocr, recipe, remote_ocr: RemoteOcr::default() }
 }
 
 /// The path of the real program.

@@ -26,16 +26,21 @@ fn list(rows: &[&str]) -> Answer {
 async fn a_reading_that_is_of_no_use_is_refused_with_its_reason_and_the_next_one_reads_the_page() {
     let long: String = (0..50).map(|at| format!("w{} ", at * 7 % 50)).collect();
     let growing: Vec<String> = (1..200).map(|at| format!("Item {at} at {at},00")).collect();
+    let again = vec!["Widget blue 2".to_owned(); 200];
+    // Fewer letters than there is ink for.
+    let beside: String = ('a'..='x').map(|c| format!("q{c} x{c} ")).collect();
     let injected = json!({"turn": "0", "lines": rows(1), "approved": true}).to_string();
     #[rustfmt::skip]
-    let table: [(&str, Answer, ReadingRefusal); 18] = [
+    let table: [(&str, Answer, ReadingRefusal); 20] = [
         ("cut",                    runs_on(" and so", 1),                        Cut),
         ("a loop of a letter",     runs_on("a", 4000),                           Loop),
         ("a loop of eight",        runs_on("abc 123 ", 900),                     Loop),
         ("a loop of two hundred",  runs_on(&long, 40),                           Loop),
         ("a loop that ends",       list(&[&"so it goes ".repeat(200)]),          Loop),
+        ("a loop of rows",         says(&[rows(1), again].concat()),             Loop),
         ("white space",            Answer::Whitespace,                           Loop),
         ("growing numbers",        says(&[rows(1), growing].concat()),           Invented),
+        ("as much again",          says(&[rows(1), vec![beside]].concat()),      Invented),
         ("declined",               Answer::Refusal,                              Declined),
         ("filtered",               Answer::ContentFilter,                        Declined),
         ("does not fit",           Answer::error(400, "context_length_exceeded"), TooLong),
@@ -102,6 +107,17 @@ async fn text_without_ink_is_invented_even_where_nobody_here_can_read() {
     let reading = ReadRequest { document, sha256, finished, wishes };
     let _no_text = reader.read_remaining(reading, &mut kept).await;
     assert_eq!(kept.refusals(), [Invented]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_a_model_leaves_out_are_missed_by_their_ink_where_nothing_was_read_surely() {
+    let unsure = Witness { confidence: 0.7, reads: true };
+    for (said, expected) in [(2, vec![Incomplete]), (5, Vec::new())] {
+        let script = Script::always(says(&rows(1)[..said]));
+        let (read, kept, _server) = read_by(script, unsure.clone(), 1).await;
+        assert_eq!(kept.refusals(), expected, "{said} of 6 rows");
+        assert_eq!(texts(&read), [rows(1).join("\n")], "{said} of 6 rows");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

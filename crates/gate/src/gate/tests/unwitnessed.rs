@@ -31,6 +31,7 @@ fn no_value_with_a_digit_passes_that_one_model_alone_saw_and_a_name_is_flagged()
         ("DE123456789", "supplier_vat_id",      Review),
         ("198,00",      "line_items[0].amount", Review),
         ("Lieferant",   "supplier_name",        Flag),
+        ("GmbH",        "supplier_name",        Flag),
     ];
     for (word, field, consequence) in table {
         let all = found(&sound(), &marked(PAGE, &[word]));
@@ -40,6 +41,18 @@ fn no_value_with_a_digit_passes_that_one_model_alone_saw_and_a_name_is_flagged()
         assert!(verdict.needs_review() && !verdict.needs_escalation(), "{word}");
         let reason = format!("seen_by_one_model:{field}");
         assert!(verdict.review_reasons().contains(&reason), "{:?}", verdict.review_reasons());
+    }
+}
+
+#[test]
+fn an_amount_of_two_words_is_refused_for_either_of_them() {
+    let mut extraction = sound();
+    extraction.data.insert("total".to_owned(), 1529.87.into());
+    let page = PAGE.replace("Total 529,87", "Total 1 529,87");
+    assert_eq!(found(&extraction, &marked(&page, &[])), []);
+    for word in ["1", "529,87"] {
+        let all = found(&extraction, &marked(&page, &[word]));
+        assert_eq!(all, [("total".to_owned(), RuleConsequence::Review)], "{word}");
     }
 }
 
