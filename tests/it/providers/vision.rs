@@ -9,6 +9,7 @@ use docmill::pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{LlmConfig, LlmProvider, VisionConfig, VisionRecipe};
 use docmill_core::model::{EncodedImage, PageText, PageUsage, ReadRecipe, ReadingRefusal};
+use docmill_documents::cpu::CpuPool;
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_llm::llm::Llm;
 use docmill_llm::llm::anthropic::AnthropicClient;
@@ -130,7 +131,8 @@ async fn client(config: &LlmConfig) -> Arc<dyn Llm> {
 
 async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReader {
     let llm = client(&config.model_config()).await;
-    let provider: Arc<dyn RemoteOcrProvider> = Arc::new(VisionOcr::new(llm, config));
+    let provider: Arc<dyn RemoteOcrProvider> =
+        Arc::new(VisionOcr::new(llm, config, Arc::new(CpuPool::new(1).unwrap())));
     let remote_ocr = RemoteOcr::new(
         vec![Vision, Tesseract],
         BTreeMap::from([(Vision, provider)]),

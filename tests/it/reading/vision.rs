@@ -7,6 +7,7 @@ use docmill::pipeline::RemoteOcr;
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{ByteSize, OcrEngineChoice, VisionConfig};
 use docmill_core::model::{PageText, TextWord};
+use docmill_documents::cpu::CpuPool;
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::pages::PageRaster;
@@ -41,7 +42,8 @@ async fn read_beside(picture: &GrayImage) -> (Vec<String>, PageText, PageText) {
         ..VisionConfig::default()
     };
     let llm = Arc::new(OpenAiClient::new(&config.model_config()).unwrap());
-    let provider: Arc<dyn RemoteOcrProvider> = Arc::new(VisionOcr::new(llm, &config));
+    let provider: Arc<dyn RemoteOcrProvider> =
+        Arc::new(VisionOcr::new(llm, &config, Arc::new(CpuPool::new(1).unwrap())));
     let providers = BTreeMap::from([(Vision, provider)]);
     let file = encoded(picture, ImageFormat::Png);
     let ours = || reader(Arc::new(engines(OcrEngineChoice::Tesseract)), LimitsConfig::default());
