@@ -20,6 +20,7 @@ mod page;
 mod parties;
 mod piece;
 mod plain;
+mod strips;
 mod zones;
 
 pub use block::{

@@ -56,13 +56,13 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     let papers = desk.dir.path().join("papers");
     std::fs::write(papers.join("2026/in, voice.pdf"), invoice("4711")).unwrap();
     let note = [
-        (72.0, 700.0, "Hello from a note"),
-        (72.0, 650.0, "Berth"),
-        (200.0, 650.0, "Fee"),
-        (72.0, 634.0, "North *"),
-        (200.0, 634.0, "12.50"),
-        (72.0, 618.0, "South"),
-        (200.0, 618.0, "9.00"),
+        (72.0, 142.0, "Hello from a note"),
+        (72.0, 192.0, "Berth"),
+        (200.0, 192.0, "Fee"),
+        (72.0, 208.0, "North *"),
+        (200.0, 208.0, "12.50"),
+        (72.0, 224.0, "South"),
+        (200.0, 224.0, "9.00"),
     ];
     std::fs::write(papers.join("note.pdf"), pdf(&note)).unwrap();
     std::fs::write(papers.join("broken.pdf"), "%PDF-1.7 and nothing else").unwrap();

@@ -69,10 +69,10 @@ fn markdown_is_written_under_a_documents_own_path_if_it_is_asked_for() {
     let at = |name: &str| dir.path().join(name).display().to_string();
     std::fs::create_dir(at("papers")).unwrap();
     let table = [
-        (72.0, 650.0, "Berth"),
-        (200.0, 650.0, "Fee"),
-        (72.0, 634.0, "North"),
-        (200.0, 634.0, "12.50"),
+        (72.0, 192.0, "Berth"),
+        (200.0, 192.0, "Fee"),
+        (72.0, 208.0, "North"),
+        (200.0, 208.0, "12.50"),
     ];
     std::fs::write(at("papers/fees 2026.pdf"), pdf(&table)).unwrap();
     let (place, papers) = (at("ws"), at("papers"));

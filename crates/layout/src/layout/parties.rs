@@ -5,7 +5,7 @@
 //! neither, nothing is told.
 
 use super::piece::{PieceRow, TextPiece, group_rows};
-use super::zones::{WhiteStrip, cut_strips, inner_strips};
+use super::strips::{WhiteStrip, cut_strips, inner_strips};
 
 /// Lines of an address stand closer than this, from baseline to baseline, in letter sizes.
 const ADDRESS_PITCH: f32 = 2.6;

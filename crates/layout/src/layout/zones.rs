@@ -8,9 +8,7 @@ use super::frame::{PlacedWord, median, part_below};
 use super::markers::{is_lone_marker, starts_with_bullet};
 use super::parties::{find_heads, has_digit, join_facts, strip_between_parties};
 use super::piece::{PieceRow, TextPiece};
-
-/// From left to right, in the unit of the page.
-pub(super) type WhiteStrip = (f32, f32);
+use super::strips::{NARROWEST, WhiteStrip, cut_strips, inner_strips};
 
 /// Rows that belong together.
 pub(super) enum PageZone<'a> {
@@ -32,8 +30,6 @@ struct OpenZone<'a> {
     headed: bool,
 }
 
-/// The narrowest strip between columns, in letter sizes.
-const NARROWEST: f32 = 0.6;
 /// No address beside facts or another one has more rows.
 const MOST_PARTY_ROWS: usize = 24;
 
@@ -143,41 +139,6 @@ impl<'a> OpenZone<'a> {
         self.strips = strips;
         self.rows.push(row);
     }
-}
-
-/// The white between the pieces of a row.
-pub(super) fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
-    let em = row.em();
-    let between = |pair: &[TextPiece<'_>]| match pair {
-        [one, next] => Some((one.area.right(), next.area.x)),
-        _ => None,
-    };
-    let strips = row.pieces.windows(2).filter_map(between);
-    strips.filter(|(from, to)| to - from > NARROWEST * em).collect()
-}
-
-/// What the pieces of a row leave of strips.
-pub(super) fn cut_strips(
-    strips: &[WhiteStrip],
-    row: &PieceRow<'_>,
-    narrowest: f32,
-) -> Vec<WhiteStrip> {
-    let mut left = Vec::new();
-    for &(from, to) in strips {
-        let (mut from, mut kept) = (from, Vec::new());
-        for piece in &row.pieces {
-            if piece.area.right() <= from || piece.area.x >= to {
-                continue;
-            }
-            kept.push((from, piece.area.x));
-            from = piece.area.right();
-        }
-        kept.push((from, to));
-        kept.retain(|(from, to)| to - from >= narrowest);
-        // Where a piece stands in the middle of a strip only one side of it goes on.
-        left.extend(kept.into_iter().max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))));
-    }
-    left
 }
 
 /// Sorts the rows of a region into zones, top to bottom.
