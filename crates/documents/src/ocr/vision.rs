@@ -111,7 +111,10 @@ impl RemoteOcrProvider for VisionOcr {
             map: facts.text.clone(),
             witness: witness.page.clone(),
         };
-        // A full page takes some milliseconds.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "some milliseconds for a full page, and no more at a time than calls are made"
+        )]
         let reading = tokio::task::spawn_blocking(move || judge.judge_reply(&asked, &reply)).await;
         let reading =
             reading.map_err(|_panic| Error::internal("aligning a page with its witness failed"))?;

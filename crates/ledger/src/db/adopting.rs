@@ -270,9 +270,8 @@ async fn prepare_columns(
             );
         }
         if let Some(default) = column.default_before_us() {
-            let earlier = (column.key() == "ingestion.created_at")
-                .then_some("started_at, completed_at, ")
-                .unwrap_or_default();
+            let is_created = column.key() == "ingestion.created_at";
+            let earlier = if is_created { "started_at, completed_at, " } else { "" };
             sql += &format!(
                 "UPDATE {table} SET {name} = COALESCE({earlier}{default}) WHERE {name} IS NULL;"
             );
