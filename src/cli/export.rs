@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 /// What stands before the fields.
 const FIRST_COLUMNS: [&str; 6] =
     ["document_id", "file", "tenant", "registered_at", "needs_review", "review_reasons"];
-/// What begins a formula somewhere: in Excel, LibreOffice or Google Sheets.
+/// What begins a formula somewhere: in Excel, `LibreOffice` or Google Sheets.
 const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
 /// Arguments of `export`.

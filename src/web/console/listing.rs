@@ -61,7 +61,7 @@ fn read_filter(
     };
     let since = wanted
         .get("since")
-        .map(|text| inspect::parse_look_back(text))
+        .map(inspect::parse_look_back)
         .transpose()
         .map_err(|problem| ConsoleFailure::wrong_request(format!("since: {problem}")))?
         .map(|length| OffsetDateTime::now_utc() - length);
