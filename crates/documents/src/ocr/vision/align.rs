@@ -311,6 +311,8 @@ fn letters_of(text: &str) -> f32 {
 mod tests {
     use super::*;
 
+    type LineTexts = &'static [&'static str];
+
     /// Lines of words `text` or `text~confidence`, each ten pixels a letter.
     fn witness(lines: &[&str]) -> Vec<TextLine> {
         let line = |(row, text): (u8, &&str)| {
@@ -344,7 +346,7 @@ mod tests {
     #[test]
     fn what_both_have_is_surer_and_what_one_has_is_kept_or_marked() {
         #[rustfmt::skip]
-        let table: [(&str, &[&str], &[&str], &[&str]); 10] = [
+        let table: [(&str, LineTexts, LineTexts, LineTexts); 10] = [
             ("the same",                 &["Total 9,50"],         &["Total 9,50"],          &["Total 9,50"]),
             ("a word of the model's",    &["Total EUR"],          &["Total 9,50 EUR"],      &["Total 9,50* EUR"]),
             ("other digits",             &["Total 9,50 EUR"],     &["Total 9,60 EUR"],      &["Total 9,50* EUR"]),
