@@ -39,6 +39,15 @@ impl Desk {
         command
     }
 
+    /// A file of a document's result.
+    fn packed_text(&self, hash: &str, name: &str) -> String {
+        let packed = self.dir.path().join(format!("bucket/odd+%25/store/out/{hash}.zip"));
+        let mut packed = zip::ZipArchive::new(std::fs::File::open(packed).unwrap()).unwrap();
+        let mut text = String::new();
+        packed.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
     fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
@@ -50,8 +59,9 @@ impl Desk {
     }
 }
 
-#[test]
-fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
+/// A desk whose bucket has converted an invoice and a note and given up a broken file; the invoice's
+/// hash, and the folder of the three.
+fn desk_with_papers() -> (Desk, String, String) {
     let desk = Desk::new();
     let papers = desk.dir.path().join("papers");
     std::fs::write(papers.join("2026/in, voice.pdf"), invoice("4711")).unwrap();
@@ -70,34 +80,37 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     assert_eq!(desk.json(&["ingest", &papers]).as_array().unwrap().len(), 3);
     let counts = desk.json(&["work", "--once", "--jobs", "2"]);
     assert_eq!((&counts["done"], &counts["dead"]), (&2.into(), &1.into()), "{counts}");
-    let standing = desk.json(&["status"]);
-    assert_eq!((&standing["done"], &standing["dead"]), (&2.into(), &1.into()));
     let found = desk.json(&["lookup", "--path", "2026/in, voice.pdf"]);
     assert_eq!(found["state"], "done");
-    let hash = found["hash"].as_str().unwrap();
-    let zip = desk.dir.path().join(format!("bucket/odd+%25/store/out/{hash}.zip"));
-    let mut zip = zip::ZipArchive::new(std::fs::File::open(zip).unwrap()).unwrap();
-    let mut read = |name: &str| {
-        let mut text = String::new();
-        zip.by_name(name).unwrap().read_to_string(&mut text).unwrap();
-        text
-    };
-    assert!(read("content.md").contains("4711"));
+    let hash = found["hash"].as_str().unwrap().to_owned();
+    (desk, hash, papers)
+}
+
+#[test]
+fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
+    let (desk, hash, papers) = desk_with_papers();
+    let standing = desk.json(&["status"]);
+    assert_eq!((&standing["done"], &standing["dead"]), (&2.into(), &1.into()));
+    assert!(desk.packed_text(&hash, "content.md").contains("4711"));
     let table = "## Hello from a note\n\n| Berth | Fee |\n| --- | --- |\n| North \\* | 12.50 |\n";
     let note = desk.json(&["lookup", "--path", "note.pdf"])["hash"].as_str().unwrap().to_owned();
-    let packed = desk.dir.path().join(format!("bucket/odd+%25/store/out/{note}.zip"));
-    let mut packed = zip::ZipArchive::new(std::fs::File::open(packed).unwrap()).unwrap();
-    let mut text = String::new();
-    packed.by_name("content.md").unwrap().read_to_string(&mut text).unwrap();
+    let text = desk.packed_text(&note, "content.md");
     assert!(text.starts_with(table), "{text}");
-    let info: Value = serde_json::from_str(&read("info.json")).unwrap();
-    assert_eq!((&info["hash"], &info["worker_id"]), (&hash.into(), &"desk-0".into()));
+    let info: Value = serde_json::from_str(&desk.packed_text(&hash, "info.json")).unwrap();
+    assert_eq!((&info["hash"], &info["worker_id"]), (&hash.as_str().into(), &"desk-0".into()));
     assert_eq!(info["tags"], serde_json::json!(["2026", "in, voice"]));
-    let extraction: Value = serde_json::from_str(&read("assets/extraction.json")).unwrap();
+    let extraction = desk.packed_text(&hash, "assets/extraction.json");
+    let extraction: Value = serde_json::from_str(&extraction).unwrap();
     assert_eq!(extraction["data"]["invoice_number"], "4711", "{extraction}");
     let again = desk.json(&["ingest", &papers]);
     assert!(again.as_array().unwrap().iter().all(|file| file["fate"] == "known"), "{again}");
     assert_eq!(desk.json(&["search", "VOICE", "2026"])[0][0], hash);
+}
+
+#[test]
+fn what_a_bucket_holds_is_fetched_shown_and_moved_by_the_commands_of_the_earlier_program() {
+    let (desk, hash, _papers) = desk_with_papers();
+    let hash = hash.as_str();
     let out = desk.dir.path().display().to_string();
     assert!(desk.run(&["download", hash, "-o", &out]).status.success());
     let saved = std::fs::read(desk.dir.path().join(format!("{hash}.zip"))).unwrap();
