@@ -57,7 +57,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::Confirmed { .. } => "Nothing else on the document confirms this total.",
         RuleCheck::DateOrder(_) => "A later date is before an earlier one.",
         RuleCheck::DateRange { .. } => "This date is too far from today.",
-        RuleCheck::Grounded(_) | RuleCheck::GroundedWords { .. } => {
+        RuleCheck::Grounded { .. } | RuleCheck::GroundedWords { .. } => {
             "This does not stand on the document."
         }
         RuleCheck::CurrencyPrinted(_) => "The document prints another currency.",

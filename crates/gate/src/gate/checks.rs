@@ -1,11 +1,12 @@
 //! Each check over one extraction. A check answers with the fields at fault; an empty answer is a
 //! pass. Null fields fail only where they are required.
 
+use rust_decimal::Decimal;
 use serde_json::Value;
 use time::{Date, Duration};
 
 use super::forms;
-use super::subject::GateSubject;
+use super::subject::{GateSubject, json_decimal};
 use super::sums::{ListSumRule, SumRule};
 use super::tax::{TaxBreakdownRule, TaxByRateRule};
 use crate::kinds::RuleCheck;
@@ -39,9 +40,9 @@ impl GateSubject<'_> {
                 .fields_where(fields, |value| {
                     !self.is_date_in_range(value, *days_ahead, *years_back)
                 }),
-            RuleCheck::Grounded(fields) => {
-                self.fields_where(fields, |value| !self.ground.contains_value(value))
-            }
+            RuleCheck::Grounded { fields, sums } => self.fields_where(fields, |value| {
+                !self.ground.contains_value(value) && !self.is_printed_sum(value, sums)
+            }),
             RuleCheck::GroundedWords { fields, share } => self.fields_where(fields, |value| {
                 value.as_str().is_some_and(|text| !self.ground.holds_words(text, *share))
             }),
@@ -126,6 +127,20 @@ impl GateSubject<'_> {
     ) -> FailedFields {
         let values = fields.iter().flat_map(|field| self.named_values(field));
         values.filter(|(_, value)| fails(value)).map(|(name, _)| Some(name)).collect()
+    }
+
+    /// Whether a number is what the values of one of these columns make, at least two, all printed.
+    fn is_printed_sum(&self, value: &Value, columns: &[String]) -> bool {
+        let Some(wanted) = json_decimal(value) else { return false };
+        columns.iter().any(|column| {
+            let parts = self.named_values(column);
+            let all = parts
+                .iter()
+                .map(|(_, part)| json_decimal(part).filter(|_| self.ground.contains_value(part)));
+            parts.len() > 1
+                && all.into_iter().try_fold(Decimal::ZERO, |sum, part| sum.checked_add(part?))
+                    == Some(wanted)
+        })
     }
 
     /// A list has at least as many items as rows that are lines beyond doubt, and a share of those

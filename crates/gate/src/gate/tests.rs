@@ -405,13 +405,36 @@ fn an_account_with_wrong_check_digits_or_another_than_the_pages_print_is_flagged
 }
 
 #[test]
+fn a_tax_that_is_printed_rate_by_rate_counts_as_printed_and_no_other_sum_does() {
+    let page = PAGE.replace("VAT 56,87", "VAT 7 % 13,86 VAT 19 % 43,01");
+    let taxes = |amounts: &[f64]| {
+        amounts
+            .iter()
+            .map(|it| json!({"rate": null, "base": null, "amount": it}))
+            .collect::<Value>()
+    };
+    for (name, amounts, flagged) in [
+        ("two that are printed", vec![13.86, 43.01], false),
+        ("one of them is not printed", vec![13.80, 43.07], true),
+        ("they make another amount", vec![13.86, 43.01, 9.90], true),
+        ("one entry is no sum", vec![56.87], true),
+        ("none is known", vec![], true),
+    ] {
+        let read = with(json!({"taxes": taxes(&amounts)}));
+        let reasons = judged(&read, &transcript(&page), &lookups()).review_reasons();
+        let named = reasons.contains(&"not_on_document:vat_amount".to_owned());
+        assert_eq!(named, flagged, "{name}: {reasons:?}");
+    }
+}
+
+#[test]
 fn values_in_objects_and_lists_of_texts_are_checked_and_found() {
     let mut kind = KINDS.get("invoice").unwrap().as_ref().clone();
     kind.rules.truncate(1);
     kind.rules[0].name = "printed".to_owned();
     kind.rules[0].readers = Vec::new();
     let fields = ["payment.bank.city", "tags", "parts.codes"].map(str::to_owned).to_vec();
-    kind.rules[0].check = RuleCheck::Grounded(fields);
+    kind.rules[0].check = RuleCheck::Grounded { fields, sums: Vec::new() };
     let judge = |data: Value| judge_extraction(&with(data), &transcript(PAGE), &kind, &lookups());
     let data = |city: &str, tag: &str, code: &str| {
         json!({"payment": {"bank": {"city": city}}, "tags": ["Paper", tag],

@@ -135,8 +135,10 @@ pub enum RuleCheck {
     DateOrder(Vec<String>),
     /// Dates not further from today than this.
     DateRange { fields: Vec<String>, days_ahead: i64, years_back: i64 },
-    /// Values stand on the document; `list.item` means that field of every item.
-    Grounded(Vec<String>),
+    /// Values stand on the document; `list.item` means that field of every item. A number that does
+    /// not is as good as printed if it is what two or more values of one of `sums` make, all printed:
+    /// the tax of an invoice that prints it rate by rate.
+    Grounded { fields: Vec<String>, sums: Vec<String> },
     /// At least `share` of a text's words, and all with digits, stand on the document.
     GroundedWords { fields: Vec<String>, share: f64 },
     /// The currency is printed, or none is.
@@ -222,8 +224,8 @@ impl RuleCheck {
             | Self::Legible { fields, .. }
             | Self::Certain { fields, .. }
             | Self::AmountOrder { fields, .. }
-            | Self::CurrencyPrinted(fields)
-            | Self::Grounded(fields) => fields.clone(),
+            | Self::CurrencyPrinted(fields) => fields.clone(),
+            Self::Grounded { fields, sums } => [fields.clone(), sums.clone()].concat(),
             Self::Sum { terms, plus, minus, total, rounding, .. } => {
                 let currency = rounding.iter().map(|rounding| rounding.currency.clone()).collect();
                 let total = vec![total.clone()];

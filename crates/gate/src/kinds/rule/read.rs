@@ -149,7 +149,7 @@ impl RawRule {
                 days_ahead: self.days_ahead.ok_or_else(|| need("days_ahead"))?,
                 years_back: self.years_back.ok_or_else(|| need("years_back"))?,
             },
-            "grounded" => RuleCheck::Grounded(fields?),
+            "grounded" => RuleCheck::Grounded { fields: fields?, sums: self.sums },
             "not_contradicted" => RuleCheck::NotContradicted(fields?),
             "grounded_words" => RuleCheck::GroundedWords {
                 fields: fields?,
