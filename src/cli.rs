@@ -86,7 +86,7 @@ enum Command {
     /// Write every document as a line of JSON
     Manifest(search::ManifestArgs),
     /// Write what is known of documents as CSV
-    Export(export::ExportArgs),
+    Export(export::CsvExportArgs),
     /// Work on ingestions once more
     Retry(jobs::ChangeArgs),
     /// Make ingestions that have not ended more or less urgent

@@ -27,7 +27,7 @@ const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－'
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
-pub(super) struct ExportArgs {
+pub(super) struct CsvExportArgs {
     /// The kind of documents, whose fields are the columns
     #[arg(long, default_value = "invoice")]
     kind: String,
@@ -94,7 +94,7 @@ impl ExportColumns {
 
 pub(super) async fn export(
     context: &CommandContext,
-    arguments: ExportArgs,
+    arguments: CsvExportArgs,
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
     let kinds = KindSet::load(&context.load_config(DATABASE)?.kinds)?;

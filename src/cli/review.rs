@@ -42,12 +42,12 @@ pub(super) enum ReviewCommand {
     /// Say that it is no document to be recorded
     Reject(DecisionArgs),
     /// Write what was decided as a folder that `docmill eval` scores against
-    Export(ExportArgs),
+    Export(TruthExportArgs),
 }
 
 /// Arguments of `review export`.
 #[derive(Debug, clap::Args)]
-pub(super) struct ExportArgs {
+pub(super) struct TruthExportArgs {
     /// The folder: documents, and truth/NAME.json beside them
     folder: PathBuf,
     /// Only those of this tenant
@@ -177,7 +177,7 @@ async fn load_seen(db: &Db, decision: &DecisionArgs) -> anyhow::Result<ReviewCas
 
 async fn export_truth(
     context: &CommandContext,
-    wanted: &ExportArgs,
+    wanted: &TruthExportArgs,
 ) -> anyhow::Result<CommandExit> {
     let needs = ConfigNeeds { database: true, queue: false, store: true };
     let (app, db) = open_database(context, needs).await?;

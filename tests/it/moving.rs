@@ -111,13 +111,13 @@ impl MovedProduct {
         sqlx::query_scalar(sql).fetch_one(self.database.pool()).await.unwrap()
     }
 
-    async fn follow(&self, block: &PageBlock) {
+    async fn follow(&self, block: &CommandBlock) {
         match block {
-            PageBlock::Statement(sql) => {
+            CommandBlock::Statement(sql) => {
                 let mut owner = self.database.pool().acquire().await.unwrap();
                 run(&mut owner, sql).await;
             }
-            PageBlock::Command(line) => {
+            CommandBlock::Command(line) => {
                 let output = self.command(line).await;
                 assert!(
                     output.status.success(),
@@ -154,20 +154,20 @@ fn id(letter: char) -> IngestionId {
 
 /// What a reader of the page runs, in its order.
 #[derive(Debug)]
-enum PageBlock {
+enum CommandBlock {
     Statement(String),
     Command(String),
 }
 
-fn page_blocks() -> Vec<PageBlock> {
+fn page_blocks() -> Vec<CommandBlock> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/moving.md");
     let page = std::fs::read_to_string(path).unwrap();
     page.split("\n```")
         .filter_map(|part| {
             let (kind, text) = part.split_once('\n')?;
             match kind {
-                "sql" | "sql back" => Some(PageBlock::Statement(text.to_owned())),
-                "sh" => Some(PageBlock::Command(text.trim().to_owned())),
+                "sql" | "sql back" => Some(CommandBlock::Statement(text.to_owned())),
+                "sh" => Some(CommandBlock::Command(text.trim().to_owned())),
                 _ => None,
             }
         })
@@ -181,7 +181,7 @@ async fn the_page_leads_there_and_back_word_by_word() {
     let [note, rehearse, migrate, look, gone, stay, back] = blocks.as_slice() else {
         panic!("the page has other steps than this test: {blocks:#?}")
     };
-    assert!(matches!(back, PageBlock::Statement(sql) if sql.contains("DROP SCHEMA docmill")));
+    assert!(matches!(back, CommandBlock::Statement(sql) if sql.contains("DROP SCHEMA docmill")));
     world.follow(note).await;
     world.follow(rehearse).await;
     let schemas = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('docmill')";

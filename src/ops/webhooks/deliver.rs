@@ -28,7 +28,7 @@ use docmill_core::model::digest::encode_hex;
 use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::webhooks::{
-    self as rows, ClaimedDelivery, DeliveryEnd, WebhookRegistration, WebhookTargetState,
+    self as rows, ClaimedWebhookDelivery, DeliveryEnd, WebhookRegistration, WebhookTargetState,
 };
 
 /// The lease of a delivery beyond the time of its request: for the data before, the row afterwards.
@@ -302,7 +302,7 @@ struct WebhookCourier {
 }
 
 impl WebhookCourier {
-    async fn deliver(self, delivery: ClaimedDelivery) -> LaneNews {
+    async fn deliver(self, delivery: ClaimedWebhookDelivery) -> LaneNews {
         let name = &self.route.target.name;
         let reply = match self.send(&delivery).await {
             Ok(reply) => reply,
@@ -331,7 +331,7 @@ impl WebhookCourier {
         news
     }
 
-    async fn send(&self, delivery: &ClaimedDelivery) -> Result<WebhookReply> {
+    async fn send(&self, delivery: &ClaimedWebhookDelivery) -> Result<WebhookReply> {
         let secret = self.route.secrets.current_secret();
         let secrets = secret.and_then(|secret| parse_secrets(secret.reveal()));
         let misconfigured = |why: String| Error::new(Fault::Misconfigured, why);
@@ -355,7 +355,7 @@ impl WebhookCourier {
         }
     }
 
-    fn end(&self, delivery: &ClaimedDelivery, reply: WebhookReply) -> DeliveryEnd {
+    fn end(&self, delivery: &ClaimedWebhookDelivery, reply: WebhookReply) -> DeliveryEnd {
         let failed = u32::try_from(delivery.tries - 1).unwrap_or_default();
         let wait = self.terms.backoff().wait_after(failed);
         DeliveryEnd {

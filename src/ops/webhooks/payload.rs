@@ -3,11 +3,15 @@
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
-use docmill_ledger::db::webhooks::ClaimedDelivery;
+use docmill_ledger::db::webhooks::ClaimedWebhookDelivery;
 
 /// The body of a message. `pages`: where people find the ingestion, if that is known; `data`: what was
 /// read or decided, if it is to be told.
-pub(super) fn write_payload(of: &ClaimedDelivery, pages: &str, data: Option<Value>) -> String {
+pub(super) fn write_payload(
+    of: &ClaimedWebhookDelivery,
+    pages: &str,
+    data: Option<Value>,
+) -> String {
     let mut told = of.facts.as_object().cloned().unwrap_or_default();
     told.insert("sequence".to_owned(), json!(of.event_number));
     if let (Some(id), false) = (of.ingestion_id, pages.is_empty()) {
@@ -37,7 +41,7 @@ mod tests {
     #[test]
     fn what_is_told_is_thin_unless_data_is_asked_for() {
         let id = Uuid::from_u128(7);
-        let of = ClaimedDelivery {
+        let of = ClaimedWebhookDelivery {
             id: 1,
             event: "document.completed".to_owned(),
             event_id: Uuid::from_u128(9),

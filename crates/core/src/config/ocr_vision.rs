@@ -158,7 +158,7 @@ mod tests {
     fn no_picture_is_larger_than_what_its_vendor_reads_without_shrinking_it() {
         let tall = (2480_u32, 3508_u32);
         let size = |config: &VisionConfig| {
-            let scale = config.picture_fit().scale(tall);
+            let scale = config.picture_fit().scale(tall.0, tall.1);
             ((f64::from(tall.0) * scale).floor(), (f64::from(tall.1) * scale).floor())
         };
         let pieces = |(w, h): (f64, f64), side: f64| (w / side).ceil() * (h / side).ceil();
@@ -171,7 +171,7 @@ mod tests {
         }
         let olmocr = VisionConfig { recipe: VisionRecipe::Olmocr, ..complete() };
         assert_eq!(size(&olmocr).1, 1288.0);
-        let small = complete().picture_fit().scale((200, 300));
+        let small = complete().picture_fit().scale(200, 300);
         assert_eq!(small, 1.0, "nothing is enlarged");
     }
 }

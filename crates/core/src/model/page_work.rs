@@ -165,7 +165,7 @@ pub struct PictureFit {
 impl PictureFit {
     /// The factor, above 0 and at most 1, that brings a picture of this size within the fit: none is
     /// ever enlarged.
-    pub fn scale(self, (width, height): (u32, u32)) -> f64 {
+    pub fn scale(self, width: u32, height: u32) -> f64 {
         let longest = f64::from(width.max(height).max(1));
         let all = (f64::from(width) * f64::from(height)).max(1.0);
         #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]

@@ -35,7 +35,7 @@ pub struct WebhookRegistration {
 
 /// A delivery that this process holds until its lease ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClaimedDelivery {
+pub struct ClaimedWebhookDelivery {
     /// Its row.
     pub id: i64,
     /// What happened.
@@ -173,9 +173,9 @@ pub async fn claim_deliveries(
     token: Uuid,
     limit: u32,
     lease: Duration,
-) -> Result<Vec<ClaimedDelivery>> {
+) -> Result<Vec<ClaimedWebhookDelivery>> {
     sqlx::query_as!(
-        ClaimedDelivery,
+        ClaimedWebhookDelivery,
         r#"
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now
@@ -304,7 +304,7 @@ UPDATE webhook_target t SET disabled_at = NULL, disabled_why = '' FROM held h WH
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn load_told_data(db: &Db, of: &ClaimedDelivery) -> Result<Option<Value>> {
+pub async fn load_told_data(db: &Db, of: &ClaimedWebhookDelivery) -> Result<Option<Value>> {
     let found = sqlx::query_scalar!(
         r#"SELECT CASE WHEN $2::bigint IS NOT NULL
              THEN (SELECT r.data_after FROM document_revision r WHERE r.id = $2)
