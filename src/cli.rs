@@ -344,6 +344,7 @@ mod tests {
             vec!["docmill", "list", "--since", "yesterday"],
             vec!["docmill", "list", "--since", "100000years"],
             vec!["docmill", "costs", "--since", "100000years"],
+            vec!["docmill", "export", "--since", "100000years"],
             vec!["docmill", "retry"],
             vec!["docmill", "transcribe", "a.pdf", "--format", "html"],
         ] {

@@ -35,7 +35,7 @@ pub(super) struct CsvExportArgs {
     #[arg(long)]
     tenant: Option<String>,
     /// Only those registered within this time, e.g. 30days
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back)]
     since: Option<std::time::Duration>,
     /// One row for each entry of this list instead of one for each document, e.g. `line_items`
     #[arg(long, value_name = "LIST")]
