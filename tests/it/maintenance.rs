@@ -18,11 +18,12 @@ use docmill_ledger::db::{Db, erasure, janitor, operators, overview, reports};
 use docmill_ledger::ledger::{AttemptLedger as _, FirstProvider, Ledger as _, PauseTerms};
 use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 use docmill_storage::store::memory::MemoryStore;
-use sqlx::{AssertSqlSafe, Executor, Row};
+use sqlx::{AssertSqlSafe, Executor};
 
 use crate::support::documents;
 use crate::support::memory_queue::{Call, MemoryQueue};
 use crate::support::postgres::TestDatabase;
+use crate::support::row_reads::rows_read_by;
 use crate::support::world::{SOON, World, until};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -89,44 +90,6 @@ pub(crate) async fn fill(database: &TestDatabase, ended: u32) {
          ANALYZE"
     );
     session.execute(AssertSqlSafe(rows)).await.unwrap();
-}
-
-/// Rows of the large tables that were read so far, by walking them and by index.
-async fn rows_read(database: &TestDatabase) -> BTreeMap<String, [i64; 2]> {
-    let read = sqlx::query(
-        "SELECT relname::text, seq_tup_read, COALESCE(idx_tup_fetch, 0) AS fetched
-         FROM pg_stat_user_tables
-         WHERE relname IN ('document', 'ingestion', 'attempt', 'spending', 'webhook_delivery')",
-    );
-    let rows = read.fetch_all(database.pool()).await.unwrap();
-    let counts = |row: &sqlx::postgres::PgRow| [row.get("seq_tup_read"), row.get("fetched")];
-    rows.iter().map(|row| (row.get("relname"), counts(row))).collect()
-}
-
-/// Does something with connections of its own, and says how many rows of each table that read.
-pub(crate) async fn rows_read_by<F: Future<Output = ()>>(
-    database: &TestDatabase,
-    work: impl FnOnce(Db) -> F,
-) -> BTreeMap<String, [i64; 2]> {
-    // What a connection has read is told for certain when it is closed.
-    let others = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND backend_type = 'client backend'";
-    let connections =
-        async || -> i64 { sqlx::query_scalar(others).fetch_one(database.pool()).await.unwrap() };
-    let mut session = database.pool().acquire().await.unwrap();
-    session.execute("SELECT pg_stat_force_next_flush()").await.unwrap();
-    drop(session);
-    let (known, before) = (connections().await, rows_read(database).await);
-    let db = Db::connect(&database.config()).await.unwrap();
-    work(db.clone()).await;
-    db.close().await;
-    until(SOON, || async { connections().await <= known }).await;
-    let mut read = rows_read(database).await;
-    for (table, counts) in &mut read {
-        let earlier = before.get(table).copied().unwrap_or_default();
-        *counts = [counts[0] - earlier[0], counts[1] - earlier[1]];
-    }
-    read
 }
 
 #[tokio::test(flavor = "multi_thread")]

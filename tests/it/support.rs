@@ -13,6 +13,7 @@ pub(crate) mod process;
 pub(crate) mod recording_queue;
 pub(crate) mod redis;
 pub(crate) mod refusing_bucket;
+pub(crate) mod row_reads;
 pub(crate) mod sqs;
 pub(crate) mod whole;
 pub(crate) mod world;

@@ -7,8 +7,9 @@ use docmill_ledger::db::Db;
 use reqwest::StatusCode;
 use sqlx::Executor as _;
 
-use crate::maintenance::{fill, rows_read_by};
+use crate::maintenance::fill;
 use crate::support::postgres::TestDatabase;
+use crate::support::row_reads::rows_read_by;
 
 /// Rows that failed and that call for a person, among many that did not.
 async fn fail_some(database: &TestDatabase) {

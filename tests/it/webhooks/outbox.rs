@@ -14,8 +14,9 @@ use super::receiver::{
     scalar, target, telling,
 };
 use super::telling::by;
-use crate::maintenance::{maintenance_over, memory_queue, rows_read_by};
+use crate::maintenance::{maintenance_over, memory_queue};
 use crate::support::postgres::TestDatabase;
+use crate::support::row_reads::rows_read_by;
 use crate::support::world::{SOON, until};
 
 const STATES: &str =

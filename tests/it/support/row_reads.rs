@@ -1,0 +1,64 @@
+//! How many rows of the large tables a piece of work read, as Postgres counts them.
+//!
+//! Not for work that goes on in other connections while it is measured: those are closed first.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+
+use docmill_ledger::db::Db;
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Row};
+
+use super::postgres::TestDatabase;
+use super::world::{SOON, until};
+
+/// Rows of the large tables that were read so far, by walking them and by index.
+async fn rows_read(observer: &mut PgConnection) -> BTreeMap<String, [i64; 2]> {
+    let read = sqlx::query(
+        "SELECT relname::text, seq_tup_read, COALESCE(idx_tup_fetch, 0) AS fetched
+         FROM pg_stat_user_tables
+         WHERE relname IN ('document', 'ingestion', 'attempt', 'spending', 'webhook_delivery')",
+    );
+    let rows = read.fetch_all(observer).await.unwrap();
+    let counts = |row: &sqlx::postgres::PgRow| [row.get("seq_tup_read"), row.get("fetched")];
+    rows.iter().map(|row| (row.get("relname"), counts(row))).collect()
+}
+
+/// Closes every other connection. A connection tells what it has read when it likes, but for
+/// certain when it ends: one of the pool that filled the tables would tell it in the midst of
+/// what is measured.
+async fn close_others(database: &TestDatabase) {
+    let others = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND backend_type = 'client backend'";
+    until(SOON, || async {
+        let mut observer = PgConnection::connect(&database.url()).await.unwrap();
+        let left: i64 = sqlx::query_scalar(others).fetch_one(&mut observer).await.unwrap();
+        observer.close().await.unwrap();
+        left == 0
+    })
+    .await;
+}
+
+/// Does something with connections of its own, and says how many rows of each table that read.
+pub(crate) async fn rows_read_by<F: Future<Output = ()>>(
+    database: &TestDatabase,
+    work: impl FnOnce(Db) -> F,
+) -> BTreeMap<String, [i64; 2]> {
+    close_others(database).await;
+    let mut observer = PgConnection::connect(&database.url()).await.unwrap();
+    let before = rows_read(&mut observer).await;
+    observer.close().await.unwrap();
+    let db = Db::connect(&database.config()).await.unwrap();
+    work(db.clone()).await;
+    db.close().await;
+    close_others(database).await;
+    let mut observer = PgConnection::connect(&database.url()).await.unwrap();
+    let mut read = rows_read(&mut observer).await;
+    observer.close().await.unwrap();
+    for (table, counts) in &mut read {
+        let earlier = before.get(table).copied().unwrap_or_default();
+        *counts = [counts[0] - earlier[0], counts[1] - earlier[1]];
+    }
+    read
+}
