@@ -36,23 +36,28 @@ use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
 /// The picture of a page with some words on it.
-fn picture(text: &str) -> EncodedImage {
-    let bytes = documents::scan(documents::pdf(&[(60.0, 60.0, text)]), 100.0);
+/// The page of a PDF as a scanner would send it at so many dots per inch.
+pub(crate) fn scanned_page(pdf: Vec<u8>, dpi: u16) -> EncodedImage {
+    let bytes = documents::scan(pdf, f32::from(dpi));
     let format = image::ImageFormat::Png;
     let reader = image::ImageReader::with_format(Cursor::new(&bytes), format);
     let (width, height) = reader.into_dimensions().unwrap();
     EncodedImage {
-        header: ImageHeader { width, height, dpi: 100, encoding: ImageEncoding::Png },
+        header: ImageHeader { width, height, dpi: dpi.into(), encoding: ImageEncoding::Png },
         bytes,
     }
+}
+
+fn text_page(text: &str) -> EncodedImage {
+    scanned_page(documents::pdf(&[(60.0, 60.0, text)]), 100)
 }
 
 /// A PDF of so many scans, each with its own number on it.
 pub(crate) fn scans(pages: u32) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for number in 1..=pages {
-        file.add_page(number, &picture(&format!("Page number {number} of a long document")))
-            .unwrap();
+        let page = text_page(&format!("Page number {number} of a long document"));
+        file.add_page(number, &page).unwrap();
     }
     file.finish()
 }
@@ -98,7 +103,7 @@ impl PageReader for Counting {
             provider: None,
             lines: vec![TextLine { words: vec![word] }],
         };
-        let repaired = repaired.then(|| picture(&format!("Repaired page {number}")));
+        let repaired = repaired.then(|| text_page(&format!("Repaired page {number}")));
         Ok(PageReadResult { page, repaired })
     }
 }

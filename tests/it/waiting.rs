@@ -10,9 +10,11 @@ use docmill_core::config::{ByteSize, ThrottleConfig};
 use docmill_core::model::{ClaimToken, IngestionId};
 use docmill_core::work_clock::WorkClock;
 use docmill_documents::cpu::CpuPool;
+use docmill_documents::pages::ImagePdf;
 use sqlx::Row;
 
-use crate::long_documents::{Counting, reader, scans};
+use crate::long_documents::{Counting, reader, scanned_page, scans};
+use crate::support::documents;
 use crate::support::process::Process;
 use crate::support::recording_queue::RecordingQueue;
 use crate::support::world::{SOON, World, until};
@@ -178,8 +180,22 @@ async fn a_deep_backlog_of_long_scans_completes_in_order_at_the_first_attempt() 
     assert!(latest <= 2.0, "{ends:.0?}");
 }
 
-/// A document with so many pages, each the one of `samples/scan_skewed.pdf`.
+/// A document with so many pages: each the one of `samples/scan_skewed.pdf`, or a straight and clean
+/// scan of an invoice, which takes a third of the time.
 fn scanned_pages(pages: u32) -> Vec<u8> {
+    match std::env::var("DOCMILL_LOAD_SCAN").unwrap().as_str() {
+        "skewed" => skewed_pages(pages),
+        "clean" => {
+            let page = scanned_page(documents::invoice("INV-2026-0042"), 150);
+            let mut file = ImagePdf::default();
+            (1..=pages).for_each(|number| file.add_page(number, &page).unwrap());
+            file.finish()
+        }
+        other => panic!("{other}: neither skewed nor clean"),
+    }
+}
+
+fn skewed_pages(pages: u32) -> Vec<u8> {
     let mut document = lopdf::Document::load("samples/scan_skewed.pdf").unwrap();
     let first = *document.get_pages().values().next().unwrap();
     let page = document.get_object(first).unwrap().clone();
