@@ -3,8 +3,6 @@
 //! Texts come from documents that strangers wrote: what a spreadsheet would run as a formula is shown
 //! as text. Lists and objects are JSON in their cell, or rows of their own with `--lines`.
 
-use std::collections::HashSet;
-
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -12,12 +10,11 @@ use time::format_description::well_known::Rfc3339;
 
 use super::jobs::open_database;
 use super::{CommandContext, CommandExit, DATABASE, print};
-use crate::ops::inspect::{self, IngestionFilter, IngestionRow};
-use crate::ops::review::{self, ReviewCase};
+use crate::ops::inspect::{self, ExportedDocument, IngestionFilter};
 use docmill_core::model::IngestionId;
 use docmill_gate::kinds::{Kind, KindSet};
 
-/// Ingestions of one question, where all are wanted.
+/// Documents of one question, where all are wanted.
 const PAGE: u32 = 500;
 /// What stands before the fields.
 const FIRST_COLUMNS: [&str; 6] =
@@ -109,33 +106,29 @@ pub(super) async fn export(
         ..IngestionFilter::default()
     };
     print::piece(&csv_line(&columns.header()))?;
-    let (mut after, mut seen) = (None, HashSet::new());
+    let mut after = None;
     loop {
-        let page = inspect::list_ingestions(&db, &filter, PAGE, after).await?;
+        let page = inspect::list_exported_documents(&db, &filter, PAGE, after).await?;
         let Some(last) = page.last() else { return Ok(CommandExit::Done) };
-        after = Some(IngestionId(last.id));
-        // Newest first: of a document that was read more than once, what it is now.
-        for row in page.iter().filter(|row| seen.insert(row.document_id)) {
-            let case = review::load_case(&db, &row.id.to_string()).await?;
-            let Some(data) = case.document_data.as_ref().and_then(Value::as_object) else {
-                continue;
-            };
-            for line in columns.rows(&first_cells(row, &case)?, data) {
+        after = Some(IngestionId(last.ingestion_id));
+        for document in &page {
+            let Some(data) = document.data.as_object() else { continue };
+            for line in columns.rows(&first_cells(document)?, data) {
                 print::piece(&csv_line(&line))?;
             }
         }
     }
 }
 
-fn first_cells(row: &IngestionRow, case: &ReviewCase) -> anyhow::Result<Vec<String>> {
-    let file = case.original_name.as_deref().unwrap_or(&case.file_path);
+fn first_cells(document: &ExportedDocument) -> anyhow::Result<Vec<String>> {
+    let file = document.original_name.as_deref().unwrap_or(&document.file_path);
     Ok(vec![
-        case.document_id.to_string(),
+        document.document_id.to_string(),
         plain_text(file),
-        case.tenant.as_deref().map_or_else(String::new, plain_text),
-        row.created_at.format(&Rfc3339)?,
-        case.needs_human_review.to_string(),
-        case.review_reasons.join(" "),
+        document.tenant.as_deref().map_or_else(String::new, plain_text),
+        document.created_at.format(&Rfc3339)?,
+        document.needs_human_review.to_string(),
+        document.review_reasons.join(" "),
     ])
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 pub use docmill_ledger::db::costs::{CostGrouping, CostSum, sum_costs};
 pub use docmill_ledger::db::reports::{
-    AttemptRow, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting, ingestions_by_id,
-    list_ingestions, load_grounding,
+    AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
+    ingestions_by_id, list_exported_documents, list_ingestions, load_grounding,
 };
 pub use docmill_ledger::db::search::{DocumentQuery, DocumentRow, find_documents};
 

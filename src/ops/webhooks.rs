@@ -85,6 +85,8 @@ pub async fn replay_dead(db: &Db, target: &str, by: &AuditNote) -> Result<Replay
     }
 }
 
+/// Each in a transaction of its own: it locks its document, and two who replay many at once in one
+/// transaction each could wait for each other in a circle.
 async fn replay_each(db: &Db, ids: &[i64]) -> Result<ReplayReport> {
     let mut report = ReplayReport::default();
     for id in ids {

@@ -128,6 +128,29 @@ pub struct IngestionFilter {
     pub since: Option<OffsetDateTime>,
 }
 
+/// A document with its data, as it is exported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExportedDocument {
+    /// Id of its newest ingestion of the kind, to go on after.
+    pub ingestion_id: Uuid,
+    /// Id of the document.
+    pub document_id: Uuid,
+    /// Where the original lies.
+    pub file_path: String,
+    /// The name the file had with its sender.
+    pub original_name: Option<String>,
+    /// The tenant the document belongs to; `None`: no tenant.
+    pub tenant: Option<String>,
+    /// When that ingestion was registered.
+    pub created_at: OffsetDateTime,
+    /// Whether the document calls for review.
+    pub needs_human_review: bool,
+    /// Why: names of gate rules and reason codes.
+    pub review_reasons: Vec<String>,
+    /// What the document carries.
+    pub data: Value,
+}
+
 /// How many rows have a status and reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatusCount {
@@ -317,6 +340,43 @@ pub async fn list_ingestions(
     .fetch_all(db.pool())
     .await
     .context("listing ingestions")
+}
+
+/// Documents that carry data, each once by its newest ingestion of the filter's kind, newest first, at
+/// most `limit`, after the given ingestion. Of the filter kind, tenant and time count.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_exported_documents(
+    db: &Db,
+    filter: &IngestionFilter,
+    limit: u32,
+    after: Option<IngestionId>,
+) -> Result<Vec<ExportedDocument>> {
+    sqlx::query_as!(
+        ExportedDocument,
+        r#"SELECT i.id AS ingestion_id, i.document_id, d.file_path, d.original_name, d.tenant,
+            i.created_at, d.needs_human_review, d.review_reasons, d.structured_data AS "data!"
+        FROM ingestion i JOIN document d ON d.id = i.document_id
+        WHERE i.kind IS NOT DISTINCT FROM $1
+          AND ($2::text IS NULL OR i.tenant = $2)
+          AND ($3::timestamptz IS NULL OR i.created_at >= $3)
+          AND ($4::uuid IS NULL OR (i.created_at, i.id) <
+              (SELECT a.created_at, a.id FROM ingestion a WHERE a.id = $4))
+          AND d.structured_data IS NOT NULL
+          AND NOT EXISTS (SELECT FROM ingestion n WHERE n.document_id = i.document_id
+              AND n.kind IS NOT DISTINCT FROM $1
+              AND (n.created_at, n.id) > (i.created_at, i.id))
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $5"#,
+        filter.kind,
+        filter.tenant,
+        filter.since,
+        after.map(|id| id.0),
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("listing documents to export")
 }
 
 /// How many rows there are of each status and reason.
