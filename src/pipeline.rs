@@ -356,6 +356,20 @@ impl EscalationStep for GatedModelStep<'_, '_> {
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
+    fn may_read_again(&self) -> bool {
+        self.steps.attempt.config().llm.ask_again
+    }
+
+    async fn read_again(
+        &mut self,
+        at: usize,
+        rung: &ChainModel,
+        missing: Vec<String>,
+    ) -> Result<ExtractionOutcome, StepError> {
+        self.readings.missing = missing;
+        self.read(at, rung).await
+    }
+
         self.steps.judge(self.input, extraction).await
     }
 }

@@ -55,7 +55,8 @@ SELECT (l || '0000000-0000-0000-0000-000000000001')::uuid,
     (l || '0000000-0000-0000-0000-000000000000')::uuid, '2025-01-02 03:04:06Z', 'https://p/' || l,
     (CASE l WHEN 'c' THEN 'completed' ELSE 'in-progress' END)::ingestion_status,
     CASE l WHEN 'b' THEN now() WHEN 'c' THEN now() - interval '1 day' END,
-    CASE l WHEN 'c' THEN now() END, CASE l WHEN 'c' THEN '{\"n\": 1}'::jsonb END
+    CASE l WHEN 'c' THEN now() END, CASE l WHEN 'c' THEN '{\"n\": 1, \"extraction_successful\": true, \"confidence\": \"medium\",
+        \"missing_fields\": [\"due_date\", 3]}'::jsonb END
 FROM unnest('{a,b,c,d,e,f}'::text[]) AS l;
 INSERT INTO payment (document_id) VALUES ('c0000000-0000-0000-0000-000000000000');";
 
@@ -67,7 +68,8 @@ const TRANSCRIBED: &str =
     "UPDATE ingestion SET transcription_file_path = 'ingestions/x/transcription-output.edn',
     transcription_quality_score = 0.9 WHERE id = $1::uuid RETURNING id::text";
 const COMPLETE: &str =
-    "UPDATE ingestion SET status = 'completed', structured_data = '{\"total\": 9}',
+    "UPDATE ingestion SET status = 'completed', structured_data = '{\"total\": 9,
+        \"extraction_successful\": true, \"confidence\": \"low\", \"missing_fields\": []}',
     valid_structured_data = true, extraction_input_tokens = 5, extraction_output_tokens = 6,
     extraction_model = 'theirs', completed_at = now() WHERE id = $1::uuid RETURNING id::text";
 const FAIL: &str = "UPDATE ingestion SET attempt_count = attempt_count + 1,
@@ -253,6 +255,17 @@ async fn check_side_by_side(world: &MovedProduct) {
     // Three failures end a row as docmill's rules want it, and call for a person.
     for count in ["1 in-progress", "2 in-progress", "3 failed"] {
         assert_eq!(world.earlier(FAIL, 'e').await.as_deref(), Some(count));
+    // What they say of a reading is in their data, before and now, and in the columns.
+    let said = "SELECT string_agg(left(id::text, 1) || extraction_successful || extraction_confidence
+            || array_to_string(missing_fields, '+'), ' ' ORDER BY id)
+        FROM docmill.ingestion WHERE status = 'completed'";
+    assert_eq!(
+        world.ask::<String>(said).await,
+        "atruelow btruelow ctruemediumdue_date"
+    );
+    let same = "SELECT count(*) FROM docmill.ingestion i JOIN docmill.ingestion_as_before b USING (id)
+        WHERE i.status = 'completed' AND b.structured_data = i.structured_data";
+    assert_eq!(world.ask::<i64>(same).await, 3);
     }
     let review = "SELECT needs_human_review FROM public.document WHERE left(id::text, 1) = 'e'";
     assert!(world.ask::<bool>(review).await);

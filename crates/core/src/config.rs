@@ -54,7 +54,7 @@ pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};
 pub use places::{AllowedPlace, AllowedPrefix};
-pub use queue::{AcknowledgeMode, QueueBackend, QueueConfig};
+pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use secret::SecretSource;

@@ -11,10 +11,13 @@ use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
 
 /// Keeps a message that is not ours; see [`crate::ledger::Ledger::quarantine_message`].
+/// Producers may use an id again for other data: both copies are kept.
 pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) -> Result<()> {
     sqlx::query!(
         "INSERT INTO quarantined_message (message_id, body, reason, receive_count)
-         VALUES ($1, $2, $3, $4) ON CONFLICT (message_id) DO NOTHING",
+         VALUES (CASE WHEN EXISTS (SELECT 1 FROM quarantined_message
+             WHERE message_id = $1 AND body <> $2) THEN $1 || ' ' || md5($2) ELSE $1 END,
+             $2, $3, $4) ON CONFLICT (message_id) DO NOTHING",
         &stored::strip_nul(&message.message_id),
         &stored::strip_nul(&message.body),
         message.reason,
