@@ -235,18 +235,16 @@ pub(super) async fn wait_for(
 }
 
 /// Puts back what another program is to work on; without an answer its hiding ends by itself.
-async fn leave_to_others(
-    backlog: &QueueBacklog,
-    delivery: &Delivery,
-    ticket: &InFlightMessage,
-) {
+async fn leave_to_others(backlog: &QueueBacklog, delivery: &Delivery, ticket: &InFlightMessage) {
     metrics::count_delivery("foreign");
     metrics::count_disposition("leave");
     let id = &delivery.message_id;
     for answer in backlog.queue.leave_to_others(&ticket.take_receipts()).await {
         match answer {
             Ok(()) => tracing::debug!(message.id = %id, "message {id} is left to others"),
-            Err(error) => tracing::warn!(message.id = %id, error = %error, "{id} is hidden: {error}"),
+            Err(error) => {
+                tracing::warn!(message.id = %id, error = %error, "{id} is hidden: {error}")
+            }
         }
     }
 }

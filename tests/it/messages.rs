@@ -192,7 +192,8 @@ async fn an_item_of_another_program_stays_in_a_shared_redis_and_is_kept_whole_in
     until(SOON, || async { world.scalar(kept).await == "1" }).await;
     // The same id again, for something else.
     let second = b"another \x00 job";
-    let free = || async { !redis.look().await.exists::<_, bool>("docmill:item:resize").await.unwrap() };
+    let free =
+        || async { !redis.look().await.exists::<_, bool>("docmill:item:resize").await.unwrap() };
     until(SOON, free).await;
     let _: () = db.set("docmill:item:resize", second).await.unwrap();
     let _: () = db.lpush("docmill:queue", "resize").await.unwrap();

@@ -58,7 +58,7 @@ pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use secret::SecretSource;
-pub use store::{StoreBackend, StoreConfig};
+pub use store::{DocumentPassword, StoreBackend, StoreConfig};
 pub use telemetry::{QueueDestination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
 pub use tiers::TierConfig;

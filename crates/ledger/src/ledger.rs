@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
+use docmill_core::config::SecretString;
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
@@ -355,6 +356,12 @@ pub trait AttemptLedger: Send + Sync {
         token: ClaimToken,
         etag: &str,
     ) -> Result<VersionOutcome>;
+
+    /// The passwords that its producer has given for this document, the newest first; without a
+    /// database nobody can.
+    async fn document_passwords(&self, _document: DocumentId) -> Result<Vec<SecretString>> {
+        Ok(Vec::new())
+    }
 
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;

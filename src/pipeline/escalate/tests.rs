@@ -114,7 +114,10 @@ impl EscalationStep for Scripted {
         }
         if value("number").is_null() {
             let number = Some("number".to_owned());
-            findings.push(GateFinding { field: number, ..finding("no_number", RuleConsequence::Again) });
+            findings.push(GateFinding {
+                field: number,
+                ..finding("no_number", RuleConsequence::Again)
+            });
         }
         if !value("stop").is_null() {
             findings.push(finding("stop", RuleConsequence::Review));
@@ -226,7 +229,8 @@ async fn a_model_that_cannot_be_reached_ends_the_climb_with_its_fault() {
 
 #[tokio::test]
 async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_else() {
-    let (sound, nameless) = (json!({"total": 10, "number": 1}), json!({"total": 10, "number": null}));
+    let (sound, nameless) =
+        (json!({"total": 10, "number": 1}), json!({"total": 10, "number": null}));
     let half = json!({"total": null, "number": null, "due": null});
     let admitted = || {
         let mut read = reading(half.clone());
@@ -247,11 +251,8 @@ async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_e
     ];
     for (name, readings, told, is_whole) in table {
         let all = readings.len();
-        let mut scripted = Scripted {
-            readings: readings.into(),
-            asked: Vec::new(),
-            told: Some(Vec::new()),
-        };
+        let mut scripted =
+            Scripted { readings: readings.into(), asked: Vec::new(), told: Some(Vec::new()) };
         let outcome = escalate(&models(&[9]), &mut scripted).await.unwrap();
         assert_eq!(scripted.told.unwrap(), told, "{name}");
         let passed = matches!(&outcome, EscalationOutcome::Judged(_, it) if !it.is_refused());

@@ -347,8 +347,7 @@ async fn ours(both: &Both, delivery: Delivery, count: impl Fn(String)) {
 
 /// What a worker of redis-work-queue 0.1 does to take an item: two steps, and its own key of a lease.
 async fn lease_as_0_1(db: &mut redis::aio::MultiplexedConnection, seconds: u64) -> Option<String> {
-    let id: Option<String> =
-        db.rpoplpush("shared:queue", "shared:processing").await.unwrap();
+    let id: Option<String> = db.rpoplpush("shared:queue", "shared:processing").await.unwrap();
     let key = format!("shared:leased_by_session:{}", id.as_ref()?);
     let _: () = db.set_ex(key, "their session", seconds).await.unwrap();
     id
@@ -417,9 +416,20 @@ async fn what_is_left_to_others_stays_at_the_front_and_ours_is_taken_past_it() {
     acknowledge(&*both.ours, &ours.receipt).await;
     // Nothing for us is there, and nobody is kept busy by looking.
     let calls = || async {
-        let info: String = redis::cmd("INFO").arg("commandstats").query_async(&mut both.server.look().await).await.unwrap();
-        info.lines().filter(|line| line.starts_with("cmdstat_evalsha:calls=")).map(str::to_owned).collect::<String>()
-            .split(['=', ',']).nth(1).unwrap_or("0").parse::<u32>().unwrap()
+        let info: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(&mut both.server.look().await)
+            .await
+            .unwrap();
+        info.lines()
+            .filter(|line| line.starts_with("cmdstat_evalsha:calls="))
+            .map(str::to_owned)
+            .collect::<String>()
+            .split(['=', ','])
+            .nth(1)
+            .unwrap_or("0")
+            .parse::<u32>()
+            .unwrap()
     };
     let before = calls().await;
     assert!(both.ours.receive(1, Duration::from_secs(1)).await.unwrap().is_empty());

@@ -7,6 +7,7 @@ use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::duplicate_key;
 use crate::ledger::{OperatorPause, QuarantinedMessage, WorkerStatus, stored};
+use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
 
@@ -27,6 +28,19 @@ pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) ->
     .await
     .context("keeping a copy of a message")?;
     Ok(())
+}
+
+/// See [`crate::ledger::AttemptLedger::document_passwords`].
+pub(super) async fn document_passwords(db: &Db, document: DocumentId) -> Result<Vec<SecretString>> {
+    let found = sqlx::query_scalar!(
+        "SELECT password FROM document_password WHERE document_id = $1
+         ORDER BY given_at DESC, password LIMIT 10",
+        document.0,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("asking for a document's passwords")?;
+    Ok(found.into_iter().map(SecretString::from).collect())
 }
 
 /// See [`crate::ledger::AttemptLedger::find_duplicate`].
