@@ -3,10 +3,11 @@
 
 ALTER TABLE ingestion
     ADD COLUMN extraction_successful boolean,
-    ADD COLUMN extraction_confidence text
-        CONSTRAINT ingestion_extraction_confidence_is_known
-        CHECK (extraction_confidence IN ('high', 'medium', 'low')),
+    ADD COLUMN extraction_confidence text,
     ADD COLUMN missing_fields text[];
+-- Held from now on; the rows that are there are looked at by another migration, which locks nobody out.
+ALTER TABLE ingestion ADD CONSTRAINT ingestion_extraction_confidence_is_known
+    CHECK (extraction_confidence IN ('high', 'medium', 'low')) NOT VALID;
 COMMENT ON COLUMN ingestion.extraction_successful IS
     'Whether the reader says that it could read all that it was asked for. Its word; valid_structured_data is the verdict.';
 COMMENT ON COLUMN ingestion.extraction_confidence IS
@@ -29,11 +30,6 @@ AS $$
 $$;
 COMMENT ON FUNCTION stated_in_data(jsonb) IS
     'What the earlier worker''s structured_data says of its reading.';
-
-UPDATE ingestion i SET (extraction_successful, extraction_confidence, missing_fields) = (
-    SELECT s.successful, s.confidence, s.missing FROM stated_in_data(i.structured_data) s)
-WHERE i.reader IS NULL AND i.structured_data ?| ARRAY[
-    'extraction_successful', 'confidence', 'missing_fields'];
 
 -- Fields of the data itself win: what the earlier worker wrote is as it wrote it.
 CREATE VIEW ingestion_as_before AS
