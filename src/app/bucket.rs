@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::App;
 use crate::ops::bucket::{
-    BlobForgeBucket, BucketWorkerOptions, BucketWorkerSetup, PipelineConverter,
+    BlobForgeBucket, BucketWorkerOptions, BucketWorkerSetup, PipelineConverter, RunWindows,
 };
 use crate::ops::object_pipeline::ObjectPipeline;
 use docmill_core::config::StoreConfig;
@@ -88,6 +88,7 @@ impl App {
             largest: self.config.limits.document_bytes.0,
             name: Some(config.worker_id.clone()).filter(|id| !id.is_empty()),
             drain,
+            windows: RunWindows::default(),
         };
         Ok(BucketWorkerSetup { bucket, convert, terms })
     }

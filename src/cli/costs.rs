@@ -72,7 +72,7 @@ pub(super) async fn run(
 }
 
 /// Billionths as an amount of at least two places.
-fn format_amount(nanos: i64) -> String {
+pub(super) fn format_amount(nanos: i64) -> String {
     let exact = Decimal::new(nanos, 9).normalize();
     if exact.scale() < 2 { format!("{exact:.2}") } else { exact.to_string() }
 }

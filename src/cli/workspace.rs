@@ -360,6 +360,8 @@ fn format_stats(stats: &WorkspaceStats) -> String {
         ("characters", stats.characters.to_string()),
         ("input tokens", stats.input_tokens.to_string()),
         ("output tokens", stats.output_tokens.to_string()),
+        ("cost", super::costs::format_amount(i64::try_from(stats.cost_nanos).unwrap_or(i64::MAX))),
+        ("calls without a price", stats.unpriced_calls.to_string()),
     ]
     .map(|(name, value)| [name.to_owned(), value])
     .to_vec();

@@ -22,6 +22,7 @@ mod manifest;
 mod output;
 mod registry;
 mod report;
+mod run_windows;
 mod settings;
 mod todo_scanner;
 mod work;
@@ -51,6 +52,7 @@ pub use report::{
     BucketCounts, BucketDashboard, DocumentDetails, ListedDocument, RunningDocument, count_states,
     find_document, list_documents, load_dashboard, search_manifest,
 };
+pub use run_windows::RunWindows;
 pub use settings::BucketSettings;
 pub use todo_scanner::TodoScanner;
 pub use work::{BucketWorker, BucketWorkerOptions, BucketWorkerSetup};

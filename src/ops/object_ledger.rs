@@ -12,6 +12,10 @@
 //! list, and that a worker learns of what others have spent sooner than after 15 s, or after a minute
 //! while the store is slow to answer. Days are UTC by the worker's own clock.
 
+mod stored_spending;
+
+pub use stored_spending::{StoredSpending, sum_stored_spending};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};

@@ -83,7 +83,13 @@ impl PipelineServices {
     pub(super) fn call_terms(&self, identity: String, max_output_tokens: u32) -> CallLimits {
         let (limits, llm) = (&self.config.limits, &self.config.llm);
         let (prompt_tokens, parts_at_once) = (limits.prompt_tokens, llm.parts_at_once);
-        CallLimits { identity, prompt_tokens, max_output_tokens, parts_at_once }
+        CallLimits {
+            identity,
+            prompt_tokens,
+            max_output_tokens,
+            parts_at_once,
+            missing: Vec::new(),
+        }
     }
 }
 

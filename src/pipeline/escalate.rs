@@ -5,8 +5,11 @@
 //! The pages themselves are as good as they get by then: what repair they call for comes before
 //! the first reading, once. A stronger model's reading never replaces a weaker one's as a whole:
 //! the two are joined both ways round so that no populated value is lost, and the gate says which
-//! way holds better. A model that cannot be reached ends the escalation as it would end the first
+//! way holds better. Where the last model leaves fields empty without which the gate refuses, it is
+//! asked once more, with their names, before a person is. A model that cannot be reached ends the escalation as it would end the first
 //! reading; what was paid for until then is stored.
+
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
@@ -14,7 +17,7 @@ use super::extract::{ExtractionOutcome, UnfinishedExtraction};
 use crate::pipeline::step_error::StepError;
 use docmill_core::metrics;
 use docmill_core::model::{Extraction, OutcomeReason};
-use docmill_extract::extract::combine_extractions;
+use docmill_extract::extract::{combine_extractions, is_blank};
 use docmill_gate::gate::Verdict;
 use docmill_gate::kinds::RuleConsequence;
 use docmill_llm::llm::chain::ChainModel;
@@ -26,6 +29,17 @@ pub(super) trait EscalationStep: Send {
     /// Has the pages read by this model of the chain.
     async fn read(&mut self, at: usize, model: &ChainModel)
     -> Result<ExtractionOutcome, StepError>;
+
+    /// Whether a model may be asked twice.
+    fn may_read_again(&self) -> bool;
+
+    /// Has the pages read by the same model once more, which is told what it left empty.
+    async fn read_again(
+        &mut self,
+        at: usize,
+        model: &ChainModel,
+        missing: Vec<String>,
+    ) -> Result<ExtractionOutcome, StepError>;
 
     /// Has the gate judge an extraction.
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
@@ -53,7 +67,7 @@ pub(super) async fn escalate(
         let read = step.read(at, model).await?;
         let now = merge_attempt(so_far, read, step).await?;
         if !may_help(&now, models.get(at + 1), model) {
-            return Ok(now);
+            return ask_once_more(now, at, model, step).await;
         }
         metrics::count_escalation(model.llm.provider());
         tracing::debug!(llm.model = model.llm.model(), "the next model of the chain is asked");
@@ -75,6 +89,38 @@ fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainMode
         }
         EscalationOutcome::Unfinished(_) => true,
     }
+}
+
+/// One more reading of what is incomplete by the model that read last. What nobody could name as
+/// missing, the same model would leave out again.
+async fn ask_once_more(
+    now: EscalationOutcome,
+    at: usize,
+    model: &ChainModel,
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
+    let EscalationOutcome::Judged(extraction, verdict) = &now else { return Ok(now) };
+    let missing = missing_fields(extraction, verdict);
+    if missing.is_empty() || !step.may_read_again() {
+        return Ok(now);
+    }
+    tracing::debug!(llm.model = model.llm.model(), "the same model is asked for what is missing");
+    let read = step.read_again(at, model, missing).await?;
+    merge_attempt(Some(now), read, step).await
+}
+
+/// The empty fields that the gate refuses for, and where the reader says itself that it could not
+/// read all, those that it names. None where another reading would not help.
+fn missing_fields(extraction: &Extraction, verdict: &Verdict) -> Vec<String> {
+    if !verdict.needs_escalation() {
+        return Vec::new();
+    }
+    let refused = verdict.findings.iter().filter(|it| it.consequence == RuleConsequence::Again);
+    let stated = extraction.missing_fields.iter().filter(|_| !extraction.successful);
+    let named = refused.filter_map(|finding| finding.field.as_ref()).chain(stated);
+    let is_empty = |name: &&String| extraction.data.get(*name).is_some_and(is_blank);
+    let unique: BTreeSet<&String> = named.filter(is_empty).collect();
+    unique.into_iter().cloned().collect()
 }
 
 /// Merges the result of the models so far with a new reading.

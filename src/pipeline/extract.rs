@@ -19,7 +19,7 @@ use crate::pipeline::transcribe::TranscribedDocument;
 use docmill_core::fault;
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::extract::prompt::TranscriptView;
-use docmill_extract::extract::{self, ExtractError, RecordedReplies, ReplyJournal};
+use docmill_extract::extract::{self, CallLimits, ExtractError, RecordedReplies, ReplyJournal};
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::chain::ChainModel;
 use docmill_storage::store::keys;
@@ -82,6 +82,8 @@ pub(super) struct ModelReadings<'a> {
     shown: Arc<TranscriptView>,
     slot: ArtefactSlot<StoredModelReplies>,
     stored: StoredModelReplies,
+    /// Fields that an earlier reading left empty: named to the model that reads again.
+    pub(super) missing: Vec<String>,
 }
 
 /// The stored form: the first model's replies, and beside them those of the stronger ones.
@@ -115,7 +117,7 @@ impl<'a> ModelReadings<'a> {
         }
         let stored = slot.content.take().unwrap_or_default();
         let shown = lay_out(attempt.services(), &transcribed.transcript).await?;
-        Ok(Self { attempt, kind, transcribed, shown, slot, stored })
+        Ok(Self { attempt, kind, transcribed, shown, slot, stored, missing: Vec::new() })
     }
 
     /// Has the transcript read by one model.
@@ -133,7 +135,11 @@ impl<'a> ModelReadings<'a> {
             (Arc::clone(&self.shown), Arc::clone(&self.transcribed.transcript));
         let identity = extract::extraction_identity(&self.transcribed.identity, llm, &kind);
         let services = self.attempt.services();
-        let terms = services.call_terms(identity.clone(), model.max_output_tokens);
+        let missing = std::mem::take(&mut self.missing);
+        let terms = CallLimits {
+            missing,
+            ..services.call_terms(identity.clone(), model.max_output_tokens)
+        };
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
         let mut journal = ModelReplyStore { readings: self, at, identity, book };
         let read = match extract::read_by_model(llm, &kind, shown, &terms, &mut journal).await {

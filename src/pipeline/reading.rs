@@ -17,7 +17,7 @@ use crate::pipeline::step_error::{StepError, step_error};
 use crate::pipeline::text_room::TextRoom;
 use docmill_core::config::OcrProvider;
 use docmill_core::model::{OutcomeReason, PageSource, PageText, ReadRecipe, Transcript};
-use docmill_documents::cpu::{OpenDocument, ProcessPool};
+use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -72,12 +72,11 @@ impl DocumentReader {
         bytes: Bytes,
         alone: bool,
     ) -> Result<OpenDocument, StepError> {
-        self.open_tenant_document(bytes, None, alone).await
+        self.open_tenant_document(bytes, DocumentOpening { alone, ..DocumentOpening::default() })
+            .await
     }
 
-    /// Opens a document: recognises it, checks it against the limits and counts its pages. `tenant`:
-    /// whose it is, where tenants share no process. `alone`: a worker died on it before, so it shares
-    /// no process with others.
+    /// Opens a document: recognises it, checks it against the limits and counts its pages.
     ///
     /// # Errors
     /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
@@ -85,10 +84,9 @@ impl DocumentReader {
     pub async fn open_tenant_document(
         &self,
         bytes: Bytes,
-        tenant: Option<&str>,
-        alone: bool,
+        how: DocumentOpening<'_>,
     ) -> Result<OpenDocument, StepError> {
-        let opened = self.processes.open_tenant_document(bytes, tenant, alone).await;
+        let opened = self.processes.open_tenant_document(bytes, how).await;
         opened.map_err(step_error)
     }
 

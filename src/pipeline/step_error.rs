@@ -39,6 +39,11 @@ impl StepError {
         matches!(self, Self::Rejected { reason: OutcomeReason::Superseded, .. })
     }
 
+    /// Whether a password is needed that is not known yet.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Rejected { reason: OutcomeReason::Encrypted, .. })
+    }
+
     /// The claim is no longer ours: nothing more is written or started.
     pub fn claim_lost() -> Self {
         Self::Fault(fault::Error::claim_lost())

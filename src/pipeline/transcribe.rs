@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::pipeline::artefact::{ArtefactSlot, identity_of};
 use crate::pipeline::context::AttemptContext;
 use crate::pipeline::cost::BilledPageSink;
+use crate::pipeline::earlier_transcript;
 use crate::pipeline::fetch::FetchedDocument;
 use crate::pipeline::journal::{self, PageJournal};
 use crate::pipeline::local_pages::overflow_error;
@@ -70,8 +71,15 @@ pub(super) async fn load_or_transcribe(
         ArtefactSlot::<TranscriptFile>::load(store, &services.pool, key, identity.clone()).await?;
     let mut journal = None;
     let mut room = TextRoom::new(&services.budget);
+    let earlier = match slot.content {
+        Some(_) => None,
+        None => earlier_transcript::load_earlier_transcript(attempt, &sha256).await?,
+    };
     if slot.content.is_some() {
         metrics::count_reuse("transcript");
+    } else if let Some(transcript) = earlier {
+        metrics::count_reuse("transcript");
+        slot.write(store, claim, TranscriptFile { transcript, preprocessed: None }).await?;
     } else {
         claim.ensure_live().await?;
         let (budget, claims) = (&services.budget, claimed.claims);
@@ -81,6 +89,8 @@ pub(super) async fn load_or_transcribe(
         let reading = ReadRequest { document, sha256: sha256.clone(), finished, wishes };
         let request = RoomedRequest { reading, room: &mut room };
         let stored = read_and_store(attempt, kept, fetched, request).await?;
+        let repaired = stored.preprocessed.as_ref().map(|made| made.file.path.as_str());
+        earlier_transcript::write_as_earlier(attempt, &stored.transcript, repaired).await?;
         slot.write(store, claim, stored).await?;
     }
     let Some(TranscriptFile { transcript, preprocessed }) = slot.content.take() else {
@@ -96,17 +106,23 @@ pub(super) async fn load_or_transcribe(
         preprocessed: preprocessed.map(|made| made.file),
     };
     attempt.save_transcription(&saved).await?;
+    remove_finished_pages(attempt, journal).await;
+    Ok(TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room })
+}
+
+/// Finished pages are of no use once the transcript is stored.
+async fn remove_finished_pages(attempt: AttemptContext<'_>, journal: Option<PageJournal<'_>>) {
     match journal {
         Some(mut journal) => journal.remove().await,
-        // A claim that died between the two lines above left its pages behind.
-        None if claimed.claims > 1 => {
-            if let Err(error) = journal::clear_journal(store, claim.id).await {
+        // A claim that died between storing the transcript and this left its pages behind.
+        None if attempt.claimed.claims > 1 => {
+            let (store, id) = (attempt.artefacts(), attempt.claim.id);
+            if let Err(error) = journal::clear_journal(store, id).await {
                 tracing::debug!(%error, "finished pages are left to the janitor: {error}");
             }
         }
         None => {}
     }
-    Ok(TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room })
 }
 
 /// Bytes in memory of a transcript's text.

@@ -79,6 +79,7 @@ pub(super) fn judged_result(
         needs_human_review: refused || !review_reasons.is_empty(),
         detail: if refused { review_reasons.join(", ") } else { String::new() },
         review_reasons,
+        stated: Some(extraction.reader_statement()),
         structured_data: Some(extraction.data),
         reader: Some(extraction.reader.code().to_owned()),
         kind: Some(extraction.kind),
@@ -97,12 +98,14 @@ pub(super) fn judged_result(
 /// reviewer.
 pub(super) fn unfinished_result(unfinished: UnfinishedExtraction) -> IngestionResult {
     let UnfinishedExtraction { reason, detail, partial, usage, model } = unfinished;
+    let stated = partial.as_deref().map(Extraction::reader_statement);
     let (kind, data) = match partial {
         Some(partial) => (Some(partial.kind), Some(partial.data)),
         None => (None, None),
     };
     IngestionResult {
         structured_data: data,
+        stated,
         reader: Some(ExtractionMethod::Llm.code().to_owned()),
         kind,
         model,
@@ -131,6 +134,7 @@ pub fn early_result(
         model: None,
         usage: ModelUsage::default(),
         judged: None,
+        stated: None,
         sha256: None,
         detail,
     }

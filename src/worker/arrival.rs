@@ -21,8 +21,6 @@ use parking_lot::Mutex;
 
 /// How long a message is hidden when something it needs did not answer.
 const TROUBLE: Duration = Duration::from_secs(10);
-/// A body kept in quarantine is cut to this.
-const QUARANTINED_BYTES: usize = 64 << 10;
 /// Events of places that are not allowed are told of this often.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
 
@@ -90,6 +88,9 @@ pub(super) async fn resolve_body(
             }
         },
         MessageBody::NoWork(what) => acknowledge_without_work(backlog, ticket, what).await,
+        MessageBody::Malformed(_) if backlog.queue.leaves_foreign() => {
+            leave_to_others(backlog, delivery, ticket).await;
+        }
         MessageBody::Malformed(why) => {
             quarantine_delivery(backlog, delivery, ticket, "malformed", why).await;
         }
@@ -233,7 +234,22 @@ pub(super) async fn wait_for(
     backlog.hide(ticket, None, batch::add_jitter(delay)).await;
 }
 
-/// Keeps a copy, then deletes; without the copy the message stays.
+/// Puts back what another program is to work on; without an answer its hiding ends by itself.
+async fn leave_to_others(backlog: &QueueBacklog, delivery: &Delivery, ticket: &InFlightMessage) {
+    metrics::count_delivery("foreign");
+    metrics::count_disposition("leave");
+    let id = &delivery.message_id;
+    for answer in backlog.queue.leave_to_others(&ticket.take_receipts()).await {
+        match answer {
+            Ok(()) => tracing::debug!(message.id = %id, "message {id} is left to others"),
+            Err(error) => {
+                tracing::warn!(message.id = %id, error = %error, "{id} is hidden: {error}")
+            }
+        }
+    }
+}
+
+/// Keeps a copy of the whole, then deletes; without the copy the message stays.
 async fn quarantine_delivery(
     backlog: &QueueBacklog,
     delivery: &Delivery,
@@ -241,15 +257,9 @@ async fn quarantine_delivery(
     reason: &'static str,
     why: &'static str,
 ) {
-    let mut body = delivery.body.clone();
-    let mut end = body.len().min(QUARANTINED_BYTES);
-    while !body.is_char_boundary(end) {
-        end -= 1;
-    }
-    body.truncate(end);
     let message = QuarantinedMessage {
         message_id: delivery.message_id.clone(),
-        body,
+        body: delivery.body.clone(),
         reason: reason.to_owned(),
         receive_count: delivery.receive_count,
     };

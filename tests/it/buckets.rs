@@ -111,6 +111,7 @@ fn terms(once: bool) -> BucketWorkerOptions {
         largest: 1 << 20,
         name: None,
         drain: Duration::ZERO,
+        windows: docmill::ops::bucket::RunWindows::default(),
     }
 }
 

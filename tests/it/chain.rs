@@ -155,3 +155,67 @@ async fn a_document_is_refused_with_all_that_was_read_when_the_last_model_fails_
     assert_eq!(world.column(id, "structured_data->>'invoice_number'").await.unwrap(), "C-5");
     assert_eq!(stronger.calls().len(), 1);
 }
+
+/// Leaves the supplier out until it is told that it did.
+fn without_supplier_at_first(request: &Request) -> Answer {
+    let told = "An earlier reply left these fields empty: supplier_name. ";
+    if request.body.to_string().contains(told) {
+        return Answer::Ok { content: docmill_testkit::models::read_document(&request.body) };
+    }
+    without_supplier(request)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_model_is_asked_once_more_for_what_it_left_out_before_a_person_is() {
+    let world = World::with_model(Script::function(without_supplier_at_first)).await;
+    let worker = world.worker().await;
+    let id = world.submit("a.pdf", documents::invoice("C-9")).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    let calls = world.llm.as_ref().unwrap().calls();
+    assert_eq!((world.attempts(id).await, calls.len()), (vec!["completed".to_owned()], 2));
+    assert!(world.column(id, "structured_data->>'supplier_name'").await.is_some());
+    // Both are paid for, and what the reader says of it is where the earlier worker had it.
+    let one = World::with_model(Script::default()).await;
+    let worker = one.worker().await;
+    let plain = one.submit("a.pdf", documents::invoice("C-9")).await;
+    one.until(plain, "status", "completed").await;
+    worker.stop().await;
+    let tokens = "extraction_input_tokens::text";
+    let (twice, once) = (world.column(id, tokens).await, one.column(plain, tokens).await);
+    let number = |tokens: Option<String>| tokens.unwrap().parse::<i64>().unwrap();
+    assert!(number(twice) > number(once.clone()), "{once:?}");
+    for view in ["ingestion_as_before WHERE id", "document_as_before WHERE id"] {
+        let of = if view.starts_with("document") {
+            world.column(id, "document_id::text").await.unwrap()
+        } else {
+            id.to_string()
+        };
+        let sql = format!(
+            "SELECT (structured_data->>'extraction_successful') || ' '
+                || (structured_data->>'confidence') || ' '
+                || jsonb_typeof(structured_data->'missing_fields') || ' '
+                || (structured_data ? 'supplier_name') FROM docmill.{view} = '{of}'"
+        );
+        let said: String = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .fetch_one(world.database.pool())
+            .await
+            .unwrap();
+        assert_eq!(said, "true high array true", "{view}");
+    }
+    assert_eq!(world.column(id, "extraction_confidence").await.unwrap(), "high");
+    assert_eq!(world.column(id, "structured_data->>'confidence'").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_twice_goes_to_a_person_and_nobody_is_asked_a_third_time() {
+    for (ask_again, calls) in [(true, 2), (false, 1)] {
+        let world = World::with_model(Script::function(without_supplier)).await;
+        let worker = world.worker_with(|config| config.llm.ask_again = ask_again).await;
+        let id = world.submit("a.pdf", documents::invoice("C-9")).await;
+        world.until(id, "status", "failed").await;
+        worker.stop().await;
+        assert_eq!(world.llm.as_ref().unwrap().calls().len(), calls);
+        assert_eq!(world.attempts(id).await, ["gate_refused"]);
+    }
+}

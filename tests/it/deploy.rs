@@ -116,7 +116,7 @@ fn check(settings: &Settings) -> (bool, String) {
 #[test]
 fn what_is_shipped_reads_documents_by_confined_processes_or_not_at_all() {
     let confine = "DOCMILL__CPU__CONFINE";
-    for name in ["aws", "gcp", "local"] {
+    for name in ["aws", "gcp", "local", "bucket"] {
         let settings = overlay(name);
         assert_eq!(settings.get(confine).map(String::as_str), Some("required"), "{name}");
     }

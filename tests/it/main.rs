@@ -43,6 +43,7 @@ mod operators;
 mod outages;
 mod ownership;
 mod page_processes;
+mod passwords;
 mod priorities;
 mod protection;
 mod providers;

@@ -3,12 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use docmill::app::App;
+use docmill_core::config::{ForeignItems, QueueBackend};
 use docmill_core::model::{DocumentId, IngestionId};
+use redis::AsyncCommands as _;
 
 use docmill_testkit::sqs::Action;
 
 use crate::support::documents;
+use crate::support::redis::Redis;
 use crate::support::world::{SOON, World, until};
 
 fn event(bucket: &str, key: &str, sequencer: &str) -> String {
@@ -154,4 +160,49 @@ async fn events_that_are_not_ours_ask_for_nothing() {
         + (SELECT count(*) FROM docmill.quarantined_message) || ''";
     assert_eq!(world.scalar(rows).await, "0");
     worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_of_another_program_stays_in_a_shared_redis_and_is_kept_whole_in_one_of_our_own() {
+    let redis = Redis::start().await;
+    let mut world = World::new().await;
+    world.config.queue.backend = QueueBackend::Redis;
+    world.config.queue.redis_url = redis.url().into();
+    world.queue = App::new(world.config.clone()).open_queue().await.unwrap();
+    let db = &mut redis.look().await;
+    // Larger than any message of ours, and no text.
+    let picture: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+    let _: () = db.set("docmill:item:resize", &picture).await.unwrap();
+    let _: () = db.lpush("docmill:queue", "resize").await.unwrap();
+    let worker = world.worker().await;
+    let id = world.submit("a.pdf", documents::invoice("F-1")).await;
+    world.until(id, "status", "completed").await;
+    until(SOON, || async { world.queue.depth().await.unwrap().in_flight == 0 }).await;
+    worker.stop().await;
+    let queued: Vec<String> = db.lrange("docmill:queue", 0, -1).await.unwrap();
+    let whole: Vec<u8> = db.get("docmill:item:resize").await.unwrap();
+    assert_eq!((queued, whole == picture), (vec!["resize".to_owned()], true));
+    let kept = "SELECT count(*)::text FROM docmill.quarantined_message";
+    assert_eq!(world.scalar(kept).await, "0");
+
+    world.config.queue.redis_foreign = ForeignItems::Quarantine;
+    world.queue = App::new(world.config.clone()).open_queue().await.unwrap();
+    let _: () = db.del("docmill:docmill:foreign").await.unwrap();
+    let worker = world.worker().await;
+    until(SOON, || async { world.scalar(kept).await == "1" }).await;
+    // The same id again, for something else.
+    let second = b"another \x00 job";
+    let free =
+        || async { !redis.look().await.exists::<_, bool>("docmill:item:resize").await.unwrap() };
+    until(SOON, free).await;
+    let _: () = db.set("docmill:item:resize", second).await.unwrap();
+    let _: () = db.lpush("docmill:queue", "resize").await.unwrap();
+    until(SOON, || async { world.scalar(kept).await == "2" }).await;
+    worker.stop().await;
+    let bodies = "SELECT string_agg(body, ' ' ORDER BY length(body) DESC)
+        FROM docmill.quarantined_message";
+    let address =
+        |data: &[u8]| format!("data:application/octet-stream;base64,{}", STANDARD.encode(data));
+    let expected = [address(&picture), address(second)].join(" ");
+    assert!(world.scalar(bodies).await == expected, "not every byte is there");
 }

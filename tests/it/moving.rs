@@ -3,19 +3,25 @@
 //! tables, views and triggers; the earlier worker's statements run beside ours.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeMap;
 use std::process::Output;
 use std::time::Duration;
 
+use bytes::Bytes;
 use docmill_core::config::DatabaseConfig;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::adopting::{EarlierWorkers, MigrationWishes};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::{Db, SchemaVersion};
 use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, Ledger};
+use docmill_storage::store::{GetOptions, GetResult};
+use docmill_testkit::models::Script;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Executor};
 
+use crate::support::documents;
 use crate::support::postgres::TestDatabase;
+use crate::support::world::World;
 
 /// What a product has around the earlier worker's tables.
 const PRODUCT: &str = "
@@ -55,7 +61,8 @@ SELECT (l || '0000000-0000-0000-0000-000000000001')::uuid,
     (l || '0000000-0000-0000-0000-000000000000')::uuid, '2025-01-02 03:04:06Z', 'https://p/' || l,
     (CASE l WHEN 'c' THEN 'completed' ELSE 'in-progress' END)::ingestion_status,
     CASE l WHEN 'b' THEN now() WHEN 'c' THEN now() - interval '1 day' END,
-    CASE l WHEN 'c' THEN now() END, CASE l WHEN 'c' THEN '{\"n\": 1}'::jsonb END
+    CASE l WHEN 'c' THEN now() END, CASE l WHEN 'c' THEN '{\"n\": 1, \"extraction_successful\": true, \"confidence\": \"medium\",
+        \"missing_fields\": [\"due_date\", 3]}'::jsonb END
 FROM unnest('{a,b,c,d,e,f}'::text[]) AS l;
 INSERT INTO payment (document_id) VALUES ('c0000000-0000-0000-0000-000000000000');";
 
@@ -67,7 +74,8 @@ const TRANSCRIBED: &str =
     "UPDATE ingestion SET transcription_file_path = 'ingestions/x/transcription-output.edn',
     transcription_quality_score = 0.9 WHERE id = $1::uuid RETURNING id::text";
 const COMPLETE: &str =
-    "UPDATE ingestion SET status = 'completed', structured_data = '{\"total\": 9}',
+    "UPDATE ingestion SET status = 'completed', structured_data = '{\"total\": 9,
+        \"extraction_successful\": true, \"confidence\": \"low\", \"missing_fields\": []}',
     valid_structured_data = true, extraction_input_tokens = 5, extraction_output_tokens = 6,
     extraction_model = 'theirs', completed_at = now() WHERE id = $1::uuid RETURNING id::text";
 const FAIL: &str = "UPDATE ingestion SET attempt_count = attempt_count + 1,
@@ -247,6 +255,16 @@ async fn check_side_by_side(world: &MovedProduct) {
     let data =
         "SELECT structured_data->>'total' FROM public.document WHERE left(id::text, 1) = 'a'";
     assert_eq!(world.ask::<String>(data).await, "9");
+    // What they say of a reading is in their data, before and now, and in the columns.
+    let said =
+        "SELECT string_agg(left(id::text, 1) || extraction_successful || extraction_confidence
+            || array_to_string(missing_fields, '+'), ' ' ORDER BY id)
+        FROM docmill.ingestion WHERE status = 'completed'";
+    assert_eq!(world.ask::<String>(said).await, "atruelow btruelow ctruemediumdue_date");
+    let same =
+        "SELECT count(*) FROM docmill.ingestion i JOIN docmill.ingestion_as_before b USING (id)
+        WHERE i.status = 'completed' AND b.structured_data = i.structured_data";
+    assert_eq!(world.ask::<i64>(same).await, 3);
     // A claim of theirs keeps ours away.
     assert!(world.earlier(CLAIM, 'd').await.is_some());
     assert!(matches!(world.claim('d').await, ClaimOutcome::Busy(_)));
@@ -370,4 +388,52 @@ async fn tables_that_have_columns_of_ours_are_adopted_where_they_are() {
     assert_eq!(world.ask::<i64>(free).await, 0);
     // Again, and nothing happens.
     db.migrate_with(&wishes).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_row_is_extracted_from_the_earlier_transcript_and_not_read_again() {
+    let world = World::with_model(Script::default()).await;
+    let bytes = documents::invoice("PAGE-1");
+    let text = "Northwind Paper Ltd\\nTax ID: GB123456789\\nINVOICE\\nInvoice number: EDN-1\\n\
+        Invoice date: 2026-03-14\\nTotal: 120.00 GBP";
+    let usable = format!("{{:text \"{text}\" :quality-score 0.91 :page-count 1}}");
+    // Named by the row, and what becomes of it.
+    let table = [
+        (usable.as_str(), true, "EDN-1", "0.91"),
+        (usable.as_str(), false, "PAGE-1", "1"),
+        ("{:text \"cut", true, "PAGE-1", "1"),
+    ];
+    for (edn, is_wished, number, quality) in table {
+        let id = world.insert("a.pdf", bytes.clone()).await;
+        let key = format!("ingestions/{id}/transcription-output.edn");
+        world.store.put(&key, Bytes::from(edn.to_owned()), &BTreeMap::new()).await.unwrap();
+        world
+            .execute(&format!(
+                "UPDATE docmill.ingestion SET transcription_file_path = '{key}' WHERE id = '{id}'"
+            ))
+            .await;
+        let worker = world
+            .worker_with(|config| {
+                config.ocr.earlier_transcripts = is_wished;
+                config.ocr.write_edn = true;
+            })
+            .await;
+        world.send(id.to_string()).await;
+        world.until(id, "(completed_at IS NOT NULL)", "true").await;
+        worker.stop().await;
+        let read = world.column(id, "structured_data->>'invoice_number'").await;
+        assert_eq!(read.as_deref(), Some(number), "{edn}");
+        let score = "round(transcription_quality_score::numeric, 2)::float8::text";
+        assert_eq!(world.column(id, score).await.as_deref(), Some(quality), "{edn}");
+        let path = world.column(id, "transcription_file_path").await.unwrap();
+        assert!(path.ends_with("/transcription-output.json"), "{path}");
+        // The earlier worker's own stays; where the pages were read, theirs is there for others.
+        let what = GetOptions { at_most: 1 << 20, if_match: None };
+        let GetResult::Found(there) = world.store.get(&key, what).await.unwrap() else {
+            panic!("{key} is gone")
+        };
+        let there = String::from_utf8(there.bytes.to_vec()).unwrap();
+        assert_eq!(there == edn, number == "EDN-1", "{there}");
+        assert!(there.contains(number), "{there}");
+    }
 }

@@ -103,6 +103,7 @@ impl Desk {
             largest: 1 << 20,
             name: Some("w".to_owned()),
             drain: Duration::ZERO,
+            windows: bucket::RunWindows::default(),
         };
         bucket::BucketWorkerSetup { bucket: Arc::new(bucket), convert, terms }
     }

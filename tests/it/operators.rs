@@ -115,6 +115,7 @@ impl Office {
             model: None,
             usage: ModelUsage::default(),
             judged: None,
+            stated: None,
             sha256: None,
             detail: "as the test wants".to_owned(),
         };

@@ -76,6 +76,7 @@ impl Stage1 {
             model: None,
             usage: ModelUsage::default(),
             judged: None,
+            stated: None,
             sha256: None,
             detail: String::new(),
         };

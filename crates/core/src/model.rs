@@ -15,7 +15,8 @@ pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
 pub use extraction::{
-    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, StatedConfidence,
+    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, ReaderStatement,
+    StatedConfidence,
 };
 pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};

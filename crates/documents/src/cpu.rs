@@ -37,7 +37,7 @@ mod process_setup;
 mod tenant_processes;
 pub mod wire;
 
-pub use document::{DocumentReadError, OpenDocument};
+pub use document::{DocumentOpening, DocumentReadError, OpenDocument};
 pub use pool::{CpuPool, STACK_BYTES};
 pub use process_memory::ProcessMemory;
 pub use process_pool::ProcessPool;

@@ -47,7 +47,7 @@ mod tiff;
 mod two_readings;
 mod words;
 
-pub use document::{ParsedDocument, open_document};
+pub use document::{ParsedDocument, open_document, open_locked_document};
 pub use format::DocumentFormat;
 pub use image_pdf::{ImagePdf, InvalidImageError};
 pub use lines::join_rows;

@@ -21,7 +21,7 @@ pub mod schema;
 
 pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_model};
 pub use choose::{KindChoice, choice_identity, choose_kind};
-pub use combine::combine_extractions;
+pub use combine::{combine_extractions, is_blank};
 pub use journal::{RecordedReplies, ReplyJournal, StoredCall};
 
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};

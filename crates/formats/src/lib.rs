@@ -1,6 +1,7 @@
-//! How numbers, dates, currencies and identifiers are written, and XML from strangers, e-invoices
-//! among it. Pure: text or bytes in, values out. What they mean for a document is for others to say.
+//! How numbers, dates, currencies and identifiers are written, XML from strangers, e-invoices among
+//! it, and EDN. Pure: text or bytes in, values out. What they mean for a document is for others to say.
 
+pub mod edn;
 pub mod einvoice;
 pub mod notation;
 pub mod xml;

@@ -22,10 +22,11 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
+use docmill_core::config::SecretString;
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, ReaderStatement,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -110,6 +111,8 @@ pub struct IngestionResult {
     pub model: Option<String>,
     /// Tokens of this attempt's calls and of the stored reply it used.
     pub usage: ModelUsage,
+    /// What the reader says of its reading, if there was one.
+    pub stated: Option<ReaderStatement>,
     /// What the gate found out, if it reached a verdict.
     pub judged: Option<VerdictDetails>,
     /// SHA-256 of the original, in hex, once it was read.
@@ -214,7 +217,7 @@ pub enum VersionOutcome {
 pub struct QuarantinedMessage {
     /// The service's id of the message.
     pub message_id: String,
-    /// The body, cut to 64 KiB.
+    /// The body, whole.
     pub body: String,
     /// Why it is kept: `malformed`, `unknown_ingestion` or `unknown_object`.
     pub reason: String,
@@ -353,6 +356,12 @@ pub trait AttemptLedger: Send + Sync {
         token: ClaimToken,
         etag: &str,
     ) -> Result<VersionOutcome>;
+
+    /// The passwords that its producer has given for this document, the newest first; without a
+    /// database nobody can.
+    async fn document_passwords(&self, _document: DocumentId) -> Result<Vec<SecretString>> {
+        Ok(Vec::new())
+    }
 
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;

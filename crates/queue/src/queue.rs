@@ -170,7 +170,20 @@ pub trait MessageQueue: Send + Sync {
     /// Sends messages. One result per message, in order.
     async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>>;
 
-    /// Counts the messages that wait.
+    /// Whether other programs work on the same queue, so that what we cannot read may be theirs: it is
+    /// left to them ([`MessageQueue::leave_to_others`]) and not put aside.
+    fn leaves_foreign(&self) -> bool {
+        false
+    }
+
+    /// Puts messages back where they were, as if they had never been received, and passes them over
+    /// from then on. A receipt that is no longer good is a success.
+    async fn leave_to_others(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let now: Vec<_> = receipts.iter().map(|one| (one.clone(), Duration::ZERO)).collect();
+        self.hide(&now).await
+    }
+
+    /// Counts the messages that wait. Those that are left to others are none of them.
     async fn depth(&self) -> Result<QueueDepth>;
 
     /// How much waits in each of [`MessageQueue::tiers`], in their order. Without `dead`: tiers may

@@ -57,6 +57,10 @@ pub(in crate::cli) struct BucketWorkArgs {
     /// How long documents in work may go on after a signal; then they are put back
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     drain: Duration,
+    /// Hours of this machine's local time at which documents are taken; again, or separated by
+    /// commas, for more; over midnight as 22:00-06:00. With --once it ends outside them
+    #[arg(long, value_name = "HH:MM-HH:MM")]
+    run_window: Vec<bucket::RunWindows>,
 }
 
 pub(super) async fn ingest(
@@ -165,7 +169,8 @@ async fn work_until_done(
     let pages = app.health_pages_if_free().await?;
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let jobs = arguments.jobs.map_or(cores + 1, usize::from);
-    let work = Box::pin(app.bucket_worker_setup(jobs, arguments.once, arguments.drain)).await?;
+    let mut work = Box::pin(app.bucket_worker_setup(jobs, arguments.once, arguments.drain)).await?;
+    work.terms.windows = bucket::RunWindows::joined(&arguments.run_window);
     let bucket = Arc::clone(&work.bucket);
     super::variables::check_variables(&bucket, std::env::vars()).await?;
     let worker = work.open().await?;

@@ -27,7 +27,7 @@ use super::convert::DocumentConverter;
 use super::registry::WorkerRegistration;
 use super::todo_scanner::TodoScanner;
 use super::worker_identity::WorkerIdentity;
-use super::{BlobForgeBucket, BucketSettings, janitor};
+use super::{BlobForgeBucket, BucketSettings, RunWindows, janitor};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, StepError, claim_handle};
 use crate::runner::{
@@ -67,6 +67,8 @@ pub struct BucketWorkerOptions {
     pub name: Option<String>,
     /// How long documents in work may go on after a stop.
     pub drain: Duration,
+    /// When documents are taken.
+    pub windows: RunWindows,
 }
 
 /// What a worker needs before it registers.
@@ -237,6 +239,16 @@ impl Backlog for BucketBacklog {
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
         let mut look = TodoScanner::new(self.terms.each_list, self.terms.longest_pause);
         while let Some(slot) = runner.acquire_slot().await {
+            if let Some(closed) = self.terms.windows.closed_for() {
+                drop(slot);
+                if self.terms.once && runner.is_idle() {
+                    return;
+                }
+                // Not longer: clocks are set, and days have hours more or less.
+                let pause = closed.min(LONGEST_BREATH);
+                runner.wait_until(tokio::time::Instant::now() + pause).await;
+                continue;
+            }
             match look.next_candidate(&self.bucket).await {
                 Ok(Some(candidate)) => {
                     let is_running = runner.is_running(|job| job.hash == candidate.hash);

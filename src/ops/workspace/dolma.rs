@@ -1,8 +1,8 @@
 //! A document as a line of a result: the Dolma form as olmOCR writes it.
 //!
 //! Source: olmOCR 0.4.27. Positions count code points, as Python's strings do, not bytes. What
-//! olmOCR's model says of a page and our readers do not (language, rotation, tables, diagrams) has
-//! the values of a plain upright page.
+//! olmOCR's model says of a page and our readers do not (rotation, tables, diagrams) has the values of a
+//! plain upright page; the language is null where it is not known.
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ pub fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String
     if whole.is_empty() {
         return None;
     }
+    let languages: Vec<_> =
+        (0..text.pages.len()).map(|at| text.languages.get(at).copied().flatten()).collect();
     let every = |value: Value| vec![value; text.pages.len()];
     let line = json!({
         "id": sha1_hex(whole.as_bytes()),
@@ -34,7 +36,7 @@ pub fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String
         },
         "attributes": {
             "pdf_page_numbers": spans,
-            "primary_language": every(Value::Null),
+            "primary_language": languages,
             "is_rotation_valid": every(true.into()),
             "rotation_correction": every(0.into()),
             "is_table": every(false.into()),
@@ -70,7 +72,8 @@ mod tests {
 
     fn text(pages: &[&str]) -> DocumentText {
         let numbered = (1..).zip(pages.iter().map(|page| (*page).to_owned()));
-        DocumentText { pages: numbered.collect(), ..DocumentText::default() }
+        let languages = vec![Some("de"); pages.len()];
+        DocumentText { pages: numbered.collect(), languages, ..DocumentText::default() }
     }
 
     #[test]
@@ -83,6 +86,7 @@ mod tests {
         assert_eq!(value["id"], sha1_hex("é😀\nz".as_bytes()));
         assert_eq!(value["metadata"]["pdf-total-pages"], 3);
         assert_eq!(value["attributes"]["is_table"].as_array().unwrap().len(), 3);
+        assert_eq!(value["attributes"]["primary_language"], json!(["de", "de", "de"]));
         assert!(!line.contains('\n'), "one line");
     }
 

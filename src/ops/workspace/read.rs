@@ -22,6 +22,8 @@ use docmill_layout::layout::render_markdown;
 pub struct DocumentText {
     /// Numbers from 1, and texts.
     pub pages: Vec<(u32, String)>,
+    /// Of each page the one language that it was read in, as ISO 639-1 has it, where that is known.
+    pub languages: Vec<Option<&'static str>>,
     /// The whole as Markdown, if the reader was told to make it.
     pub markdown: Option<String>,
     /// Pages whose content was lost.
@@ -31,6 +33,17 @@ pub struct DocumentText {
     /// What was extracted, and the gate's verdict.
     pub extraction: Value,
 }
+
+/// Languages as Tesseract names them (ISO 639-2), and as olmOCR does (ISO 639-1).
+#[rustfmt::skip]
+const LANGUAGES: [(&str, &str); 30] = [
+    ("ara", "ar"), ("bul", "bg"), ("ces", "cs"), ("chi_sim", "zh"), ("chi_tra", "zh"),
+    ("dan", "da"), ("deu", "de"), ("ell", "el"), ("eng", "en"), ("est", "et"), ("fin", "fi"),
+    ("fra", "fr"), ("heb", "he"), ("hin", "hi"), ("hrv", "hr"), ("hun", "hu"), ("ita", "it"),
+    ("jpn", "ja"), ("kor", "ko"), ("nld", "nl"), ("nor", "no"), ("pol", "pl"), ("por", "pt"),
+    ("ron", "ro"), ("rus", "ru"), ("slk", "sk"), ("spa", "es"), ("swe", "sv"), ("tur", "tr"),
+    ("ukr", "uk"),
+];
 
 /// The outcome of reading a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,11 +173,18 @@ impl PipelineReader {
     }
 }
 
+/// The language of a page, which is known where a reader of pictures chose one and no other.
+fn primary_language(page: &PageText) -> Option<&'static str> {
+    let [language] = page.languages.as_slice() else { return None };
+    LANGUAGES.iter().find(|(name, _)| name == language).map(|(_, code)| *code)
+}
+
 /// What was read counts also if the gate refused what was extracted from it.
 fn document_text(transcript: &Transcript, processed: &ProcessReport) -> DocumentText {
     let lost = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
     DocumentText {
         pages: transcript.pages.iter().map(|page| (page.number, page.text())).collect(),
+        languages: transcript.pages.iter().map(primary_language).collect(),
         markdown: None,
         lost: transcript.pages.iter().filter(lost).count(),
         usage: processed.usage,
@@ -176,5 +196,27 @@ fn document_text(transcript: &Transcript, processed: &ProcessReport) -> Document
             "data": processed.data,
             "review_reasons": processed.review_reasons,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_read_in_one_language_says_which_and_any_other_does_not() {
+        let page = |languages: &[&str]| {
+            let plain = PageText::from_native(1, (1.0, 1.0), 1.0, Vec::new());
+            PageText { languages: languages.iter().map(|it| (*it).to_owned()).collect(), ..plain }
+        };
+        for (languages, expected) in [
+            (&["deu"][..], Some("de")),
+            (&["eng"], Some("en")),
+            (&["eng", "deu"], None),
+            (&["osd"], None),
+            (&[], None),
+        ] {
+            assert_eq!(primary_language(&page(languages)), expected, "{languages:?}");
+        }
     }
 }

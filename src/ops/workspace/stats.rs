@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::ledger::{self, DocumentStatus};
+use crate::ops::object_ledger::sum_stored_spending;
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::engine::to_millis;
 use docmill_queue::queue::objects::olmocr::{
@@ -57,6 +58,10 @@ pub struct WorkspaceStats {
     pub input_tokens: u64,
     /// Tokens that models gave back, likewise.
     pub output_tokens: u64,
+    /// What docmill's workers paid for it, in billionths of the currency.
+    pub cost_nanos: u64,
+    /// Calls whose price is not configured, which are not in that.
+    pub unpriced_calls: u64,
     /// Documents that were skipped or failed.
     pub unread: Vec<UnreadDocument>,
 }
@@ -100,6 +105,8 @@ pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
         .filter(|group| !is_done(&group.hash))
         .filter(|group| all_lock_keys(&group.hash).iter().any(|key| locked.contains(key)))
         .count();
+    let spent = sum_stored_spending(workspace.engine.store()).await?;
+    (stats.cost_nanos, stats.unpriced_calls) = (spent.cost_nanos, spent.unpriced_calls);
     let results = workspace.engine.list_all(RESULTS).await?;
     let keys = results.into_iter().map(|entry| entry.key);
     let keys = keys.filter(|key| finished_group(key).is_some());

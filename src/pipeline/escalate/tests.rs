@@ -75,12 +75,29 @@ fn unfinished(
 struct Scripted {
     readings: VecDeque<Result<ExtractionOutcome, StepError>>,
     asked: Vec<usize>,
+    /// What a model was told that it left empty; none: it may not be asked twice.
+    told: Option<Vec<Vec<String>>>,
 }
 
 #[async_trait]
 impl EscalationStep for Scripted {
     async fn read(&mut self, at: usize, _: &ChainModel) -> Result<ExtractionOutcome, StepError> {
         self.asked.push(at);
+        self.readings.pop_front().unwrap()
+    }
+
+    fn may_read_again(&self) -> bool {
+        self.told.is_some()
+    }
+
+    async fn read_again(
+        &mut self,
+        at: usize,
+        _: &ChainModel,
+        missing: Vec<String>,
+    ) -> Result<ExtractionOutcome, StepError> {
+        assert_eq!(self.asked.last(), Some(&at), "another model than the last");
+        self.told.as_mut().unwrap().push(missing);
         self.readings.pop_front().unwrap()
     }
 
@@ -96,7 +113,11 @@ impl EscalationStep for Scripted {
             findings.push(finding("wrong_total", RuleConsequence::Again));
         }
         if value("number").is_null() {
-            findings.push(finding("no_number", RuleConsequence::Again));
+            let number = Some("number".to_owned());
+            findings.push(GateFinding {
+                field: number,
+                ..finding("no_number", RuleConsequence::Again)
+            });
         }
         if !value("stop").is_null() {
             findings.push(finding("stop", RuleConsequence::Review));
@@ -109,7 +130,7 @@ async fn climbed(
     caps: &[u32],
     readings: Vec<Result<ExtractionOutcome, StepError>>,
 ) -> (Result<EscalationOutcome, StepError>, usize) {
-    let mut scripted = Scripted { readings: readings.into(), asked: Vec::new() };
+    let mut scripted = Scripted { readings: readings.into(), asked: Vec::new(), told: None };
     let climbed = escalate(&models(caps), &mut scripted).await;
     assert_eq!(scripted.asked, (0..scripted.asked.len()).collect::<Vec<_>>());
     (climbed, scripted.asked.len())
@@ -204,4 +225,54 @@ async fn a_model_that_cannot_be_reached_ends_the_climb_with_its_fault() {
     let (climbed, asked) = climbed(&[9, 9], vec![whole(json!({"total": 9})), down]).await;
     assert!(matches!(climbed, Err(StepError::Fault(error)) if error.fault == Fault::Denied));
     assert_eq!(asked, 2);
+}
+
+#[tokio::test]
+async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_else() {
+    let (sound, nameless) =
+        (json!({"total": 10, "number": 1}), json!({"total": 10, "number": null}));
+    let half = json!({"total": null, "number": null, "due": null});
+    let admitted = || {
+        let mut read = reading(half.clone());
+        (read.successful, read.missing_fields) = (false, vec!["due".into(), "else".into()]);
+        Ok(ExtractionOutcome::Whole(read))
+    };
+    let no: &[&[&str]] = &[];
+    #[rustfmt::skip]
+    let table = [
+        // the readings                                          told                  whole
+        ("nothing is missing",   vec![whole(sound.clone())],                           no, true),
+        ("it is found then",     vec![whole(nameless.clone()), whole(sound.clone())],  &[&["number"]], true),
+        ("nor the second time",  vec![whole(nameless.clone()), whole(nameless.clone())], &[&["number"]], false),
+        ("it said so itself",    vec![admitted(), whole(sound.clone())],               &[&["due", "number"]], true),
+        ("wrong, not missing",   vec![whole(json!({"total": 9, "number": 1}))],        no, false),
+        ("a person has to look", vec![whole(json!({"total": 10, "number": null, "stop": 1}))], no, false),
+        ("declined",             vec![unfinished(OutcomeReason::ModelRefused, None)],  no, false),
+    ];
+    for (name, readings, told, is_whole) in table {
+        let all = readings.len();
+        let mut scripted =
+            Scripted { readings: readings.into(), asked: Vec::new(), told: Some(Vec::new()) };
+        let outcome = escalate(&models(&[9]), &mut scripted).await.unwrap();
+        assert_eq!(scripted.told.unwrap(), told, "{name}");
+        let passed = matches!(&outcome, EscalationOutcome::Judged(_, it) if !it.is_refused());
+        assert_eq!(passed, is_whole, "{name}");
+        if let EscalationOutcome::Judged(extraction, _) = outcome {
+            assert_eq!(extraction.usage.input, all as u64, "{name}: every call is counted");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stronger_model_is_asked_before_one_is_asked_twice_and_none_is_if_that_is_not_wished() {
+    let nameless = || whole(json!({"total": 10, "number": null}));
+    let mut scripted = Scripted {
+        readings: [nameless(), nameless(), nameless()].into(),
+        asked: Vec::new(),
+        told: Some(Vec::new()),
+    };
+    escalate(&models(&[9, 9]), &mut scripted).await.unwrap();
+    assert_eq!((scripted.asked, scripted.told.unwrap().len()), (vec![0, 1], 1));
+    let (_, asked) = climbed(&[9], vec![nameless()]).await;
+    assert_eq!(asked, 1);
 }

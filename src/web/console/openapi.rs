@@ -315,6 +315,7 @@ const INGESTION: &str = "id:uuid document_id:uuid file_path:text original_name:t
     extraction_model:text? extraction_input_tokens:int? extraction_output_tokens:int? \
     transcription_quality_score:number? transcription_file_path:text? preprocessed_file_path:text? \
     extraction_output_file_path:text? sha256:text? pages:int? gate_score:number? \
+    extraction_successful:bool? extraction_confidence:text? missing_fields:text[]? \
     structured_data:any";
 
 fn schemas() -> Value {

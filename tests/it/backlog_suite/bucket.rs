@@ -105,6 +105,7 @@ impl BacklogSite for BucketSite {
             largest: 1 << 20,
             name: Some(format!("worker-{number}")),
             drain: terms.drain,
+            windows: docmill::ops::bucket::RunWindows::default(),
         };
         let convert = Arc::new(PlannedConverter(Arc::clone(&self.plan)));
         let worker = BucketWorkerSetup { bucket, convert, terms }.open().await.unwrap();

@@ -154,3 +154,21 @@ async fn the_lock_of_a_document_in_work_is_renewed_and_its_loss_ends_the_work() 
     assert_eq!(stats.lost, 1);
     assert_eq!(place.store.json(&lock_key(&hash)), theirs, "it is left alone");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outside_its_run_windows_a_worker_takes_nothing_and_inside_everything() {
+    // Whatever the time is, exactly one of the two is open; not at the very turn of one.
+    let second = chrono::Timelike::num_seconds_from_midnight(&chrono::Local::now().time());
+    let from = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
+    let is_before_noon = second < 12 * 3600;
+    let far = if is_before_noon { "18:00" } else { "06:00" };
+    for (window, done) in [(format!("{far}-{from}"), 0), (format!("{from}-{far}"), 1)] {
+        let place = Place::new();
+        place.add("document", Priority::Normal).await;
+        let mut work = place.work(Arc::new(ByName), true);
+        work.terms.windows = window.parse().unwrap();
+        let stats = work.run(Shutdown::default()).await.unwrap();
+        assert_eq!(stats.done, done, "{window}");
+        assert_eq!(place.marks().len() as u64, 1 - done, "{window}: it waits, or is done");
+    }
+}

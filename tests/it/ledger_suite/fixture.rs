@@ -6,7 +6,7 @@ use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, ClaimedIngestion, DocumentId,
     GroundedField, IngestionId, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
-    PageRegion,
+    PageRegion, ReaderStatement, StatedConfidence,
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{self, AuditNote};
@@ -260,6 +260,14 @@ fn row_of(row: &PgRow) -> LedgerRow {
         grounded: row
             .get::<Option<serde_json::Value>, _>("grounded")
             .map(|found| serde_json::from_value(found).unwrap()),
+        stated: row.get::<Option<bool>, _>("extraction_successful").map(|successful| {
+            let confidence = row.get::<String, _>("extraction_confidence").into();
+            ReaderStatement {
+                successful,
+                confidence: serde_json::from_value(confidence).unwrap(),
+                missing_fields: row.get("missing_fields"),
+            }
+        }),
     }
 }
 
@@ -359,6 +367,11 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
                     unwitnessed: false,
                 },
             }],
+        }),
+        stated: Some(ReaderStatement {
+            successful: reason.is_none(),
+            confidence: StatedConfidence::Medium,
+            missing_fields: vec!["due_date".to_owned()],
         }),
         sha256: Some("0".repeat(64)),
         detail: "all is well".to_owned(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use docmill_core::config::{ConfinementMode, CpuConfig, ProcessSharing};
-use docmill_documents::cpu::{OpenDocument, ProcessPool};
+use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
 
 use super::{of, pid};
 use crate::support::page_processes::{Driven, lives, until_gone};
@@ -15,7 +15,8 @@ fn driven(shared: ProcessSharing, threads: usize) -> (Arc<ProcessPool>, tempfile
 }
 
 async fn open(cells: &Arc<ProcessPool>, tenant: Option<&str>) -> OpenDocument {
-    cells.open_tenant_document(of(&["pid"]), tenant, false).await.unwrap()
+    let how = DocumentOpening { tenant, ..DocumentOpening::default() };
+    cells.open_tenant_document(of(&["pid"]), how).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -344,3 +344,101 @@ async fn ours(both: &Both, delivery: Delivery, count: impl Fn(String)) {
         }
     }
 }
+
+/// What a worker of redis-work-queue 0.1 does to take an item: two steps, and its own key of a lease.
+async fn lease_as_0_1(db: &mut redis::aio::MultiplexedConnection, seconds: u64) -> Option<String> {
+    let id: Option<String> = db.rpoplpush("shared:queue", "shared:processing").await.unwrap();
+    let key = format!("shared:leased_by_session:{}", id.as_ref()?);
+    let _: () = db.set_ex(key, "their session", seconds).await.unwrap();
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_of_a_0_1_client_is_heeded_and_ours_is_one_to_it() {
+    let both = Both::start().await;
+    let db = &mut both.server.look().await;
+    let _: () = db.set("shared:item:a", "theirs").await.unwrap();
+    let _: () = db.lpush("shared:queue", "a").await.unwrap();
+    assert_eq!(lease_as_0_1(db, 30).await.as_deref(), Some("a"));
+    for depth in [Cleaning::Light, Cleaning::Deep] {
+        assert_eq!(both.ours.clean(depth).await.unwrap(), 0, "{depth:?}");
+    }
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    assert_eq!(both.ours.clean(Cleaning::Deep).await.unwrap(), 0, "longer than the grace");
+    assert!(look(&*both.ours).await.is_none());
+    let _: () = db.del(&["shared:item:a", "shared:leased_by_session:a"]).await.unwrap();
+    let _: () = db.del("shared:processing").await.unwrap();
+
+    all_done(both.ours.send(&[OutgoingMessage::from_body("ours")]).await);
+    let delivery = take(&*both.ours).await;
+    let theirs = format!("shared:leased_by_session:{}", delivery.message_id);
+    let held: bool = db.exists(&theirs).await.unwrap();
+    assert!(held, "its cleaner would put the item back");
+    // We were too late, and it has the item now: what it holds is not ours to end.
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    let _: () = db.lrem("shared:processing", 0, &delivery.message_id).await.unwrap();
+    let _: () = db.lpush("shared:queue", &delivery.message_id).await.unwrap();
+    assert_eq!(lease_as_0_1(db, 30).await.as_ref(), Some(&delivery.message_id));
+    let ended = both.ours.try_acknowledge(std::slice::from_ref(&delivery.receipt)).await;
+    assert!(matches!(ended[..], [Ok(false)]), "{ended:?}");
+    assert_eq!(both.left().await, (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_given_back_or_completed_leaves_no_lease_of_either_version() {
+    let both = Both::start().await;
+    all_done(both.ours.send(&[OutgoingMessage::from_body("twice")]).await);
+    let delivery = take(&*both.ours).await;
+    all_done(both.ours.hide(&[(delivery.receipt, Duration::ZERO)]).await);
+    let db = &mut both.server.look().await;
+    let leases: Vec<String> = db.keys("shared:lease*").await.unwrap();
+    assert_eq!(leases, [""; 0]);
+    let again = take(&*both.ours).await;
+    acknowledge(&*both.ours, &again.receipt).await;
+    let left: Vec<String> = db.keys("shared:*").await.unwrap();
+    assert_eq!(left, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_to_others_stays_at_the_front_and_ours_is_taken_past_it() {
+    let both = Both::start().await;
+    let db = &mut both.server.look().await;
+    let _: () = db.set("shared:item:resize", b"\xff\x00 picture").await.unwrap();
+    let _: () = db.lpush("shared:queue", "resize").await.unwrap();
+    let foreign = take(&*both.ours).await;
+    all_done(both.ours.leave_to_others(&[foreign.receipt]).await);
+    all_done(both.ours.send(&[OutgoingMessage::from_body("ours")]).await);
+    let queued: Vec<String> = db.lrange("shared:queue", 0, -1).await.unwrap();
+    assert_eq!(queued.last().map(String::as_str), Some("resize"), "next for the others");
+    assert_eq!(both.ours.depth().await.unwrap().ready, 1, "it is not waiting for us");
+    let ours = take(&*both.ours).await;
+    assert_eq!(ours.body, "ours");
+    acknowledge(&*both.ours, &ours.receipt).await;
+    // Nothing for us is there, and nobody is kept busy by looking.
+    let calls = || async {
+        let info: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(&mut both.server.look().await)
+            .await
+            .unwrap();
+        info.lines()
+            .filter(|line| line.starts_with("cmdstat_evalsha:calls="))
+            .map(str::to_owned)
+            .collect::<String>()
+            .split(['=', ','])
+            .nth(1)
+            .unwrap_or("0")
+            .parse::<u32>()
+            .unwrap()
+    };
+    let before = calls().await;
+    assert!(both.ours.receive(1, Duration::from_secs(1)).await.unwrap().is_empty());
+    assert!(calls().await - before < 12, "it asks again and again");
+    // Theirs finds it, whole.
+    let theirs = both.lease(&mut both.connection().await).await.unwrap();
+    assert_eq!((theirs.id.as_str(), &*theirs.data), ("resize", &b"\xff\x00 picture"[..]));
+    assert!(both.theirs.complete(&mut both.connection().await, &theirs).await.unwrap());
+    // The same id for something else is looked at again.
+    assert!(both.ours.add_item("resize", "ours now").await.unwrap());
+    assert_eq!(take(&*both.ours).await.body, "ours now");
+}

@@ -53,6 +53,9 @@ pub struct LlmConfig {
     pub idle_timeout: Duration,
     /// Most tokens of a reply.
     pub max_output_tokens: u32,
+    /// Whether the last model is asked once more for fields that it left empty and the gate wants,
+    /// before a person is.
+    pub ask_again: bool,
     /// Parts of one long document that are asked for at the same time.
     pub parts_at_once: usize,
     /// Who may use this machine's memory for models.
@@ -80,6 +83,7 @@ impl Default for LlmConfig {
             timeout: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(60),
             max_output_tokens: 8_192,
+            ask_again: true,
             parts_at_once: 4,
             scheduler: SchedulerConfig::default(),
             stream_above: 21_333,

@@ -48,6 +48,10 @@ pub struct OcrConfig {
     pub quality_threshold: f32,
     /// Dots per inch that pages are rendered at.
     pub dpi: u32,
+    /// Whether a transcript of the earlier worker that a row refers to is used.
+    pub earlier_transcripts: bool,
+    /// Whether transcripts are written in EDN as well, where the earlier worker did.
+    pub write_edn: bool,
     /// Repairs of page images.
     pub repair: RepairSwitches,
 }
@@ -66,6 +70,8 @@ impl Default for OcrConfig {
             languages: Vec::new(),
             quality_threshold: 0.7,
             dpi: 300,
+            earlier_transcripts: true,
+            write_edn: false,
             repair: RepairSwitches::default(),
         }
     }

@@ -18,7 +18,7 @@ const SQS_LONGEST: Duration = Duration::from_secs(12 * 3600);
 pub enum QueueBackend {
     /// Amazon SQS, standard queues.
     Sqs,
-    /// Redis, in the wire format of redis-work-queue 0.3.0.
+    /// Redis, in the wire formats of redis-work-queue 0.3.0 and 0.1.
     Redis,
     /// Marker objects in a folder, the layout of a `BlobForge` bucket.
     Folder,
@@ -64,6 +64,8 @@ pub struct QueueConfig {
     pub redis_url: SecretString,
     /// What the names of its keys begin with.
     pub redis_prefix: String,
+    /// What becomes of items that are no messages of ours.
+    pub redis_foreign: ForeignItems,
     /// PEM file of the authority that signed the server's certificate; empty: the system's.
     pub redis_ca_file: PathBuf,
     /// After so many receives a message is dead, where the backend does not know by itself (SQS
@@ -87,6 +89,16 @@ pub struct QueueConfig {
     pub unknown_age: Duration,
 }
 
+/// What becomes of items in a Redis queue that are no messages of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForeignItems {
+    /// Other programs work on the queue as well: they stay in it.
+    Leave,
+    /// The queue is ours alone: a copy is kept, then they are deleted.
+    Quarantine,
+}
+
 impl Default for QueueConfig {
     fn default() -> Self {
         Self {
@@ -100,6 +112,7 @@ impl Default for QueueConfig {
             acknowledge: AcknowledgeMode::After,
             redis_url: SecretString::default(),
             redis_prefix: "docmill".to_owned(),
+            redis_foreign: ForeignItems::Leave,
             redis_ca_file: PathBuf::new(),
             max_receives: 1000,
             path: PathBuf::new(),

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::AllowedPrefix;
+use super::units::SecretString;
+
+/// Each is tried on an encrypted document, and trying takes time.
+const MOST_PASSWORDS: usize = 100;
 
 /// Which implementation of the object store is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +40,19 @@ pub struct StoreConfig {
     /// Places whose S3 events are taken, and of other buckets the places that rows may name; empty:
     /// none.
     pub allow: Vec<AllowedPrefix>,
+    /// Passwords of PDFs, tried in this order where a document is encrypted.
+    pub passwords: Vec<DocumentPassword>,
+}
+
+/// A password that opens PDFs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentPassword {
+    /// Whose documents it is tried on; none: everybody's.
+    #[serde(default)]
+    pub tenant: Option<String>,
+    /// The password itself.
+    pub password: SecretString,
 }
 
 impl Default for StoreConfig {
@@ -48,12 +65,24 @@ impl Default for StoreConfig {
             path_style: false,
             path: PathBuf::new(),
             allow: Vec::new(),
+            passwords: Vec::new(),
         }
     }
 }
 
 impl StoreConfig {
+    /// The passwords that documents of this tenant are tried with; of nobody's documents only those
+    /// that are for everybody.
+    pub fn passwords_for(&self, tenant: Option<&str>) -> impl Iterator<Item = SecretString> {
+        let tried =
+            move |it: &&DocumentPassword| it.tenant.is_none() || it.tenant.as_deref() == tenant;
+        self.passwords.iter().filter(tried).map(|it| it.password.clone())
+    }
+
     pub(super) fn collect_problems(&self, needed: bool, problems: &mut Vec<String>) {
+        if self.passwords.len() > MOST_PASSWORDS {
+            problems.push(format!("store.passwords may have {MOST_PASSWORDS} entries"));
+        }
         match self.backend {
             StoreBackend::S3 if needed && self.bucket.is_empty() => {
                 problems.push("store.bucket is missing".to_owned());

@@ -38,6 +38,28 @@ pub enum StatedConfidence {
     Low,
 }
 
+impl StatedConfidence {
+    /// The stable word, as in the column `extraction_confidence`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+        }
+    }
+}
+
+/// What a reader says of its own reading, kept in the row as it said it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReaderStatement {
+    /// Whether it could read all that it was asked for.
+    pub successful: bool,
+    /// How sure it is.
+    pub confidence: StatedConfidence,
+    /// Fields that are not on the document, by its word.
+    pub missing_fields: Vec<String>,
+}
+
 /// Tokens of one or more model calls in four classes that share none, in one meaning for every
 /// vendor. Each class has a price of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,4 +136,15 @@ pub struct Extraction {
     pub certainties: Vec<FieldCertainty>,
     /// Tokens that the calls of this extraction used.
     pub usage: ModelUsage,
+}
+
+impl Extraction {
+    /// What the reader says of it.
+    pub fn reader_statement(&self) -> ReaderStatement {
+        ReaderStatement {
+            successful: self.successful,
+            confidence: self.confidence,
+            missing_fields: self.missing_fields.clone(),
+        }
+    }
 }

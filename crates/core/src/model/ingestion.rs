@@ -116,7 +116,7 @@ pub struct ClaimedIngestion {
     pub tenant: Option<String>,
     /// The document that is to be read.
     pub document: DocumentRef,
-    /// Transcript stored by an earlier attempt.
+    /// Transcript stored by an earlier attempt; without an identity: by the earlier system.
     pub transcription: Option<ArtefactRef>,
     /// Model reply stored by an earlier attempt.
     pub extraction: Option<ArtefactRef>,

@@ -13,6 +13,7 @@ use super::page_process::{PageProcess, ProcessAnswer};
 use super::process_exit::{ExitVerdict, ProcessExit};
 use super::process_pool::{ProcessPool, ProcessSlot};
 use super::wire::{DocumentAnswer, DocumentRequest};
+use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
     OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFit, TextLimits,
@@ -57,6 +58,8 @@ pub struct OpenDocument {
     place_in_line: u64,
     /// Whose it is, where tenants are kept apart.
     tenant: Option<Arc<str>>,
+    /// Tried in this order if it is encrypted.
+    passwords: Vec<SecretString>,
     pages: u32,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
@@ -72,6 +75,17 @@ struct ProcessAssignment {
     judged: Option<ExitVerdict>,
 }
 
+/// How a document is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DocumentOpening<'a> {
+    /// Whose it is, for `cpu.shared`.
+    pub tenant: Option<&'a str>,
+    /// In a page process of its own.
+    pub alone: bool,
+    /// Tried in this order if it is encrypted and the empty password does not open it.
+    pub passwords: &'a [SecretString],
+}
+
 impl ProcessPool {
     /// Opens a document of no tenant, see [`ProcessPool::open_tenant_document`].
     ///
@@ -82,23 +96,24 @@ impl ProcessPool {
         bytes: Bytes,
         alone: bool,
     ) -> Result<OpenDocument, DocumentReadError> {
-        self.open_tenant_document(bytes, None, alone).await
+        self.open_tenant_document(bytes, DocumentOpening { alone, ..DocumentOpening::default() })
+            .await
     }
 
     /// Opens a document: recognises its format, checks it against the limits and counts its pages.
-    /// `tenant`: whose it is, for `cpu.shared`. `alone`: in a page process of its own.
     ///
     /// # Errors
     /// The document is refused; page processes cannot be started, or not be confined.
     pub async fn open_tenant_document(
         self: &Arc<Self>,
         bytes: Bytes,
-        tenant: Option<&str>,
-        alone: bool,
+        how: DocumentOpening<'_>,
     ) -> Result<OpenDocument, DocumentReadError> {
+        let DocumentOpening { tenant, alone, passwords } = how;
         let mut document = OpenDocument {
             pool: Arc::clone(self),
             bytes,
+            passwords: passwords.to_vec(),
             number: self.next_document_number(),
             place_in_line: place_in_line(),
             tenant: tenant.map(Arc::from),
@@ -266,8 +281,9 @@ impl OpenDocument {
             let tenant = self.tenant.as_ref();
             let slot = self.pool.acquire_slot(self.number, tenant, place.alone).await?;
             let slot = Arc::new(slot);
-            let request = DocumentRequest::Open { document: self.number };
-            let answer = self.ask_once(&slot, request, self.bytes.clone()).await?;
+            let (secrets, body) = self.body_with_secrets()?;
+            let request = DocumentRequest::Open { document: self.number, secrets };
+            let answer = self.ask_once(&slot, request, body).await?;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
             let before = (self.pages > 0).then_some(self.pages);
             let pages = match opened {
@@ -288,6 +304,20 @@ impl OpenDocument {
                 return Ok(pages);
             }
         }
+    }
+
+    /// What opens it: its bytes, after as many bytes of passwords.
+    fn body_with_secrets(&self) -> Result<(u32, Bytes), DocumentReadError> {
+        if self.passwords.is_empty() {
+            return Ok((0, self.bytes.clone()));
+        }
+        let passwords: Vec<&str> = self.passwords.iter().map(SecretString::reveal).collect();
+        let list = serde_json::to_vec(&passwords);
+        let mut body = list.map_err(|_| Error::internal("passwords could not be written"))?;
+        let secrets = u32::try_from(body.len());
+        let secrets = secrets.map_err(|_| Error::internal("too many passwords"))?;
+        body.extend_from_slice(&self.bytes);
+        Ok((secrets, body.into()))
     }
 
     /// Applies the verdict of a page process that has ended.

@@ -31,6 +31,8 @@ pub enum DocumentRequest {
     Open {
         /// The number by which later requests name this document.
         document: u64,
+        /// So many bytes at the body's start are the passwords that may open it, as JSON.
+        secrets: u32,
     },
     /// Read a page.
     Read {
@@ -81,7 +83,7 @@ impl DocumentRequest {
     #[must_use]
     pub fn document(self) -> u64 {
         match self {
-            Self::Open { document }
+            Self::Open { document, .. }
             | Self::Read { document, .. }
             | Self::Show { document, .. }
             | Self::Witness { document, .. }

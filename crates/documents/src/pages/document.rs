@@ -47,6 +47,19 @@ pub fn open_document(
     limits: &LimitsConfig,
     dpi: u32,
 ) -> Result<ParsedDocument, PageRefusal> {
+    open_locked_document(bytes, limits, dpi, &[])
+}
+
+/// The same with passwords, which are tried in their order.
+///
+/// # Errors
+/// As [`open_document`]; `encrypted` if none of them fits.
+pub fn open_locked_document(
+    bytes: Bytes,
+    limits: &LimitsConfig,
+    dpi: u32,
+    passwords: &[String],
+) -> Result<ParsedDocument, PageRefusal> {
     if bytes.is_empty() {
         return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
     }
@@ -60,7 +73,9 @@ pub fn open_document(
     };
     let all = bytes.clone();
     let content = catch_decoder(|| match format {
-        DocumentFormat::Pdf => pdf::PdfFile::open(bytes, limits).map(DocumentContent::Pdf),
+        DocumentFormat::Pdf => {
+            pdf::PdfFile::open(bytes, limits, passwords).map(DocumentContent::Pdf)
+        }
         DocumentFormat::Tiff => {
             let directories = tiff::list_directories(&bytes, limits.pages)?;
             Ok(DocumentContent::Tiff(bytes, directories))

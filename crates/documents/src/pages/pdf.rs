@@ -38,6 +38,8 @@ pub(super) struct PdfFile {
 struct OpenBounds<'a> {
     limits: &'a LimitsConfig,
     scan: ExpansionScan,
+    /// Tried in this order after the empty one.
+    passwords: &'a [String],
 }
 
 impl std::fmt::Debug for PdfFile {
@@ -47,14 +49,18 @@ impl std::fmt::Debug for PdfFile {
 }
 
 impl PdfFile {
-    /// Opens a PDF, with the empty password if it is encrypted; rebuilds a broken table of objects,
+    /// Opens a PDF, with the empty password or the first that fits if it is encrypted; rebuilds a broken table of objects,
     /// and goes on with what is left of a damaged file.
     ///
     /// # Errors
     /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
-    pub(super) fn open(bytes: Bytes, limits: &LimitsConfig) -> Result<Self, PageRefusal> {
+    pub(super) fn open(
+        bytes: Bytes,
+        limits: &LimitsConfig,
+        passwords: &[String],
+    ) -> Result<Self, PageRefusal> {
         let scan = expansion::check_expansion(&bytes, limits)?;
-        let bounds = OpenBounds { limits, scan };
+        let bounds = OpenBounds { limits, scan, passwords };
         let is_cut = salvage::is_cut_off(&bytes);
         let ended = if is_cut { salvage::close_last_stream(&bytes) } else { None };
         let bytes = ended.unwrap_or(bytes);
@@ -78,7 +84,7 @@ impl PdfFile {
     }
 
     fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
-        let pdf = Pdf::new(std::sync::Arc::new(bytes)).map_err(refusal_from_error)?;
+        let pdf = unlock(bytes, bounds.passwords).map_err(refusal_from_error)?;
         let hidden = Mutex::new(TextMeter::new(bounds.limits.text()));
         let file = Self { pdf, is_cut, hidden };
         if bounds.scan == ExpansionScan::NeedsObjects {
@@ -247,6 +253,21 @@ fn is_lost(page: &PdfPage<'_>) -> bool {
     let Some(array) = dictionary.get::<Array<'_>>(keys::CONTENTS) else { return true };
     let found: Vec<Stream<'_>> = array.iter().collect();
     found.len() < array.raw_iter().count() || found.iter().any(lost)
+}
+
+/// Parses a file with the empty password, then with each of these until one fits.
+fn unlock(bytes: Bytes, passwords: &[String]) -> Result<Pdf, LoadPdfError> {
+    let needs = |opened: &Result<Pdf, LoadPdfError>| {
+        matches!(opened, Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)))
+    };
+    let mut opened = Pdf::new(std::sync::Arc::new(bytes.clone()));
+    for password in passwords {
+        if !needs(&opened) {
+            break;
+        }
+        opened = Pdf::new_with_password(std::sync::Arc::new(bytes.clone()), password);
+    }
+    opened
 }
 
 /// Why an encrypted file is not opened if that is not a password's fault.

@@ -11,7 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 
-use super::document::{ParsedDocument, open_document};
+use bytes::Bytes;
+
+use super::document::{ParsedDocument, open_locked_document};
 use super::read_page::read_page;
 use super::recognise::PageRecogniser;
 use super::refusal::PageRefusal;
@@ -125,6 +127,17 @@ impl PageThreads {
     }
 }
 
+/// The passwords in front of a document's bytes, and those.
+fn split_secrets(mut body: Bytes, secrets: u32) -> fault::Result<(Vec<String>, Bytes)> {
+    if secrets == 0 {
+        return Ok((Vec::new(), body));
+    }
+    let wrong = || fault::Error::internal("passwords that are none in a request");
+    let length = usize::try_from(secrets).ok().filter(|length| *length <= body.len());
+    let list = body.split_to(length.ok_or_else(wrong)?);
+    Ok((serde_json::from_slice(&list).map_err(|_| wrong())?, body))
+}
+
 struct PageServer<W> {
     setup: ProcessSetup,
     make: PageReaderFactory,
@@ -161,9 +174,10 @@ impl<W: Write> PageServer<W> {
         body: Vec<u8>,
     ) -> Result<(DocumentAnswer, Vec<u8>), PageError> {
         match request {
-            DocumentRequest::Open { document } => {
+            DocumentRequest::Open { document, secrets } => {
                 let ProcessSetup { limits, recipe, .. } = &self.setup;
-                let opened = open_document(body.into(), limits, recipe.dpi)?;
+                let (passwords, bytes) = split_secrets(body.into(), secrets)?;
+                let opened = open_locked_document(bytes, limits, recipe.dpi, &passwords)?;
                 let pages = opened.page_count();
                 self.documents.lock().insert(document, Arc::new(opened));
                 Ok((DocumentAnswer::Opened { pages }, Vec::new()))

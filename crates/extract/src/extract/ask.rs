@@ -34,6 +34,8 @@ pub struct CallLimits {
     pub max_output_tokens: u32,
     /// How many parts are read at the same time, from `llm.parts_at_once`.
     pub parts_at_once: usize,
+    /// Fields that an earlier reading left empty, which the prompt names; mostly none.
+    pub missing: Vec<String>,
 }
 
 /// How an extraction ended that is not whole.
@@ -260,8 +262,13 @@ impl ExtractionSession<'_> {
 
     async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, Error> {
         let name = self.shown.part_name(part);
-        let user = self.shown.user_prompt(part);
-        let Some(first) = self.call_model(format!("read {name}"), user).await? else {
+        let again = &self.terms.missing;
+        let (verb, user) = if again.is_empty() {
+            ("read", self.shown.user_prompt(part))
+        } else {
+            ("read again", self.shown.second_prompt(part, again))
+        };
+        let Some(first) = self.call_model(format!("{verb} {name}"), user).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
         let problem = match self.check_reply(&first) {

@@ -44,7 +44,8 @@ pub fn combine_extractions(lead: &Extraction, other: &Extraction) -> Extraction 
     result
 }
 
-fn is_blank(value: &Value) -> bool {
+/// Whether a value says nothing.
+pub fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),

@@ -175,6 +175,17 @@ impl TranscriptView {
         _ = write!(text, "</{fence}>");
     }
 
+    /// The document part of the prompt for one more reading, because these fields were left empty.
+    pub fn second_prompt(&self, part: &RowRange, missing: &[String]) -> String {
+        format!(
+            "{}\n\nAn earlier reply left these fields empty: {}. Look for each of them on every \
+             line once more, under other words and in other places than the usual ones. One that is \
+             really not there stays null. Reply with the whole JSON object, all fields included.",
+            self.user_prompt(part),
+            missing.join(", "),
+        )
+    }
+
     /// The prompt that asks for a usable version of an unusable reply.
     pub fn repair_prompt(
         &self,

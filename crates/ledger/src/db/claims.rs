@@ -40,6 +40,7 @@ use crate::ledger::{
     ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
     WorkerStatus, WriteResult,
 };
+use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 
@@ -111,6 +112,10 @@ impl AttemptLedger for PostgresLedger {
         etag: &str,
     ) -> Result<VersionOutcome> {
         objects::adopt_version(&self.db, id, token, etag).await
+    }
+
+    async fn document_passwords(&self, document: DocumentId) -> Result<Vec<SecretString>> {
+        intake::document_passwords(&self.db, document).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {

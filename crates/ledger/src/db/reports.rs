@@ -82,6 +82,12 @@ pub struct IngestionRow {
     pub pages: Option<i32>,
     /// How likely the data is right, 0 to 1, as the gate sees it.
     pub gate_score: Option<f32>,
+    /// Whether the reader says that it could read all that it was asked for.
+    pub extraction_successful: Option<bool>,
+    /// How sure the reader says it is: `high`, `medium` or `low`.
+    pub extraction_confidence: Option<String>,
+    /// Fields that the reader says are not on the document.
+    pub missing_fields: Option<Vec<String>>,
     /// The extracted data; partial if the gate refused it.
     pub structured_data: Option<Value>,
 }
@@ -206,7 +212,8 @@ pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<Ingest
             i.extraction_output_tokens, i.transcription_quality_score,
             i.transcription_file_path, i.preprocessed_file_path,
             i.extraction_output_file_path, i.sha256, i.pages,
-            i.gate_score, i.structured_data
+            i.gate_score, i.extraction_successful, i.extraction_confidence,
+            i.missing_fields, i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE i.id IN (
             SELECT $1::uuid
@@ -239,7 +246,8 @@ pub async fn ingestions_by_id(db: &Db, ids: &[IngestionId]) -> Result<Vec<Ingest
             i.extraction_output_tokens, i.transcription_quality_score,
             i.transcription_file_path, i.preprocessed_file_path,
             i.extraction_output_file_path, i.sha256, i.pages,
-            i.gate_score, i.structured_data
+            i.gate_score, i.extraction_successful, i.extraction_confidence,
+            i.missing_fields, i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE i.id = ANY ($1)
         ORDER BY i.created_at DESC, i.id DESC"#,
@@ -317,7 +325,8 @@ pub async fn list_ingestions(
             i.extraction_output_tokens, i.transcription_quality_score,
             i.transcription_file_path, i.preprocessed_file_path,
             i.extraction_output_file_path, i.sha256, i.pages,
-            i.gate_score, i.structured_data
+            i.gate_score, i.extraction_successful, i.extraction_confidence,
+            i.missing_fields, i.structured_data
         FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
         WHERE ($1::text IS NULL OR i.status = $1)
           AND ($2::text IS NULL OR i.reason = $2)

@@ -1,5 +1,6 @@
-//! A queue in Redis, in the wire format of redis-work-queue 0.3.0, so that its clients (Rust,
-//! Python, Go, Node, .NET) may add to it, work on it and clean it beside us.
+//! A queue in Redis, in the wire formats of redis-work-queue 0.3.0 and 0.1 at once, so that their
+//! clients may add to it, work on it and clean it beside us. The two differ in the key of a lease:
+//! ours are under both, and either is heeded.
 //!
 //! What is added to that format: every transition is one script, so that the gaps between its
 //! steps do not exist for us; a lease is compared before anything is done in its name; attempts,
@@ -33,16 +34,27 @@ use self::calls::{RedisCalls, to_lenient_results, to_results};
 use self::clean::RedisCleaner;
 use self::keys::RedisKeys;
 use self::message::{LeasedItems, ceil_millis};
-use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, LEASE};
+use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, FOREIGN, LEASE};
 use self::wait::WorkWaiter;
 use super::round_robin::WeightedRoundRobin;
 use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
-use docmill_core::config::QueueConfig;
+use docmill_core::config::{ForeignItems, QueueConfig};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::Priority;
 
+/// How often the queue is looked at while it holds only what others are to work on.
+const BESIDE_OTHERS: Duration = Duration::from_millis(250);
 /// No limit of its own; longer than anybody asks for.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What one look at every tier found.
+struct LeaseRound {
+    taken: Vec<Delivery>,
+    /// When the next of our messages becomes due.
+    next_due: Option<Duration>,
+    /// Items of others that were left where they are.
+    passed_over: usize,
+}
 
 /// One queue per priority that is configured.
 pub struct RedisQueue {
@@ -53,6 +65,7 @@ pub struct RedisQueue {
     turns: Mutex<WeightedRoundRobin>,
     visibility: Duration,
     dead_after: Option<u32>,
+    leaves_foreign: bool,
 }
 
 impl RedisQueue {
@@ -77,6 +90,7 @@ impl RedisQueue {
             turns: Mutex::new(turns),
             visibility: config.visibility,
             dead_after: config.dead_after(),
+            leaves_foreign: config.redis_foreign == ForeignItems::Leave,
         })
     }
 
@@ -107,12 +121,11 @@ impl RedisQueue {
         found.map(|(_, keys)| keys).ok_or_else(|| Error::internal("no tier is configured"))
     }
 
-    /// Leases from every tier in turn until `max` are found. Returns what was found, and when to
-    /// check again which of our messages become due.
-    async fn lease_items(&self, max: usize) -> Result<(Vec<Delivery>, Option<Duration>)> {
+    /// Leases from every tier in turn until `max` are found.
+    async fn lease_items(&self, max: usize) -> Result<LeaseRound> {
         let order = self.turns.lock().next_round();
         let mut taken = Vec::new();
-        let mut next_due: Option<Duration> = None;
+        let (mut next_due, mut passed_over): (Option<Duration>, usize) = (None, 0);
         for tier in order {
             let Some((priority, keys)) = self.calls.tiers().get(tier) else { continue };
             if taken.len() >= max {
@@ -131,9 +144,10 @@ impl RedisQueue {
             };
             let due = leased.next_due;
             next_due = next_due.into_iter().chain(due).min();
+            passed_over += leased.passed_over;
             taken.extend(leased.into_deliveries(tier, &token, received, Some(*priority)));
         }
-        Ok((taken, next_due))
+        Ok(LeaseRound { taken, next_due, passed_over })
     }
 
     async fn send_to(&self, keys: &RedisKeys, messages: &[&OutgoingMessage]) -> Result<()> {
@@ -160,10 +174,16 @@ impl MessageQueue for RedisQueue {
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
         let deadline = Instant::now() + wait;
         loop {
-            let (found, next_due) = self.lease_items(max.max(1)).await?;
+            let LeaseRound { taken, next_due, passed_over } = self.lease_items(max.max(1)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
-            if !found.is_empty() || left.is_zero() {
-                return Ok(found);
+            if !taken.is_empty() || left.is_zero() {
+                return Ok(taken);
+            }
+            if passed_over > 0 {
+                // The queue is not empty, so that nothing can be waited for.
+                let pause = next_due.unwrap_or(BESIDE_OTHERS).min(BESIDE_OTHERS).min(left);
+                tokio::time::sleep(pause.max(Duration::from_millis(1))).await;
+                continue;
             }
             self.waiter.wait_for_work(self.calls.tiers(), left, next_due).await?;
         }
@@ -250,12 +270,31 @@ impl MessageQueue for RedisQueue {
             asked.zcount(keys.late_key(), millis_now(), "+inf").zcard(keys.dead_key());
             let (ready, processing, late, dead): (u64, u64, u64, u64) =
                 self.calls.run_pipeline("asking Redis for its depth", &asked).await?;
-            depth.ready += ready;
+            let mut counted = FOREIGN.key(&keys.prefix);
+            counted.arg("count");
+            let foreign: u64 = self.calls.run_script("counting items of others", &counted).await?;
+            depth.ready += ready.saturating_sub(foreign);
             depth.in_flight += processing.saturating_sub(late);
             depth.delayed += late;
             depth.dead = depth.dead.map(|sum| sum + dead);
         }
         Ok(depth)
+    }
+
+    fn leaves_foreign(&self) -> bool {
+        self.leaves_foreign
+    }
+
+    async fn leave_to_others(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
+        let start = |keys: &RedisKeys| {
+            let mut call = FOREIGN.key(&keys.prefix);
+            call.arg("leave");
+            call
+        };
+        let these = receipts.iter();
+        to_lenient_results(
+            self.calls.run_over_receipts("leaving items to others", these, true, start).await,
+        )
     }
 
     fn longest_hide(&self) -> Duration {

@@ -44,14 +44,18 @@ pub fn attempt_record_key(id: IngestionId) -> String {
 }
 
 /// Every artefact that an ingestion may have, finished pages aside.
-pub fn artefact_keys(id: IngestionId) -> [String; 6] {
+pub fn artefact_keys(id: IngestionId) -> [String; 7] {
     let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed_key(id, extension));
-    [transcription_key(id), extraction_key(id), kind_choice_key(id), pdf, png, jpg]
+    let edn = edn_transcription_key(id);
+    [transcription_key(id), edn, extraction_key(id), kind_choice_key(id), pdf, png, jpg]
 }
+
+/// Where there is no database, what was spent lies below, by days.
+pub const SPENDING: &str = "spending/";
 
 /// Where there is no database, what was spent on a day (UTC) lies below.
 pub fn spending_prefix(day: time::Date) -> String {
-    format!("spending/{day}/")
+    format!("{SPENDING}{day}/")
 }
 
 /// What one process has spent on a day.
@@ -62,6 +66,11 @@ pub fn spending_key(day: time::Date, writer: &str) -> String {
 /// The transcript of an ingestion.
 pub fn transcription_key(id: IngestionId) -> String {
     format!("ingestions/{id}/transcription-output.json")
+}
+
+/// The transcript of an ingestion as the earlier worker stored it.
+pub fn edn_transcription_key(id: IngestionId) -> String {
+    format!("ingestions/{id}/transcription-output.edn")
 }
 
 /// The reader's reply, stored before it is used.
@@ -159,7 +168,8 @@ mod tests {
     fn every_artefact_of_an_ingestion_is_among_those_that_are_removed_with_its_record() {
         let id = IngestionId::random();
         let removed = artefact_keys(id);
-        for key in [transcription_key(id), extraction_key(id), kind_choice_key(id)] {
+        let edn = edn_transcription_key(id);
+        for key in [transcription_key(id), edn, extraction_key(id), kind_choice_key(id)] {
             assert!(removed.contains(&key), "{key}");
         }
         for encoding in [ImageEncoding::Png, ImageEncoding::Jpeg] {

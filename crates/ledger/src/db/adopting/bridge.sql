@@ -80,6 +80,9 @@ BEGIN
         RETURN NEW;
     END IF;
     NEW.completed_at := COALESCE(NEW.completed_at, now);
+    SELECT s.successful, s.confidence, s.missing
+    INTO NEW.extraction_successful, NEW.extraction_confidence, NEW.missing_fields
+    FROM stated_in_data(NEW.structured_data) s;
     NEW.next_attempt_at := NULL;
     NEW.parked_by := NULL;
     NEW.parked_until := NULL;

@@ -165,14 +165,16 @@ fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
             original_name: row.original_name,
             etag: row.object_etag,
         },
-        transcription: artefact_ref(row.transcription_file_path, row.transcription_identity),
+        transcription: row.transcription_file_path.map(|path| ArtefactRef {
+            path,
+            identity: row.transcription_identity.unwrap_or_default(),
+        }),
         extraction: artefact_ref(row.extraction_output_file_path, row.extraction_identity),
         lease_until,
     }
 }
 
-/// A reference is whole or not there: a transcript of the earlier system has no identity, so it
-/// is made again.
+/// A reference is whole or not there.
 fn artefact_ref(path: Option<String>, identity: Option<String>) -> Option<ArtefactRef> {
     Some(ArtefactRef { path: path?, identity: identity? })
 }

@@ -99,6 +99,12 @@ pub(super) struct ResultRow {
     gate_score: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grounded: Option<Vec<GroundedField>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    successful: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_fields: Option<Vec<String>>,
 }
 
 impl ResultRow {
@@ -135,6 +141,9 @@ impl ResultRow {
             detail: stored::strip_nul(&end.detail).into_owned(),
             gate_score: end.judged.as_ref().map(|judged| judged.score),
             grounded: end.judged.as_ref().map(|judged| judged.grounded.clone()),
+            successful: end.stated.as_ref().map(|stated| stated.successful),
+            confidence: end.stated.as_ref().map(|stated| stated.confidence.code()),
+            missing_fields: end.stated.as_ref().map(|stated| stated.missing_fields.clone()),
         }
     }
 }

@@ -7,14 +7,18 @@ use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::duplicate_key;
 use crate::ledger::{OperatorPause, QuarantinedMessage, WorkerStatus, stored};
+use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
 
 /// Keeps a message that is not ours; see [`crate::ledger::Ledger::quarantine_message`].
+/// Producers may use an id again for other data: both copies are kept.
 pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) -> Result<()> {
     sqlx::query!(
         "INSERT INTO quarantined_message (message_id, body, reason, receive_count)
-         VALUES ($1, $2, $3, $4) ON CONFLICT (message_id) DO NOTHING",
+         VALUES (CASE WHEN EXISTS (SELECT 1 FROM quarantined_message
+             WHERE message_id = $1 AND body <> $2) THEN $1 || ' ' || md5($2) ELSE $1 END,
+             $2, $3, $4) ON CONFLICT (message_id) DO NOTHING",
         &stored::strip_nul(&message.message_id),
         &stored::strip_nul(&message.body),
         message.reason,
@@ -24,6 +28,19 @@ pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) ->
     .await
     .context("keeping a copy of a message")?;
     Ok(())
+}
+
+/// See [`crate::ledger::AttemptLedger::document_passwords`].
+pub(super) async fn document_passwords(db: &Db, document: DocumentId) -> Result<Vec<SecretString>> {
+    let found = sqlx::query_scalar!(
+        "SELECT password FROM document_password WHERE document_id = $1
+         ORDER BY given_at DESC, password LIMIT 10",
+        document.0,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("asking for a document's passwords")?;
+    Ok(found.into_iter().map(SecretString::from).collect())
 }
 
 /// See [`crate::ledger::AttemptLedger::find_duplicate`].

@@ -7,7 +7,8 @@ WITH clock AS MATERIALIZED (
         id uuid, token uuid, status text, outcome text, reason text, stage text,
         structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
-        detail text, gate_score real, grounded jsonb)
+        detail text, gate_score real, grounded jsonb, successful boolean, confidence text,
+        missing_fields text[])
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
@@ -24,7 +25,9 @@ WITH clock AS MATERIALIZED (
         kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
         extraction_input_tokens = e.input_tokens, extraction_output_tokens = e.output_tokens,
         sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key,
-        gate_score = e.gate_score, grounded = e.grounded
+        gate_score = e.gate_score, grounded = e.grounded,
+        extraction_successful = e.successful, extraction_confidence = e.confidence,
+        missing_fields = e.missing_fields
     FROM held h, ends e, clock c
     WHERE i.id = h.id AND e.id = h.id AND e.token = i.claim_token
     RETURNING i.id, e.token

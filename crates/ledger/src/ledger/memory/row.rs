@@ -11,7 +11,7 @@ use crate::ledger::decide::{
 use crate::ledger::{ClaimRelease, IngestionResult, StoredTranscript, stored};
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, ReaderStatement,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
@@ -57,6 +57,7 @@ pub struct LedgerRow {
     pub duplicate_key: Option<String>,
     pub gate_score: Option<f32>,
     pub grounded: Option<Vec<GroundedField>>,
+    pub stated: Option<ReaderStatement>,
 }
 
 /// One claim and how it ended; the fields are the columns of the same name.
@@ -124,6 +125,7 @@ impl LedgerRow {
             duplicate_key: None,
             gate_score: None,
             grounded: None,
+            stated: None,
         }
     }
 
@@ -256,6 +258,7 @@ impl LedgerRow {
         self.duplicate_key = key;
         self.gate_score = end.judged.as_ref().map(|judged| judged.score);
         self.grounded = end.judged.as_ref().map(|judged| judged.grounded.clone());
+        self.stated.clone_from(&end.stated);
         Some(attempt)
     }
 

@@ -13,7 +13,7 @@ for at = 3, #ARGV, 2 do
       -- Another token: the receipt has done its duty.
       hold(id, 'docmill:hidden', ms)
     else
-      redis.call('DEL', lease(id))
+      free(id, token)
       requeue(id)
     end
     done[#done + 1] = 1

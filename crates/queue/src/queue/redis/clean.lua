@@ -17,7 +17,7 @@ end
 for at = 3, #ARGV do
   local id = ARGV[at]
   local due = redis.call('ZSCORE', DUE, id)
-  if redis.call('EXISTS', lease(id)) == 1 then
+  if is_held(id) then
     redis.call('ZREM', SUSPECT, id)
   elseif redis.call('EXISTS', item(id)) == 0 then
     redis.call('LREM', PROCESSING, 0, id)

@@ -3,15 +3,15 @@
 local done = {}
 for at = 1, #ARGV, 2 do
   local id, token = ARGV[at], ARGV[at + 1]
-  local holder = redis.call('GET', lease(id))
+  local holds = holder(id)
   -- A lease that ran out while nobody took the item again is as good as held.
-  local ours = holder == token
-    or (not holder and redis.call('HGET', note(id), 'token') == token)
+  local ours = redis.call('GET', lease(id)) == token
+    or (not holds and redis.call('HGET', note(id), 'token') == token)
   if ours then
     local removed = redis.call('DEL', item(id))
     redis.call('LREM', PROCESSING, 0, id)
-    if not holder then redis.call('LREM', QUEUE, 0, id) end
-    redis.call('DEL', lease(id))
+    if not holds then redis.call('LREM', QUEUE, 0, id) end
+    redis.call('DEL', lease(id), old_lease(id))
     forget(id)
     done[#done + 1] = removed == 1 and 1 or 2
   elseif redis.call('EXISTS', item(id)) == 0 then

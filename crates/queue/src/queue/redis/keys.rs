@@ -1,5 +1,6 @@
 //! The names of keys. `PREFIX:queue`, `PREFIX:processing`, `PREFIX:item:ID` and `PREFIX:lease:ID`
-//! are those of redis-work-queue 0.3.0, by plain concatenation; everything of our own lies under
+//! are those of redis-work-queue 0.3.0, by plain concatenation, `PREFIX:leased_by_session:ID` that of
+//! a lease in 0.1; everything of our own lies under
 //! `PREFIX:docmill:`, which its clients do not read.
 
 use docmill_core::model::Priority;

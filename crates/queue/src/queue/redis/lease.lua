@@ -1,6 +1,9 @@
 -- Leases items. ARGV: how many, for how many ms, dead after so many receives (0: never), token.
--- Answers: ms until something of ours becomes due (-1: nothing), then of each item
+-- Answers: ms until something of ours becomes due (-1: nothing), how many items of others were
+-- passed over, then of each item
 -- id, data, receives, sent, first received, tenant, traceparent.
+-- Items of others that one run looks past.
+local MOST_PASSED = 1000
 local most, ms, limit, token = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, 200)) do
@@ -17,17 +20,36 @@ local function bury(id, data)
   forget(id)
 end
 
-local answer, taken = { -1 }, 0
+local answer, taken = { -1, 0 }, 0
+local is_shared = redis.call('EXISTS', FOREIGN) == 1
+
+-- The next id that is not left to others, out of the queue; those stay where they are.
+local function next_id()
+  if not is_shared then return redis.call('RPOP', QUEUE) end
+  while answer[2] < MOST_PASSED do
+    local id = redis.call('LINDEX', QUEUE, -1 - answer[2])
+    if not id then return id end
+    local sign = redis.call('HGET', FOREIGN, id)
+    if not sign or sign ~= sign_of(id) then
+      redis.call('HDEL', FOREIGN, id)
+      redis.call('LREM', QUEUE, -1, id)
+      return id
+    end
+    answer[2] = answer[2] + 1
+  end
+  return false
+end
+
 -- Ghosts and second entries are passed over, but not without end in one go.
 for _ = 1, most + 200 do
   if taken >= most then break end
-  local id = redis.call('RPOP', QUEUE)
+  local id = next_id()
   if not id then break end
   local data = redis.call('GET', item(id))
   if not data then
     redis.call('LREM', PROCESSING, 0, id)
     forget(id)
-  elseif redis.call('EXISTS', lease(id)) == 0 then
+  elseif not is_held(id) then
     local receives = redis.call('HINCRBY', note(id), 'n', 1)
     if limit > 0 and receives > limit then
       bury(id, data)

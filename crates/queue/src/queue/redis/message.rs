@@ -47,9 +47,16 @@ impl RedisReceipt {
 
 /// An item's data as a body.
 fn body_of(data: Vec<u8>) -> String {
-    String::from_utf8(data).unwrap_or_else(|wrong| {
-        format!("data:application/octet-stream;base64,{}", STANDARD.encode(wrong.as_bytes()))
-    })
+    match String::from_utf8(data) {
+        Ok(text) if !text.contains('\0') => text,
+        // Not text that Postgres could keep whole.
+        Ok(text) => encode_bytes(text.as_bytes()),
+        Err(wrong) => encode_bytes(wrong.as_bytes()),
+    }
+}
+
+fn encode_bytes(data: &[u8]) -> String {
+    format!("data:application/octet-stream;base64,{}", STANDARD.encode(data))
 }
 
 /// id, data, receives, sent, first received, tenant, traceparent.
@@ -60,6 +67,8 @@ type LeasedRow = (Vec<u8>, Vec<u8>, u32, String, String, String, String);
 pub(super) struct LeasedItems {
     /// Until something of ours becomes due.
     pub(super) next_due: Option<Duration>,
+    /// Items of others that were left where they are.
+    pub(super) passed_over: usize,
     rows: Vec<LeasedRow>,
 }
 
@@ -69,13 +78,16 @@ impl FromRedisValue for LeasedItems {
         let Value::Array(parts) = value else {
             return Err("the script answered no list".into());
         };
+        let mut numbers = Vec::new();
         for part in parts {
             match part {
-                Value::Int(ms) => {
-                    leased.next_due = u64::try_from(ms).ok().map(Duration::from_millis)
-                }
+                Value::Int(number) => numbers.push(number),
                 row => leased.rows.push(LeasedRow::from_redis_value(row)?),
             }
+        }
+        if let [due, passed] = numbers[..] {
+            leased.next_due = u64::try_from(due).ok().map(Duration::from_millis);
+            leased.passed_over = usize::try_from(passed).unwrap_or_default();
         }
         Ok(leased)
     }
@@ -148,6 +160,7 @@ mod tests {
     fn data_that_is_no_text_keeps_every_byte() {
         assert_eq!(body_of("ü".into()), "ü");
         assert_eq!(body_of(vec![0xff, 0]), "data:application/octet-stream;base64,/wA=");
+        assert_eq!(body_of(vec![b'a', 0]), "data:application/octet-stream;base64,YQA=");
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) static LEASE: LazyLock<Script> = script!("lease.lua");
 pub(super) static CHANGE: LazyLock<Script> = script!("change.lua");
 pub(super) static COMPLETE: LazyLock<Script> = script!("complete.lua");
 pub(super) static CLEAN: LazyLock<Script> = script!("clean.lua");
+pub(super) static FOREIGN: LazyLock<Script> = script!("foreign.lua");
 pub(super) static DEAD: LazyLock<Script> = script!("dead.lua");
 
 /// Items that one run of a script takes at most: it holds up every other client meanwhile.
