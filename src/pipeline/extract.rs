@@ -10,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::cost::LlmCallBilling;
@@ -200,8 +201,8 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let Self { readings, at, book, .. } = self;
         readings.stored.put_replies(*at, replies.clone());
-        let (booked, stored) =
-            futures::future::join(book.book(replies), readings.store_replies()).await;
+        let storing = guard_call(FailureSeam::Reply, readings.store_replies());
+        let (booked, stored) = futures::future::join(book.book(replies), storing).await;
         stored?;
         booked
     }
