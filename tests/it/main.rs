@@ -19,6 +19,7 @@ mod einvoice;
 mod erasure;
 mod eval;
 mod events;
+mod failpoints;
 mod fetching;
 mod folder_queue;
 mod health_port;
