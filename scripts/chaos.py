@@ -60,7 +60,7 @@ class Worker:
 
 class Chaos:
     def __init__(self, docmill, programs, folder, seed):
-        self.random, self.folder = random.Random(seed), folder
+        self.seed, self.random, self.folder = seed, random.Random(seed), folder
         self.causes, self.deeds = chaos_count.Causes(), collections.Counter()
         self.cut_short, self.sessions, self.problems = collections.Counter(), set(), []
         self.disk = places.Disk(folder)
@@ -210,11 +210,15 @@ class Chaos:
 
     def deck(self):
         """Everything once before anything comes again, workers more often than services."""
+        order, drawn = random.Random(self.seed), 0
         while True:
             cards = [("worker", what) for what in TO_WORKERS for _ in range(2)]
             cards += [("service", what) for what in TO_SERVICES]
-            self.random.shuffle(cards)
-            yield from cards
+            order.shuffle(cards)
+            for card in cards:
+                # What is drawn for one does not hang on how many workers there were for another.
+                self.random, drawn = random.Random(f"{self.seed}/{drawn}"), drawn + 1
+                yield card
 
     def run(self, minutes):
         self.began = time.monotonic()
