@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint model simulate proof sqlx samples bare-root deploy-check image release-check
+.PHONY: help demo test lint model simulate chaos proof sqlx samples bare-root deploy-check image release-check
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,10 @@ simulate:       ## the worker under random faults for MINUTES=60, going on where
 	@scripts/setup.sh test
 	scripts/simulate.sh $(MINUTES)
 
+chaos:          ## workers and services killed, frozen, silenced, wiped, filled for MINUTES=3; SEED=…
+	@scripts/setup.sh proof
+	scripts/chaos.sh $(or $(MINUTES),3) $(SEED)
+
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
@@ -61,6 +65,7 @@ PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh 
 proof:          ## long runs and figures; an idle machine, root for the last two
 	@scripts/setup.sh proof
 	scripts/model.sh 2 1
+	scripts/chaos.sh 3
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
 
 samples:        ## draw samples/ again (needs a Python environment, see scripts/make_samples.py)

@@ -214,8 +214,17 @@ bytes() {
     find "$@" -type f -printf '%i %s\n' | sort -u | awk '{ all += $2 } END { print all + 0 }'
 }
 
+# What tests make workers fail with (src/failpoint.rs) is in no program that is shipped.
+refuse_failpoints() {
+    if grep --quiet --text DOCMILL_FAILPOINTS "$root/usr/local/bin/docmill"; then
+        say "the program in the image has failpoints: it was built with debug assertions"
+        exit 1
+    fi
+}
+
 weigh() {
     local all from_base program languages libraries weights metadata
+    refuse_failpoints
     all=$(bytes "$root")
     from_base=$(bytes "$base_root")
     program=$(bytes "$root/usr/local/bin/docmill")

@@ -9,7 +9,11 @@ import urllib.request
 
 def pdf(text):
     """A PDF of one line, small enough to be read in milliseconds."""
-    content = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET".encode()
+    return drawn_pdf(f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET".encode())
+
+
+def drawn_pdf(content):
+    """A PDF of one page with this content stream."""
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",

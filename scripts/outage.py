@@ -51,7 +51,13 @@ class SilentProxy:
     async def serve(self, reader, writer):
         self.open.add(writer)
         if not self.silent.is_set():
-            there, back = await asyncio.open_connection(*self.target)
+            try:
+                there, back = await asyncio.open_connection(*self.target)
+            except OSError:
+                # Nobody listens there: that is to be seen here too.
+                writer.close()
+                self.open.discard(writer)
+                return
             self.open.add(back)
             silence = asyncio.create_task(self.silent.wait())
             ways = [asyncio.create_task(self.copy(reader, back)),

@@ -4,6 +4,7 @@
 //! `tests/architecture.rs`.
 
 pub mod cluster;
+pub mod failpoint;
 pub mod shutdown;
 
 pub mod pipeline;

@@ -42,6 +42,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use crate::failpoint::{FailureSeam, guard_batch};
 use crate::pipeline::failure::RetryAttempt;
 use crate::pipeline::{ClaimHandle, PipelineContext, StepError};
 use crate::runner::{
@@ -165,7 +166,8 @@ impl QueueBacklog {
         if let (true, Some(id)) = (worn, id) {
             let delay = after.min(LONGEST_DELAY);
             let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
-            let sent = self.queue.send(std::slice::from_ref(&fresh)).await;
+            let sending = self.queue.send(std::slice::from_ref(&fresh));
+            let sent = guard_batch(FailureSeam::Replace, 1, sending).await;
             if sent.into_iter().all(|answer| answer.is_ok()) {
                 metrics::count_disposition("replace");
                 return self.acknowledge(ticket).await;

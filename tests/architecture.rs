@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["model", "retry", "suspension", "work_clock"],
     &["config", "layout", "metrics", "notation", "xml"],
     &["einvoice"],
-    &["aws", "cluster", "cpu", "http", "kinds", "shutdown"],
+    &["aws", "cluster", "cpu", "failpoint", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
     &["db", "pages", "store"],
     &["throttle", "webhook"],

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
+use crate::failpoint;
 use crate::ops::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use crate::ops::moving::{self, EarlierWorkers, MigrationWishes};
 use crate::shutdown::Shutdown;
@@ -21,6 +22,7 @@ pub(super) struct JanitorArgs {
 pub(super) async fn run_worker(context: &CommandContext) -> anyhow::Result<CommandExit> {
     let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
+    failpoint::check_plan()?;
     let stop = Shutdown::default();
     stop.on_signals()?;
     let ended = Box::pin(app.serve(stop)).await;

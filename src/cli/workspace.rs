@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::{App, WorkspaceParts};
+use crate::failpoint;
 use crate::ops::submit::{SearchStep, SubmitSearch, SubmitSource};
 use crate::ops::workspace::{
     self, PopulateReport, RefusedPath, WorkspaceOptions, WorkspaceStats, WorkspaceTally,
@@ -278,6 +279,7 @@ async fn run_worker(
     let level = if context.global.verbose { "debug" } else { "info" };
     let level = format!("warn,docmill={level},lopdf=off");
     let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
+    failpoint::check_plan()?;
     let stop = Shutdown::default();
     stop.on_signals()?;
     let ended = Box::pin(read_groups(app, arguments, stop)).await;

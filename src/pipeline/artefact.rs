@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::claim_handle::ClaimHandle;
 use docmill_core::fault;
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
@@ -128,11 +129,13 @@ pub(super) async fn replace_version(
     bytes: Bytes,
 ) -> fault::Result<Etag> {
     hold.ensure_live().await?;
-    let put = match found {
-        None => store.put_if_absent(key, bytes.clone()).await?,
-        Some(etag) => store.put_if_match(key, etag, bytes.clone()).await?,
+    let putting = async {
+        match found {
+            None => store.put_if_absent(key, bytes.clone()).await,
+            Some(etag) => store.put_if_match(key, etag, bytes.clone()).await,
+        }
     };
-    match put {
+    match guard_call(FailureSeam::Artefact, putting).await? {
         PutResult::Written(etag) => Ok(etag),
         PutResult::Refused => confirm_refused_write(store, key, &bytes).await,
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::byte_budget::ByteBudget;
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::cost::{CostTracker, SpendingBook};
@@ -143,6 +144,7 @@ impl<'a> AttemptContext<'a> {
     pub(super) async fn save_transcription(&self, saved: &StoredTranscript) -> fault::Result<()> {
         let (ledger, claim) = (&self.context.ledger, self.claim);
         let saving = ledger.save_transcription(claim.id, claim.token, saved);
+        let saving = guard_call(FailureSeam::Reference, saving);
         ensure_applied(wait_off_clock(saving).await?)
     }
 
@@ -153,6 +155,7 @@ impl<'a> AttemptContext<'a> {
     pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
         let (ledger, claim) = (&self.context.ledger, self.claim);
         let saving = ledger.save_extraction(claim.id, claim.token, artefact);
+        let saving = guard_call(FailureSeam::Reference, saving);
         ensure_applied(wait_off_clock(saving).await?)
     }
 }

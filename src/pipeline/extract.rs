@@ -10,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::cost::LlmCallBilling;
@@ -93,6 +94,9 @@ struct StoredModelReplies {
     first: Option<RecordedReplies>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stronger: Vec<RecordedReplies>,
+    /// The number of the claim that stored them; none where an earlier build did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claims: Option<i64>,
 }
 
 impl<'a> ModelReadings<'a> {
@@ -111,11 +115,17 @@ impl<'a> ModelReadings<'a> {
         let key = keys::extraction_key(attempt.claim.id);
         let (store, pool) = (attempt.artefacts(), &attempt.services().pool);
         let mut slot = ArtefactSlot::load(store, pool, key, identity.clone()).await?;
-        if attempt.claimed.extraction.as_ref().is_none_or(|stored| stored.identity != identity) {
-            // Not referenced by the row: an operator reopened it and wants the model asked again.
-            slot.content = None;
+        let referenced = attempt.claimed.extraction.as_ref();
+        let mut stored: StoredModelReplies = slot.content.take().unwrap_or_default();
+        if referenced.is_none_or(|referenced| referenced.identity != identity) {
+            if stored.was_stored_since_opened(attempt.claimed.claims, attempt.claimed.attempt) {
+                // Its worker died before it could refer to what it had paid for.
+                attempt.save_extraction(&slot.to_ref()).await?;
+            } else {
+                // An operator reopened it and wants the model asked again.
+                stored = StoredModelReplies::default();
+            }
         }
-        let stored = slot.content.take().unwrap_or_default();
         let shown = lay_out(attempt.services(), &transcribed.transcript).await?;
         Ok(Self { attempt, kind, transcribed, shown, slot, stored, missing: Vec::new() })
     }
@@ -153,6 +163,7 @@ impl<'a> ModelReadings<'a> {
     /// Writes the replies of all models, and refers to them.
     async fn store_replies(&mut self) -> fault::Result<()> {
         let Self { attempt, slot, stored, .. } = self;
+        stored.claims = Some(attempt.claimed.claims);
         slot.write(attempt.artefacts(), attempt.claim, stored.clone()).await?;
         attempt.save_extraction(&slot.to_ref()).await
     }
@@ -189,7 +200,7 @@ struct ModelReplyStore<'r, 'a> {
 #[async_trait]
 impl ReplyJournal for ModelReplyStore<'_, '_> {
     async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>> {
-        let StoredModelReplies { first, stronger } = &self.readings.stored;
+        let StoredModelReplies { first, stronger, .. } = &self.readings.stored;
         let mut all = first.iter().chain(stronger);
         let kept = all.find(|replies| replies.identity == self.identity).cloned();
         self.book.skip_paid(kept.as_ref());
@@ -206,14 +217,22 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let Self { readings, at, book, .. } = self;
         readings.stored.put_replies(*at, replies.clone());
-        let (booked, stored) =
-            futures::future::join(book.book(replies), readings.store_replies()).await;
+        let storing = guard_call(FailureSeam::Reply, readings.store_replies());
+        let (booked, stored) = futures::future::join(book.book(replies), storing).await;
         stored?;
         booked
     }
 }
 
 impl StoredModelReplies {
+    /// Whether a claim stored them that came after the last reopening, by the number of this claim
+    /// and that of the attempts since then. Attempts that were given back are not counted, so that
+    /// after some of them what is ours may be taken for something older, never the other way round.
+    fn was_stored_since_opened(&self, claims: i64, attempts: u32) -> bool {
+        let before = claims.saturating_sub(i64::from(attempts));
+        self.claims.is_some_and(|stored| stored > before)
+    }
+
     /// Puts a model's replies in the place of its earlier ones.
     fn put_replies(&mut self, at: usize, replies: RecordedReplies) {
         if at == 0 {
@@ -235,6 +254,25 @@ mod tests {
         let stored: StoredModelReplies = serde_json::from_value(alone.clone()).unwrap();
         assert_eq!(stored.first.as_ref().unwrap().identity, "first");
         assert_eq!(serde_json::to_value(&stored).unwrap(), alone);
+    }
+
+    #[test]
+    fn replies_that_no_row_names_are_taken_up_only_if_nobody_reopened_the_document_since() {
+        for (stored, claims, attempts, expected) in [
+            // Its worker died before it could refer to them.
+            (Some(1), 2, 2, true),
+            (Some(3), 4, 3, true),
+            // Reopened after its third claim; this is the first attempt since.
+            (Some(3), 4, 1, false),
+            (Some(4), 5, 2, true),
+            // One that was given back counts as a claim alone.
+            (Some(1), 3, 2, false),
+            (None, 2, 2, false),
+        ] {
+            let replies = StoredModelReplies { claims: stored, ..StoredModelReplies::default() };
+            let found = replies.was_stored_since_opened(claims, attempts);
+            assert_eq!(found, expected, "stored by {stored:?}, at {claims} after {attempts}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use crate::failpoint::{FailureSeam, guard_batch};
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
 use docmill_core::retry::RetryBackoff;
@@ -145,11 +146,13 @@ async fn try_batch(
         })
         .collect();
     if hides.len() == items.len() {
-        let answers = queue.hide(&hides).await;
+        let hiding = queue.hide(&hides);
+        let answers = guard_batch(FailureSeam::Hide, hides.len(), hiding).await;
         return settle_answers(items, answers, "hide");
     }
     let receipts: Vec<ReceiptHandle> = items.iter().map(|item| item.receipt.clone()).collect();
-    let answers = queue.acknowledge(&receipts).await;
+    let deleting = queue.acknowledge(&receipts);
+    let answers = guard_batch(FailureSeam::Delete, receipts.len(), deleting).await;
     settle_answers(items, answers, "acknowledge")
 }
 

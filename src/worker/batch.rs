@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tracing::Span;
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::{ClaimHandle, claim_handle};
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::worker::registry::InFlightMessage;
@@ -196,7 +197,8 @@ async fn claim_until_answered(
     let (begun, mut failed, mut in_doubt) = (Instant::now(), 0, false);
     loop {
         // Not dropped at a stop: the statement has its own limit, and its answer is worth it.
-        let error = match backlog.ledger.claim_with_tokens(asked, &backlog.terms).await {
+        let claiming = backlog.ledger.claim_with_tokens(asked, &backlog.terms);
+        let error = match guard_call(FailureSeam::Claim, claiming).await {
             // A locked row may have our claim already.
             Ok(answers) if in_doubt && answers.iter().any(is_locked) => {
                 fault::Error::transient("a row that may be claimed is locked by another session")

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::{ClaimHandle, verdict};
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
 use crate::worker::ack_batcher::MessageDisposition;
@@ -93,7 +94,9 @@ async fn record_until_refused(
 ) -> fault::Result<FinishedJob<Option<MessageDisposition>>> {
     let outcome = record.reason.map_or("completed", OutcomeReason::code);
     let end = if record.reason.is_none() { JobEnd::Done } else { JobEnd::Dead };
-    let write = || ledger.record_result(claim.id, claim.token, record);
+    let write = || {
+        guard_call(FailureSeam::ResultWrite, ledger.record_result(claim.id, claim.token, record))
+    };
     Ok(match write_until_answered(claim, ledger, REFUSALS, write).await? {
         WriteResult::Yes => {
             FinishedJob { end, outcome, rest: Some(MessageDisposition::Acknowledge) }
@@ -110,7 +113,8 @@ pub async fn write_release(
 ) -> FinishedJob<Option<MessageDisposition>> {
     let outcome = AttemptOutcome::Fault(how.fault).code();
     let end = if how.counted { JobEnd::Failed } else { JobEnd::GivenBack };
-    let write = || ledger.release_claim(claim.id, claim.token, how);
+    let write =
+        || guard_call(FailureSeam::Release, ledger.release_claim(claim.id, claim.token, how));
     // There is nothing else that could be written instead, so no refusal is the last.
     match write_until_answered(claim, ledger, u32::MAX, write).await {
         Ok(WriteResult::Yes) => {

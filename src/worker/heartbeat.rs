@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::failpoint::{FailureSeam, guard_batch, guard_call};
 use crate::runner::{DueRenewal, LeaseTerms, RenewalResult};
 use crate::worker::registry::{DueExtension, MessageRegistry};
 use docmill_core::fault::{self, Fault};
@@ -29,7 +30,7 @@ pub async fn renew_rows<J>(
 ) -> Vec<RenewalResult> {
     let claims: Vec<LeaseRenewal> = due.iter().map(lease_renewal).collect();
     let late = || fault::Error::transient("no answer within one heartbeat");
-    let renewing = ledger.renew_leases(&claims, terms.lease);
+    let renewing = guard_call(FailureSeam::Lease, ledger.renew_leases(&claims, terms.lease));
     match with_deadline(terms.every, renewing, late).await {
         Ok(answers) => {
             let locked = answers.iter().filter(|held| **held == LeaseStatus::Locked).count();
@@ -95,7 +96,8 @@ async fn extend_part(
 ) -> usize {
     let asked = Instant::now();
     let receipts: Vec<ReceiptHandle> = part.iter().map(|due| due.receipt.clone()).collect();
-    let answers = queue.extend_visibility(&receipts, visibility).await;
+    let extending = queue.extend_visibility(&receipts, visibility);
+    let answers = guard_batch(FailureSeam::Visibility, receipts.len(), extending).await;
     let mut done = 0;
     for (due, answer) in part.iter().zip(answers) {
         // Missing: received again by somebody, or deleted; the row decides what that means.

@@ -20,6 +20,7 @@ mod erasure;
 mod eval;
 mod events;
 mod exporting;
+mod failpoints;
 mod fetching;
 mod folder_queue;
 mod health_port;

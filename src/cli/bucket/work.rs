@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::cli::{CommandContext, CommandExit, print, standard_input};
+use crate::failpoint;
 use crate::ops::bucket::{self, BlobForgeBucket, IngestSource, IngestStatus, IngestedFile};
 use crate::runner::WorkerStats;
 use crate::shutdown::Shutdown;
@@ -144,6 +145,7 @@ pub(super) async fn run_worker(
     let format =
         if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
     let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
+    failpoint::check_plan()?;
     let stop = Shutdown::default();
     stop.on_signals()?;
     let ended = Box::pin(work_until_done(app, arguments, stop)).await;

@@ -8,6 +8,7 @@
 use super::dead_letter_reason::DeadLetterReason;
 use super::worker_identity::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::runner::JobEnd;
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
@@ -79,7 +80,8 @@ pub async fn claim_document(
     let mut lock = MarkerLock::new(&who.id, candidate.priority.blobforge_key(), now);
     lock.instance.clone_from(&who.instance);
     // A lock that was abandoned is the janitor's: it is seen in a listing, not by trying.
-    let Some(mut held) = bucket.queue.try_lock(&candidate.hash, lock).await? else {
+    let locking = bucket.queue.try_lock(&candidate.hash, lock);
+    let Some(mut held) = guard_call(FailureSeam::Claim, locking).await? else {
         return Ok(BucketClaimResult::Busy);
     };
     let begun = begin_run(bucket, settings, candidate, &mut held).await;
@@ -168,15 +170,13 @@ impl BucketClaim {
     /// The store's: the lock may still be ours, and is to be renewed soon.
     pub async fn renew(&mut self, bucket: &BlobForgeBucket, stage: &str) -> Result<LockRenewal> {
         let now = bucket.engine.now().await?;
-        let ours = bucket
-            .engine
-            .renew_lock(&mut self.held, |lock| {
-                lock.last_heartbeat = now;
-                let progress = lock.progress.get_or_insert_default();
-                stage.clone_into(&mut progress.stage);
-                progress.elapsed_seconds = now.saturating_sub(lock.started) / 1000;
-            })
-            .await?;
+        let renewing = bucket.engine.renew_lock(&mut self.held, |lock| {
+            lock.last_heartbeat = now;
+            let progress = lock.progress.get_or_insert_default();
+            stage.clone_into(&mut progress.stage);
+            progress.elapsed_seconds = now.saturating_sub(lock.started) / 1000;
+        });
+        let ours = guard_call(FailureSeam::Lease, renewing).await?;
         Ok(match ours {
             true if self.held.lease().cancel => LockRenewal::Cancelled,
             true => LockRenewal::Ours,
@@ -196,14 +196,16 @@ impl BucketClaim {
         if self.renew(bucket, "publishing").await? == LockRenewal::Lost {
             return Ok(JobEnd::Lost);
         }
-        let put = bucket.engine.store().put_if_absent(&out_key(&self.hash), archive).await?;
+        let out = out_key(&self.hash);
+        let putting = bucket.engine.store().put_if_absent(&out, archive);
+        let put = guard_call(FailureSeam::ResultWrite, putting).await?;
         if put == PutResult::Refused {
             tracing::info!(document = self.hash, "there was a result already; it stays");
         }
-        bucket.clear_markers(&self.hash).await?;
+        guard_call(FailureSeam::Delete, bucket.clear_markers(&self.hash)).await?;
         bucket.engine.delete(&failed_key(&self.hash)).await?;
         bucket.forget_artefacts(&self.hash).await;
-        bucket.engine.release_lock(&mut self.held).await?;
+        guard_call(FailureSeam::Unlock, bucket.engine.release_lock(&mut self.held)).await?;
         Ok(JobEnd::Done)
     }
 

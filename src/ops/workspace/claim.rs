@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::Workspace;
+use crate::failpoint::{FailureSeam, guard_call};
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::engine::{ObjectLock, to_millis};
 use docmill_queue::queue::objects::olmocr::index::WorkGroup;
@@ -100,8 +101,13 @@ impl Workspace {
         lock: &WorkspaceLock,
     ) -> Result<Option<ObjectLock<WorkspaceLock>>> {
         match self.inspect_lock(key).await? {
-            LockStatus::Free => self.engine.acquire_lock(key, lock.clone()).await,
-            LockStatus::Stale(etag) => self.engine.take_over_lock(key, &etag, lock.clone()).await,
+            LockStatus::Free => {
+                guard_call(FailureSeam::Claim, self.engine.acquire_lock(key, lock.clone())).await
+            }
+            LockStatus::Stale(etag) => {
+                let taking = self.engine.take_over_lock(key, &etag, lock.clone());
+                guard_call(FailureSeam::Claim, taking).await
+            }
             LockStatus::Fresh(_) => Ok(None),
         }
     }
@@ -124,7 +130,8 @@ impl Workspace {
     pub async fn renew_locks(&self, claim: &mut GroupClaim) -> Result<bool> {
         let now = self.engine.now().await?;
         for held in &mut claim.held {
-            if !self.engine.renew_lock(held, |lock| lock.renewed = now).await? {
+            let renewing = self.engine.renew_lock(held, |lock| lock.renewed = now);
+            if !guard_call(FailureSeam::Lease, renewing).await? {
                 return Ok(false);
             }
         }
@@ -137,7 +144,7 @@ impl Workspace {
     /// The store's: a lock may stay until it is abandoned.
     pub async fn release_locks(&self, claim: &mut GroupClaim) -> Result<()> {
         for held in &mut claim.held {
-            self.engine.release_lock(held).await?;
+            guard_call(FailureSeam::Unlock, self.engine.release_lock(held)).await?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use super::read::ReadOutcome;
 use super::source::SourceContent;
 use super::work::WorkspaceBacklog;
 use super::{Workspace, dolma};
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
 use crate::runner::guard::{GuardedOutcome, describe_timeout, run_guarded};
@@ -196,7 +197,9 @@ impl GroupJob {
             }
         }
         let store = workspace.engine.store();
-        let written = store.put_if_absent(&result_key(&group.hash), lines.into()).await?;
+        let result = result_key(&group.hash);
+        let putting = store.put_if_absent(&result, lines.into());
+        let written = guard_call(FailureSeam::ResultWrite, putting).await?;
         if workspace.format.has_flags() {
             store.put_if_absent(&flag_key(&group.hash), bytes::Bytes::new()).await?;
         }
@@ -214,7 +217,8 @@ impl GroupJob {
             }
             backlog.lock_tally().add_group(entries.iter());
         }
-        known.remove(workspace, |entry| !entry.is_unread()).await?;
+        let forgetting = known.remove(workspace, |entry| !entry.is_unread());
+        guard_call(FailureSeam::Delete, forgetting).await?;
         Ok(JobEnd::Done)
     }
 }

@@ -120,6 +120,11 @@ impl Process {
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     }
 
+    /// Whether the process has not ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
     /// Waits for the end.
     pub(crate) async fn ended(&mut self, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
