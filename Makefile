@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint model simulate proof sqlx samples bare-root deploy-check image release-check
+.PHONY: help demo test lint model simulate fuzz mutants proof sqlx samples bare-root deploy-check image release-check
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,14 @@ model:          ## every state of claims and messages within bounds; DEPTH="FAUL
 simulate:       ## the worker under random faults for MINUTES=60, going on where the last run stopped
 	@scripts/setup.sh test
 	scripts/simulate.sh $(MINUTES)
+
+fuzz:           ## inputs that nobody wrote, MINUTES=10 for each target, or for TARGETS="pdf tiff"
+	@scripts/setup.sh test
+	scripts/fuzz.sh $(or $(MINUTES),10) $(TARGETS)
+
+mutants:        ## what no test notices in the pure parts, file by file; hours, or PARTS="message_body"
+	@scripts/setup.sh test
+	scripts/mutants.sh $(PARTS)
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \

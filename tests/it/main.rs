@@ -21,6 +21,7 @@ mod eval;
 mod events;
 mod fetching;
 mod folder_queue;
+mod fuzz_corpora;
 mod health_port;
 mod injection;
 mod invariants;
