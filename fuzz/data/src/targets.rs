@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Name and function of each.
-pub const TARGETS: [(&str, fn(&[u8])); 14] = [
+pub(crate) const TARGETS: [(&str, fn(&[u8])); 14] = [
     ("message_body", read_message_body),
     ("s3_event", read_s3_event),
     ("einvoice", read_einvoice),

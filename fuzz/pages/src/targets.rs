@@ -12,7 +12,7 @@ use docmill_documents::pages::open_document;
 use docmill_layout::layout::{read_layout, render_markdown};
 
 /// Name and function of each.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub(crate) const TARGETS: [(&str, fn(&[u8])); 6] = [
     ("document", read_document),
     ("pdf", read_pdf),
     ("pdf_stream", read_pdf_stream),
