@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint model simulate chaos proof sqlx samples bare-root deploy-check image release-check
+.PHONY: help demo test lint model simulate chaos fuzz mutants proof sqlx samples bare-root deploy-check image release-check
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,14 @@ simulate:       ## the worker under random faults for MINUTES=60, going on where
 chaos:          ## workers and services killed, frozen, silenced, wiped, filled for MINUTES=3; SEED=…
 	@scripts/setup.sh proof
 	scripts/chaos.sh $(or $(MINUTES),3) $(SEED)
+
+fuzz:           ## inputs that nobody wrote, MINUTES=10 for each target, or for TARGETS="pdf tiff"
+	@scripts/setup.sh test
+	scripts/fuzz.sh $(or $(MINUTES),10) $(TARGETS)
+
+mutants:        ## what no test notices in the pure parts, file by file; hours, or PARTS="message_body"
+	@scripts/setup.sh test
+	scripts/mutants.sh $(PARTS)
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_failed_attempt() {
-        let long = Some(S(8 * 3600 + 1));
+        let (whole, long) = (Some(S(8 * 3600)), Some(S(8 * 3600 + 1)));
         #[rustfmt::skip]
         let table = [
             // name                                     fault                       n  deferred  expected
@@ -143,6 +143,7 @@ mod tests {
             ("an hour's streak waits the eighth of it", Fault::Throttled(Some(S(7))), 1, Some(S(3600)), again(false, 450)),
             ("a rude one gets ours",                    Fault::Throttled(None),      1, None,  again(false, 75)),
             ("an outage never uses an attempt",         Fault::Unavailable,          99, None, again(false, 75)),
+            ("for as long as it may",                   Fault::Unavailable,          1, whole, again(false, 75)),
             ("but not for ever",                        Fault::Unavailable,          1, long,  RetryDecision::End(OutcomeReason::DeferredTooLong)),
             ("nor does throttling",                     Fault::Throttled(None),      1, long,  RetryDecision::End(OutcomeReason::DeferredTooLong)),
             ("what a person must lift never ends it",   Fault::Denied,               1, long,  again(false, 75)),

@@ -23,6 +23,7 @@ mod exporting;
 mod failpoints;
 mod fetching;
 mod folder_queue;
+mod fuzz_corpora;
 mod health_port;
 mod injection;
 mod invariants;

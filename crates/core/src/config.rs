@@ -147,6 +147,21 @@ impl Config {
         }
     }
 
+    /// Reads the text of a configuration file over the defaults, without the environment and without
+    /// checking ranges and relations.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn parse_text(text: &str) -> Result<Self, InvalidConfig> {
+        let file = Some((Path::new("configuration"), text));
+        let layers::LoadedConfig { config, problems } = layers::merge_layers(file, Vec::new());
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(InvalidConfig(problem_messages(problems)))
+        }
+    }
+
     /// [`Config::load`] and [`Config::check`] in one: what is misspelt and what is missing or out
     /// of range are reported together.
     ///

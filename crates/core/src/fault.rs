@@ -111,3 +111,31 @@ impl Error {
 
 /// Shorthand used by every port.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_logs_and_labels_stay_as_they_are_and_few_faults_need_a_person() {
+        let day = Duration::from_secs(86_400);
+        #[rustfmt::skip]
+        let table = [
+            (Fault::Transient,            "transient",     false),
+            (Fault::Throttled(Some(day)), "throttled",     false),
+            (Fault::Unavailable,          "unavailable",   false),
+            (Fault::Denied,               "denied",        true),
+            (Fault::Misconfigured,        "misconfigured", true),
+            (Fault::Paused,               "paused",        true),
+            (Fault::OverBudget(day),      "over_budget",   false),
+            (Fault::Missing,              "missing",       false),
+            (Fault::Rejected,             "rejected",      false),
+            (Fault::Interrupted,          "interrupted",   false),
+            (Fault::ClaimLost,            "claim_lost",    false),
+            (Fault::Internal,             "internal",      false),
+        ];
+        for (fault, word, needs_person) in table {
+            assert_eq!((fault.code(), fault.needs_person()), (word, needs_person), "{fault:?}");
+        }
+    }
+}

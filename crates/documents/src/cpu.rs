@@ -37,6 +37,7 @@ mod process_setup;
 mod tenant_processes;
 pub mod wire;
 
+pub use answer_check::believes_answer;
 pub use document::{DocumentOpening, DocumentReadError, OpenDocument};
 pub use pool::{CpuPool, STACK_BYTES};
 pub use process_memory::ProcessMemory;

@@ -16,6 +16,7 @@ mod schema;
 mod signals;
 mod source;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -172,6 +173,12 @@ impl KindSet {
     /// many there are. They may include the built-in ones and each other.
     pub fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
         load::check_folder(folder)
+    }
+
+    /// What is wrong with a kind of this name with these files, by their paths within its folder. It
+    /// may include the built-in ones.
+    pub fn check_files(name: &str, files: BTreeMap<String, String>) -> Vec<KindProblem> {
+        load::check_files(name, files)
     }
 
     /// The kind of this name.

@@ -41,7 +41,6 @@ impl LoadedConfig {
 /// A single underscore after the prefix is deliberately not ours: Kubernetes injects variables
 /// such as `DOCMILL_PORT` for a service of that name.
 pub(super) fn load_layers(file: Option<&Path>, environment: Vec<(String, String)>) -> LoadedConfig {
-    let mut builder = config::Config::builder();
     let given = std::env::var(TEXT_VARIABLE).ok().filter(|text| !text.trim().is_empty());
     let named = match (file, given) {
         (Some(_), Some(_)) => {
@@ -58,12 +57,21 @@ pub(super) fn load_layers(file: Option<&Path>, environment: Vec<(String, String)
         },
         (None, given) => given.map(|text| (Path::new(TEXT_VARIABLE), text)),
     };
-    if let Some((path, text)) = named {
+    merge_layers(named.as_ref().map(|(path, text)| (*path, text.as_str())), environment)
+}
+
+/// As [`load_layers`], of a file whose text is known.
+pub(super) fn merge_layers(
+    file: Option<(&Path, &str)>,
+    environment: Vec<(String, String)>,
+) -> LoadedConfig {
+    let mut builder = config::Config::builder();
+    if let Some((path, text)) = file {
         // By itself, because only its own error knows where the text stops being TOML.
-        if let Err(error) = toml::from_str::<toml::Table>(&text) {
-            return LoadedConfig::from_problem(describe_syntax(path, &text, &error));
+        if let Err(error) = toml::from_str::<toml::Table>(text) {
+            return LoadedConfig::from_problem(describe_syntax(path, text, &error));
         }
-        builder = builder.add_source(config::File::from_str(&text, config::FileFormat::Toml));
+        builder = builder.add_source(config::File::from_str(text, config::FileFormat::Toml));
     }
     let (lists, plain) = environment.into_iter().partition(|(name, _)| is_list(name));
     // Values stay the texts that they are: `00123` and `1e5` may be passwords. Where a number is

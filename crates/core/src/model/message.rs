@@ -155,13 +155,14 @@ fn parse_records(records: &Value) -> MessageBody {
 }
 
 fn parse_object_created(record: &Value) -> Option<ObjectCreated> {
-    let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
+    let some_text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let text = |value: &Value| value.as_str().and_then(some_text);
     let object = record.pointer("/s3/object")?;
     Some(ObjectCreated {
         bucket: text(record.pointer("/s3/bucket/name")?)?,
         key: decode_key(object.get("key")?.as_str()?)?,
         version: object.get("versionId").and_then(text),
-        etag: object.get("eTag").and_then(text).map(|etag| plain_etag(&etag).to_owned()),
+        etag: object.get("eTag").and_then(Value::as_str).map(plain_etag).and_then(some_text),
         sequencer: object.get("sequencer").and_then(text),
         size: object.get("size").and_then(Value::as_u64),
     })
@@ -261,6 +262,29 @@ mod tests {
                 size,
             };
             assert_eq!(MessageBody::parse(&object.to_event()), MessageBody::Objects(vec![object]));
+        }
+    }
+
+    #[test]
+    fn what_an_event_leaves_empty_is_absent_also_between_quotes() {
+        for (etag, expected) in [
+            (r#""#, None),
+            (r#"\"\""#, None),
+            (r#"\""#, None),
+            (r#"\"e\""#, Some("e")),
+            (r#"e"#, Some("e")),
+        ] {
+            let text = format!(
+                r#"{{"Records":[{{"eventName":"ObjectCreated:Put","s3":{{"bucket":{{"name":"b"}},
+                "object":{{"key":"k","eTag":"{etag}","versionId":"","sequencer":""}}}}}}]}}"#
+            );
+            let MessageBody::Objects(objects) = MessageBody::parse(&text) else {
+                panic!("{text} was not understood");
+            };
+            assert_eq!(objects[0].etag.as_deref(), expected, "{etag}");
+            assert_eq!((&objects[0].version, &objects[0].sequencer), (&None, &None));
+            // Sent again by itself it is the same object still.
+            assert_eq!(MessageBody::parse(&objects[0].to_event()), MessageBody::Objects(objects));
         }
     }
 

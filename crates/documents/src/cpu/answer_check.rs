@@ -7,6 +7,7 @@
 //! that an answer that passes is true.
 
 use super::picture_check::is_sound_picture;
+use super::wire::DocumentAnswer;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
     BoundingBox, OutcomeReason, PageDefect, PageReadResult, PageText, PageViewMode, PageViewResult,
@@ -25,6 +26,30 @@ const DETAIL: usize = 400;
 const ENLARGED: u64 = 40_000_000;
 /// Beyond this no position on a page lies, in points or pixels.
 const FARTHEST: f32 = 1e9;
+
+/// Whether the answer would be believed, with its body, by the one who asked for the first page of
+/// a document in the way that it answers to: a page, what is known of it, or what was found.
+pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsConfig) -> bool {
+    let check = AnswerCheck::new(limits);
+    let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
+    match answer {
+        DocumentAnswer::Opened { pages } => check.is_page_count(pages, None),
+        DocumentAnswer::Read { .. } => {
+            answer.into_page(body).is_some_and(|read| check.is_page_read(&read, 0))
+        }
+        DocumentAnswer::Witnessed { .. } => answer
+            .into_shown_page(body)
+            .is_some_and(|shown| check.is_witnessed_page(&shown, fit, 0)),
+        DocumentAnswer::Known { .. } | DocumentAnswer::Shown { .. } | DocumentAnswer::Unaltered => {
+            answer
+                .into_shown_page(body)
+                .is_some_and(|shown| check.is_shown_page(&shown, PageViewMode::Repaired, 0))
+        }
+        DocumentAnswer::Looked { found } => check.is_finding(&found),
+        DocumentAnswer::Refused { reason, detail } => is_refusal(reason, &detail),
+        DocumentAnswer::Failed { context, .. } => is_remark(&context),
+    }
+}
 
 /// What answers are held against.
 #[derive(Debug, Clone, Copy)]

@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use crate::cpu::CpuPool;
 
 use super::{ProviderCallLimits, RemoteOcrProvider};
-use docmill_core::config::VisionConfig;
+use docmill_core::config::{VisionConfig, VisionRecipe};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{PagePicture, PageUsage, PictureFit, ProviderReading};
 use docmill_llm::llm::{Llm, Prompt};
@@ -64,6 +64,12 @@ impl VisionOcr {
             counted_share: judge::counted_share(config),
             pool,
         }
+    }
+
+    /// The lines of words that a whole reply tells of, before they are held against a witness;
+    /// `None` if it has another form than `recipe` asks for.
+    pub fn parse_reply(recipe: VisionRecipe, text: &str) -> Option<Vec<Vec<String>>> {
+        PageRecipe::from_config(recipe).parse_reply(text).map(|page| page.lines)
     }
 }
 

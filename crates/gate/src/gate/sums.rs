@@ -86,7 +86,7 @@ fn is_rounded(made: Decimal, total: Decimal, unit: Decimal, mode: RoundingMode) 
     let Some(added) = total.checked_sub(made) else { return false };
     whole
         && match mode {
-            RoundingMode::Nearest => added.abs() * Decimal::TWO <= unit,
+            RoundingMode::Nearest => added.abs().saturating_mul(Decimal::TWO) <= unit,
             RoundingMode::Up => added >= Decimal::ZERO && added < unit,
             RoundingMode::Down => added <= Decimal::ZERO && -added < unit,
         }

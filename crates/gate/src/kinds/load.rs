@@ -1,5 +1,6 @@
 //! Making kinds of their files, and holding the files of each against each other.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -40,6 +41,16 @@ pub(super) fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
         build_kind(source, &sources, &mut problems);
     }
     (own.len(), problems)
+}
+
+/// What is wrong with the kind of this name that has these files.
+pub(super) fn check_files(name: &str, files: BTreeMap<String, String>) -> Vec<KindProblem> {
+    let own = KindSource::from_files(name, files);
+    let mut problems = Vec::new();
+    let mut sources = source::built_in_sources();
+    replace_sources(&mut sources, vec![own.clone()]);
+    build_kind(&own, &sources, &mut problems);
+    problems
 }
 
 fn replace_sources(sources: &mut Vec<KindSource>, own: Vec<KindSource>) {

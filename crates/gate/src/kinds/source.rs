@@ -48,6 +48,11 @@ impl KindSource {
         }
     }
 
+    /// Files that lie in no folder.
+    pub(super) fn from_files(name: &str, files: BTreeMap<String, String>) -> Self {
+        Self { name: name.to_owned(), folder: PathBuf::from(name), built_in: false, files }
+    }
+
     fn read_folder(folder: &Path, problems: &mut Vec<KindProblem>) -> Option<Self> {
         let before = problems.len();
         let name = folder.file_name().and_then(|name| name.to_str())?.to_owned();

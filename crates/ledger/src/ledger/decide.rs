@@ -188,6 +188,7 @@ impl PartialOrd for Sequencer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use docmill_core::model::{IngestionStage, ModelUsage, OutcomeReason};
 
     const NOW: OffsetDateTime = time::macros::datetime!(2026-11-21 12:00 UTC);
 
@@ -236,6 +237,59 @@ mod tests {
         let minute = Duration::from_secs(60);
         for (denials, minutes) in [(0, 1), (1, 2), (3, 8), (5, 32), (6, 60), (1000, 60)] {
             assert_eq!(stretch_delay(minute, denials), minute * minutes, "after {denials}");
+        }
+    }
+
+    #[test]
+    fn only_what_had_no_room_or_no_answer_goes_on_a_streak_of_deferrals() {
+        use DeferralStreak::{Ends, Grows, Stays};
+        let d = Duration::from_secs(7);
+        #[rustfmt::skip]
+        let table = [
+            // fault                   counted  streak  a person mends it
+            (Fault::Throttled(None),   false,   Grows,  false),
+            (Fault::Unavailable,       false,   Grows,  false),
+            (Fault::Unavailable,       true,    Ends,   false),
+            (Fault::Interrupted,       false,   Stays,  false),
+            (Fault::Denied,            false,   Ends,   true),
+            (Fault::Misconfigured,     false,   Ends,   true),
+            (Fault::Paused,            false,   Ends,   false),
+            (Fault::OverBudget(d),     false,   Ends,   false),
+            (Fault::Transient,         true,    Ends,   false),
+        ];
+        for (fault, counted, streak, person) in table {
+            let (stage, detail) = (IngestionStage::Fetch, String::new());
+            let how = ClaimRelease { fault, counted, after: d, stage, detail };
+            assert_eq!((deferral_streak(&how), is_denial(fault)), (streak, person), "{how:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_completed_invoice_with_supplier_and_number_is_found_again() {
+        let data = |text: &str| serde_json::from_str(text).unwrap();
+        let whole = r#"{"supplier_name": "x", "invoice_number": "1"}"#;
+        let key = duplicate_key("x", "1");
+        for (text, reason, expected) in [
+            (whole, None, key),
+            (whole, Some(OutcomeReason::GateRefused), None),
+            (r#"{"supplier_name": "x"}"#, None, None),
+            (r#"{"supplier_name": "x", "invoice_number": 1}"#, None, None),
+        ] {
+            let end = IngestionResult {
+                reason,
+                stage: IngestionStage::Fetch,
+                structured_data: Some(data(text)),
+                needs_human_review: false,
+                review_reasons: Vec::new(),
+                reader: None,
+                kind: None,
+                model: None,
+                usage: ModelUsage::default(),
+                judged: None,
+                sha256: None,
+                detail: String::new(),
+            };
+            assert_eq!(result_duplicate_key(&end), expected, "{text} {reason:?}");
         }
     }
 

@@ -32,6 +32,12 @@ pub struct AnthropicClient {
 }
 
 impl AnthropicClient {
+    /// Reads the body of a successful answer, as [`Llm::complete`] does; `asked` names the model if
+    /// the server does not. `None`: it is no message.
+    pub fn parse_message(body: &[u8], asked: &str) -> Option<ModelReply> {
+        wire::parse_reply(body, asked).ok()
+    }
+
     /// Sets the client up; nothing is sent.
     ///
     /// # Errors

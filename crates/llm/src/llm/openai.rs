@@ -55,6 +55,12 @@ impl OpenAiClient {
         })
     }
 
+    /// Reads the body of a successful answer, as [`Llm::complete`] does; `asked` names the model if
+    /// the server does not. `None`: it is no chat completion.
+    pub fn parse_completion(body: &[u8], asked: &str) -> Option<ModelReply> {
+        wire::parse_reply(body, asked).ok()
+    }
+
     /// Sorts a refusal into those that are answers and those that are failures; `limit` is the
     /// name that the call gave to its limit of tokens.
     fn classify_refusal(

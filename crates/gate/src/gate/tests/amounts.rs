@@ -148,3 +148,15 @@ fn lines_make_the_net_amount_with_the_charges_and_allowances_that_were_read() {
     assert!(!own(&reasons(10.0)), "{:?}", reasons(10.0));
     assert!(own(&reasons(30.0)), "{:?}", reasons(30.0));
 }
+
+#[test]
+fn an_amount_as_large_as_numbers_come_is_judged_in_a_currency_without_small_coins() {
+    for (currency, total) in [("SEK", 7.9e28), ("CHF", -7.9e28), ("SEK", 5e28)] {
+        let mut changed = sound();
+        changed.data.insert("currency".to_owned(), json!(currency));
+        changed.data.insert("total".to_owned(), json!(total));
+        let verdict = judged(&changed, &transcript(PAGE), &lookups());
+        let found = verdict.findings.iter().any(|it| it.rule == "net_and_vat_are_not_total");
+        assert!(found, "{currency} {total}");
+    }
+}

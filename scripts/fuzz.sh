@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Tries inputs that nobody wrote: `scripts/fuzz.sh [MINUTES] [TARGET…]`, ten minutes for each target
+# if nothing is said (`make fuzz MINUTES=10 TARGETS="pdf tiff"`). Works with the project's own stable
+# toolchain and a C++ compiler. A run begins with what is kept in fuzz/corpora and goes on with what
+# earlier runs found (fuzz/target/corpora). An input that ends the process, takes more than ten
+# seconds or 2 GB is put into fuzz/found/TARGET; the others go on, and the exit code is 1.
+#
+#   scripts/fuzz.sh list                 the targets
+#   scripts/fuzz.sh try TARGET FILE…     these inputs alone
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+folder=$PWD/fuzz
+export RUSTC_WRAPPER="$folder/rustc.sh" CARGO_TARGET_DIR="$folder/target" CARGO_INCREMENTAL=0
+
+build() {
+    (cd "$folder" && cargo build --locked --quiet "$@")
+}
+
+# The program that has a target.
+program_of() {
+    local package
+    for package in data pages; do
+        if grep -q "(\"$1\", " "$folder/$package/src/targets.rs"; then
+            echo "docmill-fuzz-$package"
+            return
+        fi
+    done
+    echo "no such target: $1" >&2
+    return 2
+}
+
+all_targets() {
+    sed -n 's/^    ("\([a-z0-9_]*\)", [a-z0-9_]*),$/\1/p' "$folder"/{data,pages}/src/targets.rs
+}
+
+case "${1:-10}" in
+list)
+    all_targets
+    exit
+    ;;
+try)
+    program=$(program_of "$2")
+    build --package "$program"
+    FUZZ_TARGET=$2 "$folder/target/debug/$program" -timeout=10 -rss_limit_mb=2048 "${@:3}"
+    exit
+    ;;
+esac
+
+minutes=${1:-10}
+shift || true
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(all_targets)
+programs=$(for target in "${targets[@]}"; do program_of "$target"; done | sort -u)
+for program in $programs; do build --package "$program"; done
+
+failed=()
+for target in "${targets[@]}"; do
+    program=$(program_of "$target")
+    grown=$folder/target/corpora/$target found=$folder/found/$target log=$folder/target/$target.log
+    mkdir -p "$grown" "$found"
+    words=()
+    [ ! -f "$folder/words/$target.txt" ] || words=(-dict="$folder/words/$target.txt")
+    outcome=held
+    FUZZ_TARGET=$target "$folder/target/debug/$program" \
+        -max_total_time=$((minutes * 60)) -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
+        -len_control=20 -print_final_stats=1 -artifact_prefix="$found/" "${words[@]}" \
+        "$grown" "$folder/corpora/$target" >"$log" 2>&1 || outcome=FELL
+    [ $outcome = held ] || failed+=("$target")
+    printf '%-18s %s  %12s inputs  %6s branches  %s\n' "$target" "$outcome" \
+        "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
+        "$(grep -o 'cov: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)" "$log"
+done
+[ ${#failed[@]} = 0 ] || {
+    echo "look at the log, then at the input: scripts/fuzz.sh try TARGET fuzz/found/TARGET/FILE" >&2
+    exit 1
+}

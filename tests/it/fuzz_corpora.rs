@@ -1,0 +1,31 @@
+//! What is kept for fuzzing (`make fuzz`), tried once: the inputs that found something, and those from
+//! which the fuzzer begins. No search happens here.
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeSet;
+use std::fs;
+
+#[path = "../../fuzz/data/src/targets.rs"]
+mod data;
+#[path = "../../fuzz/pages/src/targets.rs"]
+mod pages;
+
+#[test]
+fn every_input_that_is_kept_for_fuzzing_holds_what_its_target_asserts() {
+    let mut folders: BTreeSet<String> = fs::read_dir("fuzz/corpora")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for (name, run) in data::TARGETS.iter().chain(&pages::TARGETS) {
+        assert!(folders.remove(*name), "fuzz/corpora/{name} is missing");
+        let inputs: Vec<_> = fs::read_dir(format!("fuzz/corpora/{name}")).unwrap().collect();
+        assert!(!inputs.is_empty(), "fuzz/corpora/{name} has no input");
+        for input in inputs {
+            let path = input.unwrap().path();
+            let bytes = fs::read(&path).unwrap();
+            let held = std::panic::catch_unwind(|| run(&bytes));
+            assert!(held.is_ok(), "{}", path.display());
+        }
+    }
+    assert!(folders.is_empty(), "inputs of no target: {folders:?}");
+}
