@@ -80,6 +80,7 @@ fn build_kind(
         labels,
         signals: description.signals,
         read_by: description.read_by,
+        showing: description.showing,
     })
 }
 
