@@ -36,6 +36,7 @@ pub mod journal;
 mod kind;
 mod kind_choice;
 mod local_pages;
+mod page_pictures;
 mod page_sink;
 mod preprocessed;
 pub mod reading;
@@ -137,6 +138,8 @@ struct PipelineRun<'a> {
     spent: ModelUsage,
     /// Room for the text of the pages beside an e-invoice.
     room: Option<TextRoom>,
+    /// Which pages models were shown, for operators.
+    shown: String,
 }
 
 impl<'a> PipelineRun<'a> {
@@ -147,6 +150,7 @@ impl<'a> PipelineRun<'a> {
             span: Span::none(),
             spent: ModelUsage::default(),
             room: None,
+            shown: String::new(),
         }
     }
 
@@ -164,7 +168,7 @@ impl<'a> PipelineRun<'a> {
             Some(parsed) => {
                 let read = self.read_einvoice(parsed, &named, &fetched);
                 let (transcript, told, extraction) = read.await?;
-                let input = GateInput { told: &told, note, transcript: &transcript };
+                let input = GateInput::of_text(&told, note, &transcript);
                 let verdict = self.judge(input, &extraction).await?;
                 (transcript, EscalationOutcome::Judged(extraction, verdict))
             }
@@ -173,7 +177,7 @@ impl<'a> PipelineRun<'a> {
                 self.enter(IngestionStage::Extract)?;
                 let told = self.classify_kind(&named, &transcribed).await?;
                 let transcript = Arc::clone(&transcribed.transcript);
-                let input = GateInput { told: &told, note, transcript: &transcript };
+                let input = GateInput::of_text(&told, note, &transcript);
                 let outcome = self.extract(input, &transcribed).await?;
                 (transcript, outcome)
             }
@@ -188,6 +192,7 @@ impl<'a> PipelineRun<'a> {
             }
         };
         record.usage += self.spent;
+        record.add_detail(&self.shown);
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
     }
 
@@ -336,7 +341,11 @@ impl<'a> PipelineRun<'a> {
         };
         let readings =
             ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first).await?;
-        escalate::escalate(&rungs, &mut GatedModelStep { steps: self, readings, input }).await
+        let mut step = GatedModelStep { steps: self, readings, input };
+        let outcome = escalate::escalate(&rungs, &mut step).await?;
+        let shown = step.readings.pictures().describe();
+        self.shown = shown;
+        Ok(outcome)
     }
 
     /// Has the gate judge an extraction.
@@ -401,6 +410,10 @@ impl EscalationStep for GatedModelStep<'_, '_> {
     }
 
     async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
-        self.steps.judge(self.input, extraction).await
+        let pictures = self.readings.pictures();
+        let (seen, pictures_shown) = (pictures.seen_transcript().await?, pictures.is_shown());
+        let transcript = seen.as_ref().unwrap_or(self.input.transcript);
+        let input = GateInput { transcript, pictures_shown, ..self.input };
+        self.steps.judge(input, extraction).await
     }
 }

@@ -42,6 +42,7 @@ pub(super) async fn build_chain(
         llm: scheduled(build_model(config, &governor).await?),
         kinds: Vec::new(),
         max_output_tokens: config.max_output_tokens,
+        pictures: config.takes_pictures.then(|| config.picture_rule()),
     }];
     for stronger in &config.chain {
         let whole = stronger.inherit_from(config);
@@ -49,6 +50,7 @@ pub(super) async fn build_chain(
             llm: scheduled(build_model(&whole, &governor).await?),
             kinds: stronger.kinds.clone(),
             max_output_tokens: whole.max_output_tokens,
+            pictures: whole.takes_pictures.then(|| whole.picture_rule()),
         });
     }
     Ok(ModelChain::new(models))

@@ -293,6 +293,7 @@ async fn inject_errors(
         today: time::OffsetDateTime::now_utc().date(),
         quality_threshold: app.config().ocr.quality_threshold,
         einvoice: EinvoiceState::Absent,
+        pictures_shown: false,
     };
     let mut injector = ErrorInjector::new(kind, lookups, arguments.seed);
     for document in &labelled {

@@ -14,13 +14,16 @@ use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::artefact::ArtefactSlot;
 use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::cost::LlmCallBilling;
+use crate::pipeline::page_pictures::PagePictures;
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::text_work::run_on_text;
 use crate::pipeline::transcribe::TranscribedDocument;
 use docmill_core::fault;
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::extract::prompt::TranscriptView;
-use docmill_extract::extract::{self, CallLimits, ExtractError, RecordedReplies, ReplyJournal};
+use docmill_extract::extract::{
+    self, CallLimits, ExtractError, RecordedReplies, ReplyJournal, ShownDocument,
+};
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::chain::ChainModel;
 use docmill_storage::store::keys;
@@ -81,6 +84,8 @@ pub(super) struct ModelReadings<'a> {
     transcribed: &'a TranscribedDocument,
     /// As it is shown to models.
     shown: Arc<TranscriptView>,
+    /// The pages that are shown beside it.
+    pictures: PagePictures<'a>,
     slot: ArtefactSlot<StoredModelReplies>,
     stored: StoredModelReplies,
     /// Fields that an earlier reading left empty: named to the model that reads again.
@@ -127,7 +132,9 @@ impl<'a> ModelReadings<'a> {
             }
         }
         let shown = lay_out(attempt.services(), &transcribed.transcript).await?;
-        Ok(Self { attempt, kind, transcribed, shown, slot, stored, missing: Vec::new() })
+        let pictures = PagePictures::new(attempt, Arc::clone(&transcribed.transcript));
+        let missing = Vec::new();
+        Ok(Self { attempt, kind, transcribed, shown, pictures, slot, stored, missing })
     }
 
     /// Has the transcript read by one model.
@@ -150,14 +157,23 @@ impl<'a> ModelReadings<'a> {
             missing,
             ..services.call_terms(identity.clone(), model.max_output_tokens)
         };
+        let pages = self.pictures.draw_pages(at, model, &kind).await?;
+        let shown = ShownDocument { text: shown, pages };
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
         let mut journal = ModelReplyStore { readings: self, at, identity, book };
         let read = match extract::read_by_model(llm, &kind, shown, &terms, &mut journal).await {
             Ok(read) => read,
             Err(error) => return sort_outcome(Err(error)),
         };
+        self.pictures.note_shown(model, read.shown_pages());
+        self.pictures.reread_claims(read.list_claims()).await?;
         let merge = move || read.into_extraction(&kind, &transcript);
         sort_outcome(run_on_text(services, merge).await?)
+    }
+
+    /// The pages that were shown, and what was read from them.
+    pub(super) fn pictures(&self) -> &PagePictures<'a> {
+        &self.pictures
     }
 
     /// Writes the replies of all models, and refers to them.

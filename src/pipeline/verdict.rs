@@ -27,6 +27,19 @@ pub(super) struct GateInput<'a> {
     pub(super) note: EinvoiceState,
     /// The transcript that the data was read from.
     pub(super) transcript: &'a Arc<Transcript>,
+    /// A model was shown pictures of its pages.
+    pub(super) pictures_shown: bool,
+}
+
+impl<'a> GateInput<'a> {
+    /// Of a document of which nothing but the text was shown.
+    pub(super) fn of_text(
+        told: &'a ClassifiedKind,
+        note: EinvoiceState,
+        transcript: &'a Arc<Transcript>,
+    ) -> Self {
+        Self { told, note, transcript, pictures_shown: false }
+    }
 }
 
 /// Looks up what the gate needs to know, and asks it.
@@ -56,6 +69,7 @@ pub(super) async fn judge_extraction(
         today: now.date(),
         quality_threshold: attempt.config().ocr.quality_threshold,
         einvoice: input.note,
+        pictures_shown: input.pictures_shown,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
     let kind = Arc::clone(&input.told.kind);

@@ -44,6 +44,7 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         today,
         quality_threshold: 0.7,
         einvoice: gate::EinvoiceState::Absent,
+        pictures_shown: false,
     };
     let verdict = gate::judge_extraction(&extraction, &transcript, kind, &lookups);
     EvalSample {

@@ -133,6 +133,7 @@ fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
         today,
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        pictures_shown: false,
     };
     gate::judge_extraction(extraction, transcript, &kind(), &lookups)
 }

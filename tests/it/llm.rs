@@ -53,7 +53,7 @@ fn prompt() -> Prompt {
         schema_name: "invoice".to_owned(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
         max_output_tokens: 100,
-        picture: None,
+        pictures: Vec::new(),
     }
 }
 

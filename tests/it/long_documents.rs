@@ -24,7 +24,7 @@ use docmill_core::model::{
 use docmill_documents::cpu::confine::ConfinementStatus;
 use docmill_documents::cpu::{ProcessPool, ProcessProgram};
 use docmill_documents::pages::serve::{self, PageError, PageReader, PageReaderFactory};
-use docmill_documents::pages::{ImagePdf, ParsedDocument};
+use docmill_documents::pages::{ImagePdf, PageRaster, ParsedDocument};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, keys};
@@ -105,6 +105,15 @@ impl PageReader for Counting {
         };
         let repaired = repaired.then(|| text_page(&format!("Repaired page {number}")));
         Ok(PageReadResult { page, repaired })
+    }
+
+    fn read_crop(
+        &mut self,
+        _: &ParsedDocument,
+        _: &PageRaster,
+        _: &ReadRecipe,
+    ) -> Result<Vec<TextLine>, PageError> {
+        Err(docmill_core::fault::Error::internal("nobody asks for a piece here").into())
     }
 }
 

@@ -58,6 +58,7 @@ mod runner;
 mod samples;
 mod schema;
 mod secrets;
+mod shown_pages;
 mod silence;
 mod simulation;
 mod sqs_probe;

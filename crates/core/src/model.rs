@@ -8,7 +8,9 @@ pub mod ids;
 pub mod ingestion;
 pub mod message;
 pub mod outcome;
+pub mod page_crop;
 pub mod page_work;
+pub mod picture_rule;
 pub mod priority;
 pub mod text_size;
 pub mod transcript;
@@ -22,11 +24,13 @@ pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
 pub use outcome::{AttemptOutcome, OutcomeReason};
+pub use page_crop::PageCrop;
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
     PageViewResult, PictureFacts, PictureFit, ProviderReading, ReadRecipe, ReadingRefusal,
     RepairSwitches, TextLayer, TextMap,
 };
+pub use picture_rule::PictureRule;
 pub use priority::Priority;
 pub use text_size::{TextAmount, TextLimits, TextMeter, TextOverflow};
 pub use transcript::{

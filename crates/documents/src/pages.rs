@@ -38,6 +38,7 @@ mod render;
 pub mod repair;
 mod salvage;
 mod score;
+mod seen_page;
 pub mod serve;
 mod show_page;
 mod show_witnessed;

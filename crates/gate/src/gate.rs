@@ -9,6 +9,7 @@ mod einvoice;
 mod forms;
 mod ground;
 mod instructions;
+mod reread;
 mod rows;
 mod score;
 mod single_witness;
@@ -27,6 +28,9 @@ use docmill_core::model::{Extraction, IngestionId, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
+pub use self::reread::{
+    PictureClaim, RereadClaim, add_reread_lines, confirms_value, unprinted_claims,
+};
 use self::subject::GateSubject;
 pub use docmill_core::model::{GroundedField, PageRegion};
 
@@ -41,6 +45,8 @@ pub struct GateLookups {
     pub quality_threshold: f32,
     /// What became of the XML in the document.
     pub einvoice: EinvoiceState,
+    /// The model that extracted was shown pictures of pages.
+    pub pictures_shown: bool,
 }
 
 /// One rule that failed.
@@ -139,7 +145,7 @@ pub fn judge_extraction(
             findings.push(finding_of(rule, field));
         }
     }
-    findings.extend(single_witness::find_unwitnessed(&subject));
+    findings.extend(single_witness::find_unwitnessed(&subject, kind));
     let grounded = grounded_fields(&subject);
     let single: Vec<PageRegion> =
         grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();

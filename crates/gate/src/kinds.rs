@@ -13,6 +13,7 @@ mod load;
 mod problem;
 mod rule;
 mod schema;
+mod showing;
 mod signals;
 mod source;
 
@@ -26,6 +27,7 @@ pub use classify::{ClassifiedKind, KindAmbiguity};
 pub use labels::{LabelIndex, ValueStyle};
 pub use problem::KindProblem;
 pub use rule::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
+pub use showing::{PageShowing, ShowPages};
 pub use signals::{KindSignal, SignalArea};
 
 use docmill_core::config::{KindsConfig, OcrProvider};
@@ -55,6 +57,8 @@ pub struct Kind {
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
     /// for all.
     pub read_by: Option<Vec<OcrProvider>>,
+    /// Which pages are shown to a model that extracts, beside the transcript.
+    pub showing: PageShowing,
 }
 
 /// The kind of documents of no known kind.

@@ -121,6 +121,16 @@ pub struct IngestionResult {
     pub detail: String,
 }
 
+impl IngestionResult {
+    /// Adds to what an operator reads; nothing to add changes nothing.
+    pub fn add_detail(&mut self, more: &str) {
+        if !self.detail.is_empty() && !more.is_empty() {
+            self.detail.push_str("; ");
+        }
+        self.detail.push_str(more);
+    }
+}
+
 /// What a verdict holds beside its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerdictDetails {

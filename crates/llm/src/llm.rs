@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
-use docmill_core::model::{EncodedImage, ModelUsage};
+use docmill_core::model::{EncodedImage, ModelUsage, PictureRule};
 
 /// One request to a language model.
 #[derive(Debug, Clone)]
@@ -40,22 +40,38 @@ pub struct Prompt {
     pub schema: Value,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
-    /// A picture that the model is shown, behind all text, so that what stays the same comes first.
-    pub picture: Option<Arc<EncodedImage>>,
+    /// Pictures that the model is shown, behind all text, so that what stays the same comes first.
+    pub pictures: Vec<PromptPicture>,
+}
+
+/// A picture of a prompt, sized by the vendor's rule by whoever drew it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptPicture {
+    /// The picture as it is sent.
+    pub image: Arc<EncodedImage>,
+    /// Tokens that it counts for by the vendor's rule.
+    pub tokens: u64,
+}
+
+impl PromptPicture {
+    /// Counts a picture by the rule that it was sized by.
+    pub fn new(image: Arc<EncodedImage>, rule: PictureRule) -> Self {
+        let tokens = rule.count_tokens(image.header.width, image.header.height);
+        Self { image, tokens }
+    }
 }
 
 impl Prompt {
     /// Tokens of all of it, estimated.
     fn estimate_tokens(&self) -> u64 {
         let text = estimate_tokens(&self.system).saturating_add(estimate_tokens(&self.user));
-        text.saturating_add(self.picture.as_deref().map_or(0, picture_tokens))
+        text.saturating_add(self.picture_tokens())
     }
-}
 
-/// Tokens of a picture, estimated: pieces of 28 by 28 pixels, as several vendors count.
-pub fn picture_tokens(picture: &EncodedImage) -> u64 {
-    let pieces = |side: u32| u64::from(side.div_ceil(PIECE));
-    pieces(picture.header.width).saturating_mul(pieces(picture.header.height))
+    /// Tokens of its pictures, by the vendor's rule.
+    pub fn picture_tokens(&self) -> u64 {
+        self.pictures.iter().map(|picture| picture.tokens).sum()
+    }
 }
 
 /// Why the model stopped.
@@ -90,8 +106,6 @@ pub struct ModelReply {
     pub limits: RateLimitHeaders,
 }
 
-/// Pixels of a side of what one token stands for.
-const PIECE: u32 = 28;
 /// Bytes of text for one token, as vendors estimate it.
 const BYTES_PER_TOKEN: usize = 4;
 /// No text of ours has more bytes for one token: a count below that is not of the whole prompt.

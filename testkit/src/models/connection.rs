@@ -155,7 +155,8 @@ async fn complete(
         let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
         (script.window, script.blind)
     };
-    let seen = request.picture().filter(|_| !blind).map_or(0, |picture| picture.tokens());
+    let pictures = if blind { Vec::new() } else { request.pictures() };
+    let seen = pictures.iter().map(|picture| picture.tokens()).sum();
     let said = answer.reply(&request).map(|(text, end)| Said {
         number: request.number,
         tokens: state.records.tokens(&request.body, &text).with_input(seen).within(window),

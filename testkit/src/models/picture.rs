@@ -1,4 +1,4 @@
-//! The picture of a request, looked at as strictly as vendors look: what it says it is, what it is,
+//! The pictures of a request, looked at as strictly as vendors look: what it says it is, what it is,
 //! and how large. Nothing is decoded but the head.
 
 use base64::Engine as _;
@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// Most pixels of a side that any vendor takes.
 const MOST_SIDE: u32 = 8000;
+/// Most pictures that every vendor takes in one request.
+const MOST_PICTURES: usize = 20;
 
 /// A picture that a model was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +28,11 @@ impl SentPicture {
     }
 }
 
-/// The picture of a request in whichever vendor's form; none if it has none.
+/// The pictures of a request in whichever vendor's form, in their order.
 ///
 /// # Errors
 /// It breaks the contract.
-pub(crate) fn sent_picture(body: &Value) -> Result<Option<SentPicture>, String> {
+pub(crate) fn sent_pictures(body: &Value) -> Result<Vec<SentPicture>, String> {
     let messages = body.get("messages").and_then(Value::as_array);
     let contents = messages.into_iter().flatten().filter_map(|message| message.get("content"));
     let parts: Vec<&Value> = contents.filter_map(Value::as_array).flatten().collect();
@@ -38,10 +40,10 @@ pub(crate) fn sent_picture(body: &Value) -> Result<Option<SentPicture>, String> 
     for part in parts {
         found.extend(picture_of(part)?);
     }
-    if found.len() > 1 {
-        return Err("more than one picture".to_owned());
+    if found.len() > MOST_PICTURES {
+        return Err(format!("more than {MOST_PICTURES} pictures"));
     }
-    Ok(found.pop())
+    Ok(found)
 }
 
 fn picture_of(part: &Value) -> Result<Option<SentPicture>, String> {

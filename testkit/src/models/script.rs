@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::picture::{SentPicture, sent_picture};
+use super::picture::{SentPicture, sent_pictures};
 use super::read::{self, read_document};
 use super::vendor::{End, Vendor};
 
@@ -28,9 +28,14 @@ impl Request {
         if role == "system" { asked.system } else { asked.user }
     }
 
-    /// The picture that was sent, if one was.
+    /// The first picture that was sent, if one was.
     pub fn picture(&self) -> Option<SentPicture> {
-        sent_picture(&self.body).ok().flatten()
+        self.pictures().into_iter().next()
+    }
+
+    /// The pictures that were sent, in their order.
+    pub fn pictures(&self) -> Vec<SentPicture> {
+        sent_pictures(&self.body).unwrap_or_default()
     }
 }
 

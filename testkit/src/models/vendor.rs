@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::picture::sent_picture;
+use super::picture::sent_pictures;
 use super::script::LimitNames;
 
 /// A broken rule: the parameter and what is wrong with it.
@@ -146,7 +146,7 @@ impl Vendor {
         body: &Value,
         limit: LimitNames,
     ) -> Result<(), Wrong> {
-        sent_picture(body).map_err(|wrong| ("messages", wrong))?;
+        sent_pictures(body).map_err(|wrong| ("messages", wrong))?;
         match self {
             Self::Openai => openai::check(body, limit),
             Self::Anthropic => anthropic::check(headers, body),

@@ -2,7 +2,7 @@
 
 use std::io::{PipeReader, PipeWriter};
 
-use docmill_core::model::{PageText, TextLine, TextWord};
+use docmill_core::model::{PageCrop, PageText, TextLine, TextWord};
 use docmill_documents::cpu::ProcessMemory;
 use docmill_documents::cpu::confine::ConfinementStatus;
 use docmill_documents::cpu::wire::{
@@ -39,7 +39,10 @@ fn liar(words: usize) -> ProcessProgram {
                 DocumentRequest::Show { .. }
                 | DocumentRequest::Witness { .. }
                 | DocumentRequest::Print { .. } => DocumentAnswer::Known { page },
-                DocumentRequest::Look { .. } | DocumentRequest::Close { .. } => continue,
+                DocumentRequest::Reread { .. } => DocumentAnswer::Reread { lines: page.lines },
+                DocumentRequest::Draw { .. }
+                | DocumentRequest::Look { .. }
+                | DocumentRequest::Close { .. } => continue,
             };
             // The worker may have had enough.
             let _gone = wire::write_frame(&mut output, &ReplyFrame { id: asked.id, answer }, &[]);
@@ -59,6 +62,9 @@ async fn the_worker_counts_words_itself_whatever_a_page_process_says() {
         assert_eq!(printed.is_ok(), expected.is_ok(), "{words}");
         let shown = document.show_page(0, docmill_core::model::PageViewMode::Facts).await;
         assert_eq!(shown.is_ok(), expected.is_ok(), "{words}");
+        let piece = PageCrop::from_shares([0.0, 0.0, 0.5, 0.5]).unwrap();
+        let reread = document.reread_crop(0, false, piece).await;
+        assert_eq!(reread.is_ok(), expected.is_ok(), "{words}");
     }
 }
 

@@ -12,7 +12,7 @@ use docmill_core::fault;
 use docmill_core::model::{PageReadResult, PageSource, PageText, ReadRecipe, TextLine, TextWord};
 use docmill_documents::cpu::confine;
 use docmill_documents::pages::serve::{self, PageError, PageReader};
-use docmill_documents::pages::{PageContent, ParsedDocument};
+use docmill_documents::pages::{PageContent, PageRaster, ParsedDocument};
 use rustix::process::{Resource, getrlimit};
 
 /// The wire's way out; the script that starts this puts it there.
@@ -62,6 +62,15 @@ impl PageReader for Deeds {
             lines: done(&deed).into_iter().map(|text| line(&text)).collect(),
         };
         Ok(PageReadResult { page, repaired: None })
+    }
+
+    fn read_crop(
+        &mut self,
+        _: &ParsedDocument,
+        _: &PageRaster,
+        _: &ReadRecipe,
+    ) -> Result<Vec<TextLine>, PageError> {
+        Err(fault::Error::internal("a piece without a deed").into())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use docmill_core::model::{Extraction, Transcript};
 use docmill_extract::extract::prompt::TranscriptView;
-use docmill_extract::extract::{self, CallLimits, ExtractError, ReplyJournal};
+use docmill_extract::extract::{self, CallLimits, ExtractError, ReplyJournal, ShownDocument};
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::Llm;
 
@@ -16,7 +16,7 @@ pub(crate) async fn extract_by_model(
     terms: &CallLimits,
     journal: &mut dyn ReplyJournal,
 ) -> Result<Extraction, ExtractError> {
-    let shown = Arc::new(TranscriptView::of_transcript(transcript));
+    let shown = ShownDocument::text_only(Arc::new(TranscriptView::of_transcript(transcript)));
     let read = extract::read_by_model(llm, kind, shown, terms, journal).await?;
     read.into_extraction(kind, transcript)
 }

@@ -10,6 +10,7 @@ use super::address;
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
+use crate::model::PictureRule;
 
 /// The vendor or API of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,8 @@ pub struct LlmConfig {
     pub structured: StructuredOutput,
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: PromptCache,
+    /// Whether the model takes pictures: pages are shown to it where a kind asks for that.
+    pub takes_pictures: bool,
     /// Stronger models, asked in this order where the gate says `again`.
     pub chain: Vec<EscalationModelConfig>,
 }
@@ -89,6 +92,7 @@ impl Default for LlmConfig {
             stream_above: 21_333,
             structured: StructuredOutput::Schema,
             prompt_cache: PromptCache::Short,
+            takes_pictures: false,
             chain: Vec::new(),
         }
     }
@@ -98,6 +102,15 @@ impl LlmConfig {
     /// The key as it is now.
     pub fn key_source(&self) -> SecretSource {
         SecretSource::new(&self.api_key, &self.api_key_file)
+    }
+
+    /// How its vendor sizes and counts pictures.
+    pub fn picture_rule(&self) -> PictureRule {
+        match (self.provider, self.server) {
+            (LlmProvider::Anthropic | LlmProvider::Bedrock, _) => PictureRule::ANTHROPIC,
+            (_, LlmServer::Openai | LlmServer::Azure) => PictureRule::OPENAI,
+            _ => PictureRule::OTHER,
+        }
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
@@ -240,6 +253,8 @@ pub struct EscalationModelConfig {
     pub structured: Option<StructuredOutput>,
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: Option<PromptCache>,
+    /// Whether this model takes pictures.
+    pub takes_pictures: Option<bool>,
 }
 
 impl EscalationModelConfig {
@@ -266,6 +281,7 @@ impl EscalationModelConfig {
             max_output_tokens: self.max_output_tokens.unwrap_or(first.max_output_tokens),
             structured: self.structured.unwrap_or(first.structured),
             prompt_cache: self.prompt_cache.unwrap_or(first.prompt_cache),
+            takes_pictures: self.takes_pictures.unwrap_or(first.takes_pictures),
             chain: Vec::new(),
             ..first.clone()
         }

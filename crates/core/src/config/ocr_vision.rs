@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::llm::{LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput};
 use super::units::SecretString;
-use crate::model::PictureFit;
+use crate::model::{PictureFit, PictureRule};
+
+/// Longest side of the pictures that the models of olmOCR were trained on.
+const OLMOCR_SIDE: u32 = 1288;
 
 /// How a vision model is asked for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,19 +100,21 @@ impl VisionConfig {
     /// The largest picture that the model reads as it is: what its vendor would shrink by itself is
     /// shrunk here, where we know of it.
     pub fn picture_fit(&self) -> PictureFit {
-        let (side, pixels) = match (self.recipe, self.provider, self.server) {
-            // What its models were trained on.
-            (VisionRecipe::Olmocr, ..) => (1288, 1288 * 1288),
-            // 1,568 pieces of 28 by 28 pixels; newer models take more and are not told apart here.
-            (_, LlmProvider::Anthropic | LlmProvider::Bedrock, _) => (1568, 1568 * 28 * 28),
-            // `detail: high`: 2,500 pieces of 32 by 32 pixels.
-            (_, _, LlmServer::Openai | LlmServer::Azure) => (2048, 2500 * 32 * 32),
-            _ => (1568, 1568 * 1568),
-        };
-        let side = if self.longest_side == 0 { side } else { self.longest_side };
-        // Part of a piece counts as one: a row and a column of them are left free.
-        let pixels = pixels - 64 * u64::from(side.min(2048));
-        PictureFit { longest_side: side, pixels, quarter_turns: 0 }
+        self.picture_rule().fit_within(self.longest_side, 0)
+    }
+
+    /// How pictures are sized and counted: by the vendor's rule, and as the recipe's models were
+    /// trained.
+    pub fn picture_rule(&self) -> PictureRule {
+        let rule = self.model_config().picture_rule();
+        match self.recipe {
+            VisionRecipe::Olmocr => PictureRule {
+                longest_side: OLMOCR_SIDE,
+                pixels: u64::from(OLMOCR_SIDE).pow(2),
+                ..rule
+            },
+            VisionRecipe::General => rule,
+        }
     }
 
     /// What is missing or wrong, as problems of the configuration.

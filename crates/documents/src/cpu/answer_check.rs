@@ -10,8 +10,8 @@ use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
-    BoundingBox, OutcomeReason, PageDefect, PageReadResult, PageText, PageViewMode, PageViewResult,
-    PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
+    BoundingBox, EncodedImage, OutcomeReason, PageDefect, PageReadResult, PageText, PageViewMode,
+    PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -121,6 +121,14 @@ impl<'a> AnswerCheck<'a> {
         }
     }
 
+    /// A page as it was drawn for a model.
+    pub(super) fn is_drawn_page(self, drawn: Option<&EncodedImage>, fit: PictureFit) -> bool {
+        drawn.is_none_or(|image| {
+            image.header.width.max(image.header.height) <= fit.longest_side
+                && is_sound_picture(image, self.most_pixels().min(fit.pixels))
+        })
+    }
+
     /// Page `index`, which starts at 0, with the text that the file has for it.
     pub(super) fn is_printed_page(self, page: &PageText, index: u32) -> bool {
         page.number == index + 1 && is_page(page)
@@ -180,6 +188,14 @@ pub(super) fn is_refusal(reason: OutcomeReason, detail: &str) -> bool {
 /// Whether this is a line for a log or a row.
 pub(super) fn is_remark(text: &str) -> bool {
     text.len() <= DETAIL && !text.chars().any(char::is_control)
+}
+
+/// Whether these may be lines of a piece of a page, with boxes in shares of it.
+pub(super) fn is_reread(lines: &[TextLine]) -> bool {
+    let is_share_box =
+        |it: BoundingBox| [it.x, it.y, it.w, it.h].into_iter().all(|number| is_share(number));
+    let mut words = lines.iter().flat_map(|line| &line.words);
+    lines.iter().all(is_line) && words.all(|word| is_share_box(word.bounding_box))
 }
 
 fn is_page(page: &PageText) -> bool {

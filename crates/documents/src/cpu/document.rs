@@ -16,7 +16,8 @@ use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
-    OutcomeReason, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFit, TextLimits,
+    EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewMode, PageViewResult,
+    PictureFit, TextLimits, TextLine,
 };
 use docmill_core::work_clock::{place_in_line, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -223,6 +224,44 @@ impl OpenDocument {
             PageViewResult::Unaltered => {}
         }
         Ok(shown)
+    }
+
+    /// Draws page `index`, which starts at 0, as a person sees it, so that it fits a model.
+    /// `repaired`: its text was read from a repaired picture. `None`: nothing can be drawn.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn draw_page(
+        &self,
+        index: u32,
+        repaired: bool,
+        fit: PictureFit,
+    ) -> Result<Option<EncodedImage>, DocumentReadError> {
+        let request = DocumentRequest::Draw { document: self.number, index, repaired, fit };
+        self.ask_with_retry(request, |answer, body| {
+            answer.into_drawn(body).filter(|drawn| self.check().is_drawn_page(drawn.as_ref(), fit))
+        })
+        .await
+    }
+
+    /// Reads a piece of page `index`, which starts at 0, once more, enlarged; the boxes of what it
+    /// says are shares of the page's width and height.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn reread_crop(
+        &self,
+        index: u32,
+        repaired: bool,
+        crop: PageCrop,
+    ) -> Result<Vec<TextLine>, DocumentReadError> {
+        let request = DocumentRequest::Reread { document: self.number, index, repaired, crop };
+        let lines = self.ask_with_retry(request, |answer, _| {
+            answer.into_reread().filter(|lines| answer_check::is_reread(lines))
+        });
+        let page = PageText::from_native(index + 1, (1.0, 1.0), 1.0, lines.await?);
+        self.check_text(&page)?;
+        Ok(page.lines)
     }
 
     /// Looks for e-invoices in it, and reads them.

@@ -10,8 +10,8 @@ pub(super) use frame::{receive_frame, send_frame};
 
 use super::confine::ConfinementStatus;
 use docmill_core::model::{
-    EncodedImage, ImageHeader, OutcomeReason, PagePicture, PageReadResult, PageText, PageViewMode,
-    PageViewResult, PictureFacts, PictureFit,
+    EncodedImage, ImageHeader, OutcomeReason, PageCrop, PagePicture, PageReadResult, PageText,
+    PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLine,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -59,6 +59,28 @@ pub enum DocumentRequest {
         /// How large the picture may be, and how it is turned.
         fit: PictureFit,
     },
+    /// Draw a page as a person sees it, for a model that extracts.
+    Draw {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+        /// Whether its text was read from a repaired picture, which is drawn then.
+        repaired: bool,
+        /// How large the picture may be.
+        fit: PictureFit,
+    },
+    /// Read a piece of a page once more, enlarged.
+    Reread {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+        /// As in [`DocumentRequest::Draw`].
+        repaired: bool,
+        /// Where on the page.
+        crop: PageCrop,
+    },
     /// Tell what a page has as text, without reading its picture.
     Print {
         /// The number under which the document was opened.
@@ -87,6 +109,8 @@ impl DocumentRequest {
             | Self::Read { document, .. }
             | Self::Show { document, .. }
             | Self::Witness { document, .. }
+            | Self::Draw { document, .. }
+            | Self::Reread { document, .. }
             | Self::Print { document, .. }
             | Self::Look { document }
             | Self::Close { document } => document,
@@ -151,6 +175,16 @@ pub enum DocumentAnswer {
         page: Box<PageText>,
         /// Size and format of the picture that was read, if it is there.
         repaired: Option<ImageHeader>,
+    },
+    /// A page as a person sees it, in the frame's body; none: nothing of it can be drawn.
+    Drawn {
+        /// Size and format of the picture.
+        image: Option<ImageHeader>,
+    },
+    /// A piece of a page that was read once more.
+    Reread {
+        /// What was read, boxes in shares of the page's width and height.
+        lines: Vec<TextLine>,
     },
     /// A page on which there is nothing to repair.
     Unaltered,
@@ -242,6 +276,26 @@ impl DocumentAnswer {
             }
             _ => None,
         }
+    }
+
+    /// A picture as an answer and the body of its frame.
+    pub fn from_drawn(drawn: Option<EncodedImage>) -> (Self, Vec<u8>) {
+        match drawn {
+            None => (Self::Drawn { image: None }, Vec::new()),
+            Some(EncodedImage { header, bytes }) => (Self::Drawn { image: Some(header) }, bytes),
+        }
+    }
+
+    /// The inverse of [`DocumentAnswer::from_drawn`]; `None` if it is something else.
+    pub fn into_drawn(self, body: Vec<u8>) -> Option<Option<EncodedImage>> {
+        let Self::Drawn { image } = self else { return None };
+        Some(image.map(|header| EncodedImage { header, bytes: body }))
+    }
+
+    /// The lines of a piece; `None` if it is something else.
+    pub fn into_reread(self) -> Option<Vec<TextLine>> {
+        let Self::Reread { lines } = self else { return None };
+        Some(lines)
     }
 
     /// What was found; `None` if it is something else.

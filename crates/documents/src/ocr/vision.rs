@@ -26,8 +26,8 @@ use crate::cpu::CpuPool;
 use super::{ProviderCallLimits, RemoteOcrProvider};
 use docmill_core::config::{VisionConfig, VisionRecipe};
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{PagePicture, PageUsage, PictureFit, ProviderReading};
-use docmill_llm::llm::{Llm, Prompt};
+use docmill_core::model::{PagePicture, PageUsage, PictureFit, PictureRule, ProviderReading};
+use docmill_llm::llm::{Llm, Prompt, PromptPicture};
 use judge::ReplyJudge;
 use recipe::PageRecipe;
 
@@ -42,9 +42,10 @@ pub struct VisionOcr {
     llm: Arc<dyn Llm>,
     recipe: PageRecipe,
     fit: PictureFit,
+    rule: PictureRule,
     max_output_tokens: u32,
     /// Least tokens of a prompt by which the picture is known to be among them, as a share of what
-    /// pieces of 28 by 28 pixels make; 0 where the server's way of counting is not known.
+    /// its vendor's rule makes of it; 0 where the server's way of counting is not known.
     counted_share: f64,
     /// Where a reading is laid on its witness: a reply from an enemy keeps a core busy for a while.
     pool: Arc<CpuPool>,
@@ -60,6 +61,7 @@ impl VisionOcr {
             llm,
             recipe: PageRecipe::from_config(config.recipe),
             fit: config.picture_fit(),
+            rule: config.picture_rule(),
             max_output_tokens: config.max_output_tokens,
             counted_share: judge::counted_share(config),
             pool,
@@ -110,7 +112,7 @@ impl RemoteOcrProvider for VisionOcr {
         };
         let asked = Prompt {
             max_output_tokens: self.max_output_tokens,
-            picture: Some(Arc::new(image.clone())),
+            pictures: vec![PromptPicture::new(Arc::new(image.clone()), self.rule)],
             ..self.recipe.prompt()
         };
         let reply = self.llm.complete(&asked).await.map_err(page_fault)?;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::format::{self, DocumentFormat};
-use super::page::{CUT_QUALITY, PageContent};
+use super::page::{CUT_QUALITY, PageContent, PageRaster};
 use super::refusal::{PageRefusal, catch_decoder};
 use super::render::RenderBounds;
 use super::{attachments, pdf, picture, tiff};
@@ -143,6 +143,17 @@ impl ParsedDocument {
             }
             DocumentContent::Xml(lines) => Ok(text_page(lines.clone())),
         })
+    }
+
+    /// Draws page `index`, which starts at 0, of a format whose pages are drawn.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(super) fn draw_page(&self, index: u32) -> Result<Option<PageRaster>, PageRefusal> {
+        let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
+        let deadline = Instant::now() + self.limits.page_time;
+        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
+        catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
     }
 
     /// Looks for e-invoices in it and reads them. Reads no picture.

@@ -12,7 +12,12 @@ pub(super) fn is_seen_on_white(ink: u8) -> bool {
 
 /// Whether the contrast of two greys is enough to be seen.
 pub(super) fn stands_out(ink: u8, behind: u8) -> bool {
-    contrast(ink, behind) >= LEAST_CONTRAST
+    has_contrast(ink, behind, LEAST_CONTRAST)
+}
+
+/// Whether the contrast of two greys, 1 to 21, is at least this.
+pub(super) fn has_contrast(ink: u8, behind: u8, least: f32) -> bool {
+    contrast(ink, behind) >= least
 }
 
 /// The contrast of two greys, 1 to 21.

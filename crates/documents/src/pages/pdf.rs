@@ -15,7 +15,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use super::expansion::ExpansionScan;
-use super::page::PageContent;
+use super::page::{PageContent, PageRaster};
 use super::refusal::PageRefusal;
 use super::render::RenderBounds;
 use super::surface::{GlyphCollector, PIECES_PER_WORD, PageGlyph};
@@ -170,6 +170,15 @@ impl PdfFile {
         }
         let lines = ordered_lines(surface, bounds)?;
         Ok(PageContent::Text { width, height, lines })
+    }
+
+    /// Draws page `index`, starting at 0, as it looks.
+    pub(super) fn draw_page(
+        &self,
+        index: u32,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<PageRaster, PageRefusal> {
+        render::render_page(self.page_at(index)?, bounds)
     }
 
     /// Reads page `index`, starting at 0.

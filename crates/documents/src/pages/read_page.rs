@@ -7,7 +7,7 @@ use super::document::ParsedDocument;
 use super::doubt;
 use super::language::LanguageEvidence;
 use super::lines::join_rows;
-use super::page::{CUT_QUALITY, PageContent};
+use super::page::{CUT_QUALITY, PageContent, PageRaster};
 use super::page_error::PageError;
 use super::read_picture::{PictureRead, PictureReader};
 use super::recognise::PageRecogniser;
@@ -37,6 +37,21 @@ pub fn read_page(
         read.page = mark_incomplete(read.page);
     }
     Ok(read)
+}
+
+/// Reads a piece of a page.
+///
+/// # Errors
+/// Those of the recogniser.
+pub(super) fn read_crop(
+    document: &ParsedDocument,
+    crop: &PageRaster,
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<Vec<TextLine>, PageError> {
+    let (hint, page_time) = (document.heard.get().cloned(), document.limits.page_time);
+    let mut reader = PictureReader { recogniser, recipe, hint, started: Instant::now(), page_time };
+    reader.read_crop(crop)
 }
 
 /// A page of which a part may be missing. One without text is lost: nobody can say that it was

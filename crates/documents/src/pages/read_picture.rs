@@ -197,6 +197,22 @@ impl PictureReader<'_> {
         })
     }
 
+    /// Reads a piece of a page as it is, by every reader there is: what one of them says counts.
+    ///
+    /// # Errors
+    /// Those of the recogniser.
+    pub(super) fn read_crop(&mut self, crop: &PageRaster) -> Result<Vec<TextLine>, PageError> {
+        let languages = self.choose_languages(self.hint.clone());
+        let mut lines = self.recogniser.recognise(crop, &languages)?;
+        if !self.recogniser.is_keen()
+            && self.has_keen_reader()
+            && let Some(keen) = self.recogniser.keen_reader()
+        {
+            lines.extend(keen.recognise(crop, &languages)?);
+        }
+        Ok(lines)
+    }
+
     /// Once, repaired where its defects call for it; and whether they did.
     fn read_plainly<'a>(
         &mut self,

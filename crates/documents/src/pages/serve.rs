@@ -14,9 +14,11 @@ use std::sync::mpsc::{self, Sender};
 use bytes::Bytes;
 
 use super::document::{ParsedDocument, open_locked_document};
-use super::read_page::read_page;
+use super::page::PageRaster;
+use super::read_page::{read_crop, read_page};
 use super::recognise::PageRecogniser;
 use super::refusal::PageRefusal;
+use super::seen_page::{EnlargedCrop, draw_for_model, seen_page};
 use super::show_page::show_page;
 use super::show_witnessed::show_witnessed;
 use crate::cpu::confine::{self, ConfinementStatus};
@@ -25,7 +27,9 @@ use crate::cpu::wire::{
 };
 use crate::cpu::{ProcessSetup, STACK_BYTES};
 use docmill_core::fault::{self, Fault};
-use docmill_core::model::{OutcomeReason, PageReadResult, PageText, PageViewResult, ReadRecipe};
+use docmill_core::model::{
+    OutcomeReason, PageCrop, PageReadResult, PageText, PageViewResult, ReadRecipe, TextLine,
+};
 use parking_lot::Mutex;
 
 pub use super::page_error::PageError;
@@ -42,6 +46,17 @@ pub trait PageReader: Send {
         index: u32,
         recipe: &ReadRecipe,
     ) -> Result<PageReadResult, PageError>;
+
+    /// Reads a piece that was cut out of a page of `document` and enlarged.
+    ///
+    /// # Errors
+    /// It takes too long, or something else is to blame.
+    fn read_crop(
+        &mut self,
+        document: &ParsedDocument,
+        crop: &PageRaster,
+        recipe: &ReadRecipe,
+    ) -> Result<Vec<TextLine>, PageError>;
 }
 
 /// The one that there is, but for tests of what page processes survive.
@@ -53,6 +68,15 @@ impl PageReader for Box<dyn PageRecogniser> {
         recipe: &ReadRecipe,
     ) -> Result<PageReadResult, PageError> {
         read_page(document, index, recipe, self.as_mut())
+    }
+
+    fn read_crop(
+        &mut self,
+        document: &ParsedDocument,
+        crop: &PageRaster,
+        recipe: &ReadRecipe,
+    ) -> Result<Vec<TextLine>, PageError> {
+        read_crop(document, crop, recipe, self.as_mut())
     }
 }
 
@@ -199,6 +223,17 @@ impl<W: Write> PageServer<W> {
                 let shown = show_witnessed(&document, index, fit, read)?;
                 Ok(DocumentAnswer::from_shown(shown))
             }
+            DocumentRequest::Draw { document, index, repaired, fit } => {
+                let document = self.find_document(document)?;
+                let page = seen_page(&document, index, repaired, &self.setup.recipe)?;
+                let drawn = page.map(|page| draw_for_model(&page, fit)).transpose()?;
+                Ok(DocumentAnswer::from_drawn(drawn))
+            }
+            DocumentRequest::Reread { document, index, repaired, crop } => {
+                let document = self.find_document(document)?;
+                let lines = self.reread_crop(&document, index, repaired, crop)?;
+                Ok((DocumentAnswer::Reread { lines }, Vec::new()))
+            }
             DocumentRequest::Print { document, index } => {
                 let page = Box::new(self.find_document(document)?.printed_page(index)?);
                 self.check_text(&page)?;
@@ -224,16 +259,43 @@ impl<W: Write> PageServer<W> {
         self.setup.limits.text().check_page(page).map_err(PageRefusal::from)
     }
 
+    /// Reads a piece of a page once more; boxes are shares of the page.
+    fn reread_crop(
+        &self,
+        document: &ParsedDocument,
+        index: u32,
+        repaired: bool,
+        crop: PageCrop,
+    ) -> Result<Vec<TextLine>, PageError> {
+        let recipe = &self.setup.recipe;
+        let Some(page) = seen_page(document, index, repaired, recipe)? else {
+            return Ok(Vec::new());
+        };
+        let piece = EnlargedCrop::cut_out(&page, crop)?;
+        let mut reader = self.take_reader()?;
+        let read = reader.read_crop(document, &piece.raster, recipe);
+        self.readers.lock().push(reader);
+        let lines = piece.place_on_page(read?);
+        let page = PageText::from_native(index + 1, (1.0, 1.0), 1.0, lines);
+        self.check_text(&page)?;
+        Ok(page.lines)
+    }
+
+    /// One that is not at work.
+    fn take_reader(&self) -> Result<Box<dyn PageReader>, PageError> {
+        let idle = self.readers.lock().pop();
+        Ok(match idle {
+            Some(reader) => reader,
+            None => (self.make)()?,
+        })
+    }
+
     fn read_page(
         &self,
         document: &ParsedDocument,
         index: u32,
     ) -> Result<PageReadResult, PageError> {
-        let idle = self.readers.lock().pop();
-        let mut reader = match idle {
-            Some(reader) => reader,
-            None => (self.make)()?,
-        };
+        let mut reader = self.take_reader()?;
         // A reader that panics is not used again.
         let read = reader.read_page(document, index, &self.setup.recipe);
         self.readers.lock().push(reader);

@@ -73,7 +73,7 @@ pub fn show_page(
 
 /// The repair that the defects call for; where none does, that for what is suspected, because the
 /// page was read badly.
-fn repair_shown(
+pub(super) fn repair_shown(
     page: &PageRaster,
     found: &PageAssessment,
     recipe: &ReadRecipe,

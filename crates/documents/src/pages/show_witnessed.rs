@@ -70,7 +70,7 @@ fn decode_own(picture: &EncodedImage) -> Result<PageRaster, PageError> {
 }
 
 /// Turned and averaged down as the other reader wants it.
-fn fit_raster(page: &PageRaster, fit: PictureFit) -> Result<PageRaster, OpenCvError> {
+pub(super) fn fit_raster(page: &PageRaster, fit: PictureFit) -> Result<PageRaster, OpenCvError> {
     let scale = fit.scale(page.width, page.height);
     let side = |pixels: u32| scaled_side(pixels, scale);
     let turned = turn_mat(&view_raster(page)?, fit.quarter_turns)?;

@@ -12,6 +12,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_gate::gate::PictureClaim;
 use docmill_gate::kinds::{FieldType, Kind};
 use docmill_llm::llm::{FinishReason, Llm, Prompt};
 
@@ -19,9 +20,10 @@ use super::calls::{JournaledCalls, MOST_BYTES, MOST_CALLS};
 use super::journal::{ReplyJournal, StoredCall};
 use super::merge::{PartReply, merge_parts};
 use super::parts::{PartTokenBudget, RowRange};
-use super::prompt::{self, TranscriptView};
+use super::prompt;
 use super::reply::{self, ReplyDefect, ReplyEnvelope};
 use super::schema::ReplySchema;
+use super::shown_pages::{self, ShownDocument};
 
 /// What bounds the calls, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,11 +98,14 @@ pub enum ExtractError {
 pub async fn read_by_model(
     llm: &dyn Llm,
     kind: &Kind,
-    shown: Arc<TranscriptView>,
+    mut shown: ShownDocument,
     terms: &CallLimits,
     journal: &mut dyn ReplyJournal,
 ) -> Result<ModelReading, ExtractError> {
-    let form = ReplySchema::for_kind(kind)?;
+    // Whatever pictures take of it, the text has half of the prompt.
+    shown.keep_within(terms.prompt_tokens as usize / 2);
+    let form = ReplySchema::for_reading(kind, !shown.pages.is_empty())?;
+    let shown_pages = shown.pages.iter().map(|page| page.number).collect();
     let session = ExtractionSession {
         system: prompt::system_prompt(kind, &form),
         shown,
@@ -112,7 +117,7 @@ pub async fn read_by_model(
     };
     let (parts, ending) = session.read_all().await?;
     let (usage, model) = session.calls.total_usage();
-    Ok(ModelReading { parts, ending, usage, model })
+    Ok(ModelReading { parts, ending, usage, model, shown_pages })
 }
 
 /// What a model replied about a document, part by part.
@@ -123,9 +128,22 @@ pub struct ModelReading {
     ending: Option<IncompleteReason>,
     usage: ModelUsage,
     model: Option<String>,
+    shown_pages: Vec<u32>,
 }
 
 impl ModelReading {
+    /// The pages that were shown as pictures: those for which there was room in the prompt.
+    pub fn shown_pages(&self) -> &[u32] {
+        &self.shown_pages
+    }
+
+    /// What was read from pictures, by the model's word, of pages that were shown.
+    pub fn list_claims(&self) -> Vec<PictureClaim> {
+        let replies = self.parts.whole.iter().map(|part| &part.envelope);
+        let claims = replies.flat_map(|it| shown_pages::list_claims(&it.fields, &it.pictures));
+        claims.filter(|claim| self.shown_pages.contains(&claim.page)).collect()
+    }
+
     /// Joins the parts. Work that grows with what was replied.
     ///
     /// # Errors
@@ -135,7 +153,7 @@ impl ModelReading {
         kind: &Kind,
         transcript: &Transcript,
     ) -> Result<Extraction, ExtractError> {
-        let Self { parts, ending, usage, model } = self;
+        let Self { parts, ending, usage, model, shown_pages: _ } = self;
         let mut extraction = merge_parts(kind, transcript, parts.whole);
         extraction.model.clone_from(&model);
         extraction.usage = usage;
@@ -182,7 +200,7 @@ struct ExtractionSession<'a> {
     kind: &'a Kind,
     form: Arc<ReplySchema>,
     system: String,
-    shown: Arc<TranscriptView>,
+    shown: ShownDocument,
     terms: &'a CallLimits,
     schema_name: String,
     calls: JournaledCalls<'a>,
@@ -211,7 +229,7 @@ impl ExtractionSession<'_> {
             let Some((part, read)) = under_way.next().await else { break };
             match read {
                 Ok(PartOutcome::Whole(envelope)) => whole.push((part, envelope)),
-                Ok(PartOutcome::TooMuch) => match self.shown.split_in_half(&part) {
+                Ok(PartOutcome::TooMuch) => match self.shown.text.split_in_half(&part) {
                     Some((first, second)) => {
                         todo.push_front(second);
                         todo.push_front(first);
@@ -228,7 +246,7 @@ impl ExtractionSession<'_> {
         let ending = stopped.transpose()?;
         whole.sort_by_key(|(part, _)| part.start);
         let answer = |(part, envelope): (RowRange, ReplyEnvelope)| PartReply {
-            first_line: self.shown.first_line(&part).unwrap_or_default(),
+            first_line: self.shown.text.first_line(&part).unwrap_or_default(),
             envelope,
         };
         Ok((PartsRead { whole: whole.into_iter().map(answer).collect(), rescued }, ending))
@@ -236,12 +254,13 @@ impl ExtractionSession<'_> {
 
     /// The parts that the limits of prompt and reply ask for.
     fn first_parts(&self) -> Result<Vec<RowRange>, Error> {
-        if self.shown.is_empty() {
+        if self.shown.text.is_empty() {
             return Err(Error::internal("a transcript without text was given to a model"));
         }
         // The schema travels beside the prompt as well, and what surrounds the lines is small.
         let fixed = prompt::estimated_tokens(&self.system)
             + prompt::estimated_tokens(&self.form.schema.to_string())
+            + self.shown.picture_tokens()
             + 300;
         let limit = self.terms.prompt_tokens as usize;
         if limit < fixed + 600 {
@@ -257,18 +276,18 @@ impl ExtractionSession<'_> {
         let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
         // A fifth is left for the single fields and for what the estimate misses.
         let reply = has_lists.then_some(self.terms.max_output_tokens as usize / 5 * 4);
-        Ok(self.shown.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
+        Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }
 
     async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, Error> {
-        let name = self.shown.part_name(part);
+        let name = self.shown.text.part_name(part);
         let again = &self.terms.missing;
         let (verb, user) = if again.is_empty() {
-            ("read", self.shown.user_prompt(part))
+            ("read", self.shown.text.user_prompt(part))
         } else {
-            ("read again", self.shown.second_prompt(part, again))
+            ("read again", self.shown.text.second_prompt(part, again))
         };
-        let Some(first) = self.call_model(format!("{verb} {name}"), user).await? else {
+        let Some(first) = self.call_model(format!("{verb} {name}"), user, part).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
         let problem = match self.check_reply(&first) {
@@ -276,8 +295,8 @@ impl ExtractionSession<'_> {
             Err(problem) => problem,
         };
         tracing::debug!(problem = problem.code(), "a model's reply is sent back for repair");
-        let user = self.shown.repair_prompt(part, &first.text, &problem);
-        let Some(second) = self.call_model(format!("repair {name}"), user).await? else {
+        let user = self.shown.text.repair_prompt(part, &first.text, &problem);
+        let Some(second) = self.call_model(format!("repair {name}"), user, part).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
         match self.check_reply(&second) {
@@ -303,14 +322,20 @@ impl ExtractionSession<'_> {
         }
     }
 
-    async fn call_model(&self, purpose: String, user: String) -> Result<Option<StoredCall>, Error> {
+    async fn call_model(
+        &self,
+        purpose: String,
+        user: String,
+        part: &RowRange,
+    ) -> Result<Option<StoredCall>, Error> {
+        let pages = self.shown.pages_of(part);
         let prompt = Prompt {
             system: self.system.clone(),
-            user,
+            user: format!("{user}{}", shown_pages::describe_pictures(&pages)),
             schema_name: self.schema_name.clone(),
             schema: self.form.schema.clone(),
             max_output_tokens: self.terms.max_output_tokens,
-            picture: None,
+            pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
         };
         self.calls.call(purpose, &prompt).await
     }

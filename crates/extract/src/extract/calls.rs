@@ -8,6 +8,7 @@ use super::journal::{RecordedReplies, ReplyJournal, StoredCall};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
+use docmill_core::model::digest::sha256_hex;
 use docmill_llm::llm::{Llm, Prompt};
 use parking_lot::Mutex;
 
@@ -15,6 +16,9 @@ use parking_lot::Mutex;
 pub(super) const MOST_CALLS: usize = 400;
 /// Most bytes of all replies about one document that are kept.
 pub(super) const MOST_BYTES: usize = 32 << 20;
+
+/// Stands before the hashes of pictures in a call's key.
+const PICTURES: &str = "pictures 1";
 
 /// Calls and their replies.
 pub(super) struct JournaledCalls<'a> {
@@ -148,11 +152,48 @@ impl<'a> JournaledCalls<'a> {
 
 /// What makes two calls the same.
 fn prompt_key(prompt: &Prompt) -> String {
-    hash_parts(&[
-        &prompt.system,
-        &prompt.user,
-        &prompt.schema_name,
-        &prompt.schema.to_string(),
-        &prompt.max_output_tokens.to_string(),
-    ])
+    let (schema, most) = (prompt.schema.to_string(), prompt.max_output_tokens.to_string());
+    let text = [&prompt.system, &prompt.user, &prompt.schema_name, &schema, &most];
+    let mut parts: Vec<&str> = text.into_iter().map(String::as_str).collect();
+    // What has no picture keeps the key that it always had.
+    let pictures: Vec<String> =
+        prompt.pictures.iter().map(|picture| sha256_hex(&picture.image.bytes)).collect();
+    if !pictures.is_empty() {
+        parts.push(PICTURES);
+        parts.extend(pictures.iter().map(String::as_str));
+    }
+    hash_parts(&parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, PictureRule};
+    use docmill_llm::llm::PromptPicture;
+
+    use super::*;
+
+    #[test]
+    fn a_call_with_another_picture_is_another_call_and_one_without_keeps_its_key() {
+        let header = ImageHeader { width: 9, height: 9, dpi: 99, encoding: ImageEncoding::Png };
+        let picture = |byte: u8| {
+            let image = Arc::new(EncodedImage { header, bytes: vec![byte] });
+            PromptPicture::new(image, PictureRule::OTHER)
+        };
+        let key = |pictures: &[u8]| {
+            prompt_key(&Prompt {
+                system: "s".to_owned(),
+                user: "u".to_owned(),
+                schema_name: "n".to_owned(),
+                schema: serde_json::json!({}),
+                max_output_tokens: 9,
+                pictures: pictures.iter().map(|byte| picture(*byte)).collect(),
+            })
+        };
+        assert_eq!(key(&[]), hash_parts(&["s", "u", "n", "{}", "9"]), "as stored by every build");
+        let keys = [key(&[]), key(&[1]), key(&[2]), key(&[1, 2]), key(&[2, 1])];
+        let different: std::collections::BTreeSet<&String> = keys.iter().collect();
+        assert_eq!(different.len(), keys.len());
+    }
 }

@@ -73,7 +73,7 @@ pub async fn choose_kind(
         schema_name: "kind".to_owned(),
         schema: choice_schema(kinds),
         max_output_tokens: REPLY_TOKENS,
-        picture: None,
+        pictures: Vec::new(),
     };
     let calls = JournaledCalls::from_journal(llm, identity, journal).await?;
     let call = calls.call("choose the kind".to_owned(), &prompt).await?;

@@ -24,8 +24,14 @@ const ROW_BYTES: usize = 2_000;
 /// Most bytes of an unusable reply that the repair prompt shows.
 const SHOWN_REPLY: usize = 16_000;
 
-/// The stable part: the same for every document of a kind.
+/// What is asked besides where pages are shown as pictures.
+const PICTURES: &str = "- `pictures`: for every value that was read from a picture of a page, because \
+    the lines of the text lack it or have it wrong: its field, the page, and `box` as [left, top, \
+    right, bottom] in pixels of that picture. A value whose place is not named counts as not seen.\n";
+
+/// The stable part: the same for every document of a kind, with and without pictures.
 pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> String {
+    let pictures = if form.has_pictures() { PICTURES } else { "" };
     format!(
         "{}\n\n\
          Every line of the document begins with its id, for example `p2.l7| ` for line 7 of page \
@@ -34,6 +40,7 @@ pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> String {
          - `fields`: the data. A field that is not on these pages is null.\n\
          - `evidence`: for every field that is not null, the ids of the lines it was read from; \
          parts of list entries as `line_items[0].amount`, counted from 0.\n\
+         {pictures}\
          - `missing_fields`: names of the fields that are null.\n\
          - `confidence`: `high` if every value is plainly legible, `medium` if some are doubtful, \
          `low` if values are guesses.\n\

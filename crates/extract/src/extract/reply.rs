@@ -12,6 +12,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::schema::{ReplySchema, SchemaViolation};
+use super::shown_pages::PictureEntry;
 use docmill_core::model::StatedConfidence;
 
 /// Most bytes of a reply that is read.
@@ -100,6 +101,9 @@ pub struct ReplyEnvelope {
     pub fields: Map<String, Value>,
     /// The lines that the fields were read from.
     pub evidence: Vec<EvidenceEntry>,
+    /// The places in pictures that fields were read from; none where no page was shown.
+    #[serde(default)]
+    pub pictures: Vec<PictureEntry>,
     /// What the model did not find.
     pub missing_fields: Vec<String>,
     /// The model's word on itself.

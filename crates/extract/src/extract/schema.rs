@@ -14,7 +14,11 @@ use docmill_llm::llm::schema::close_schema;
 
 /// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
 /// on a page.
-static COMPILED: LazyLock<Mutex<HashMap<String, Arc<ReplySchema>>>> = LazyLock::new(Mutex::default);
+static COMPILED: LazyLock<Mutex<HashMap<FormName, Arc<ReplySchema>>>> =
+    LazyLock::new(Mutex::default);
+
+/// A kind's name, and whether its pages are shown.
+type FormName = (String, bool);
 
 /// The expected form of a reply.
 pub struct ReplySchema {
@@ -45,21 +49,33 @@ impl ReplySchema {
     /// # Errors
     /// The kind's schema is not a valid one.
     pub fn for_kind(kind: &Kind) -> Result<Arc<Self>> {
-        let known = |forms: &HashMap<String, Arc<Self>>| {
-            forms.get(&kind.name).filter(|form| form.source == kind.schema).map(Arc::clone)
+        Self::for_reading(kind, false)
+    }
+
+    /// The form of replies about a transcript and, with `pictures`, pages that are shown beside it.
+    ///
+    /// # Errors
+    /// As [`ReplySchema::for_kind`].
+    pub fn for_reading(kind: &Kind, pictures: bool) -> Result<Arc<Self>> {
+        let name = (kind.name.clone(), pictures);
+        let known = |forms: &HashMap<FormName, Arc<Self>>| {
+            forms.get(&name).filter(|form| form.source == kind.schema).map(Arc::clone)
         };
         if let Some(form) = known(&COMPILED.lock()) {
             return Ok(form);
         }
         // Not under the lock; two that compile the same at once do no harm.
-        let form = Arc::new(Self::compile_for(kind)?);
+        let form = Arc::new(Self::compile_for(kind, pictures)?);
         let mut forms = COMPILED.lock();
-        forms.insert(kind.name.clone(), Arc::clone(&form));
+        forms.insert(name, Arc::clone(&form));
         Ok(form)
     }
 
-    fn compile_for(kind: &Kind) -> Result<Self> {
-        let schema = envelope_schema(&kind.schema);
+    fn compile_for(kind: &Kind, pictures: bool) -> Result<Self> {
+        let mut schema = envelope_schema(&kind.schema);
+        if pictures {
+            schema = close_schema(&with_pictures(schema));
+        }
         let validator = compile_schema(&schema).map_err(|problem| {
             Error::internal(format!("the schema of kind {} is not valid: {problem}", kind.name))
         })?;
@@ -73,6 +89,11 @@ impl ReplySchema {
             (name.clone(), field)
         });
         Ok(Self { source: kind.schema.clone(), fields: fields.collect(), validator, schema })
+    }
+
+    /// Whether places in pictures are asked for.
+    pub fn has_pictures(&self) -> bool {
+        self.schema.pointer("/properties/pictures").is_some()
     }
 
     /// Everything about a reply that breaks the schema, up to a number that a reader can use.
@@ -206,6 +227,37 @@ fn envelope_schema(kind: &Value) -> Value {
         object.insert("$defs".to_owned(), defs);
     }
     close_schema(&schema)
+}
+
+/// The form with the places of values that were read from pictures.
+fn with_pictures(mut schema: Value) -> Value {
+    let entries = json!({
+        "type": "array",
+        "description": "For every value that was read from a picture: where it stands there.",
+        "items": {
+            "type": "object",
+            "required": ["field", "page", "box"],
+            "properties": {
+                "field": {
+                    "type": "string",
+                    "description": "Name of the field, e.g. total or line_items[2].amount."
+                },
+                "page": {"type": "integer", "description": "Number of the page."},
+                "box": {
+                    "type": "array",
+                    "description": "Left, top, right, bottom in pixels of the picture.",
+                    "items": {"type": "number"}
+                }
+            }
+        }
+    });
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("pictures".to_owned(), entries);
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.push(json!("pictures"));
+    }
+    schema
 }
 
 /// What a rule demands, in the schema's own words.

@@ -1,6 +1,9 @@
 //! What stands on the word of one model alone: values whose every place on the pages has a word that
 //! a vision model reported and the reader beside it did not.
 //!
+//! Where the model that extracted was shown pages, so are numbers that the transcript does not have and
+//! that no rule of the kind looks for: nobody else saw them.
+//!
 //! Not one of a kind's rules, because no kind may do without it. A value with a digit (an amount, a
 //! date, an account, an identifier) is refused, any other is flagged. Values that the pages do not
 //! have at all are other rules' business, and so are those of an attached XML, which no page made.
@@ -9,25 +12,32 @@ use serde_json::Value;
 
 use super::subject::GateSubject;
 use super::{GateFinding, MOST_FINDINGS, MOST_PLACES, PageRegion, field_names};
-use crate::kinds::RuleConsequence;
+use crate::kinds::{Kind, RuleCheck, RuleConsequence};
 use docmill_core::model::ExtractionMethod;
 
 /// The name under which reviewers see it.
 const RULE: &str = "seen_by_one_model";
 
 /// A finding for each value that only one model saw.
-pub(super) fn find_unwitnessed(subject: &GateSubject<'_>) -> Vec<GateFinding> {
+pub(super) fn find_unwitnessed(subject: &GateSubject<'_>, kind: &Kind) -> Vec<GateFinding> {
     let pages = &subject.transcript.pages;
     let mut words = pages.iter().flat_map(|page| &page.lines).flat_map(|line| &line.words);
     let is_exact = subject.extraction.reader == ExtractionMethod::Einvoice;
-    if is_exact || !words.any(|word| word.unwitnessed) {
+    let pictures = subject.lookups.pictures_shown;
+    if is_exact || !pictures && !words.any(|word| word.unwitnessed) {
         return Vec::new();
     }
     let names = field_names(subject);
+    let looked_for = names_looked_for(kind);
     let values = names.iter().flat_map(|name| subject.named_values(name));
     let unseen = values.take(MOST_PLACES).filter_map(|(field, value)| {
         let has_digit = value.is_number() || has_digit(value);
+        let is_nowhere = || {
+            let is_checked = looked_for.contains(&plain_name(&field).as_str());
+            pictures && has_digit && !is_checked && !subject.ground.contains_value(value)
+        };
         let consequence = match is_unwitnessed(subject, value) {
+            false if is_nowhere() => RuleConsequence::Flag,
             false => return None,
             true if has_digit => RuleConsequence::Review,
             true => RuleConsequence::Flag,
@@ -51,6 +61,27 @@ fn is_unwitnessed(subject: &GateSubject<'_>, value: &Value) -> bool {
     let words = value.as_str().unwrap_or_default().split_whitespace();
     let mut numbered = words.filter(|word| word.contains(|c: char| c.is_ascii_digit()));
     numbered.any(|word| all_unseen(&subject.ground.value_places(&Value::from(word))))
+}
+
+/// The fields whose values the kind's own rules look for on the pages.
+fn names_looked_for(kind: &Kind) -> Vec<&str> {
+    let fields = kind.rules.iter().filter_map(|rule| match &rule.check {
+        RuleCheck::Grounded { fields, .. } | RuleCheck::GroundedWords { fields, .. } => {
+            Some(fields)
+        }
+        _ => None,
+    });
+    fields.flatten().map(String::as_str).collect()
+}
+
+/// `line_items[2].amount` as rules name it.
+fn plain_name(field: &str) -> String {
+    let mut within = false;
+    let outside = field.chars().filter(|c| {
+        within = *c == '[' || within && *c != ']';
+        !within && *c != ']'
+    });
+    outside.collect()
 }
 
 fn has_digit(value: &Value) -> bool {

@@ -93,6 +93,7 @@ fn lookups() -> GateLookups {
         today,
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        pictures_shown: false,
     }
 }
 

@@ -91,6 +91,7 @@ fn build_kind(
         labels,
         signals: description.signals,
         read_by: description.read_by,
+        showing: description.showing,
     })
 }
 

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::labels::texts_by_language;
 use super::problem::{KindProblem, ProblemReport};
+use super::showing::{LEAST_PIXELS, MOST_PAGES, PageShowing, ShowPages};
 use docmill_core::config::OcrProvider;
 use docmill_formats::notation::fold_text;
 
@@ -40,6 +41,7 @@ pub(super) struct KindDescription {
     pub(super) title: String,
     pub(super) signals: Vec<KindSignal>,
     pub(super) read_by: Option<Vec<OcrProvider>>,
+    pub(super) showing: PageShowing,
 }
 
 impl KindDescription {
@@ -71,13 +73,21 @@ impl KindDescription {
                         report.report_at(value.span().start, format!("`read_by` {problem}"))
                     }
                 },
+                ("show_pages" | "shown_pages" | "shown_pixels", _) => {
+                    if let Err(problem) = self.read_showing(key.get_ref(), value.get_ref()) {
+                        report.report_at(value.span().start, problem);
+                    }
+                }
                 ("signal", _) => {
                     report.report_at(value.span().start, "signals are written [[signal]]")
                 }
                 (other, _) => {
                     report.report_at(
                         key.span().start,
-                        format!("`{other}` is none of title, read_by, signal"),
+                        format!(
+                            "`{other}` is none of title, read_by, show_pages, shown_pages, \
+                             shown_pixels, signal"
+                        ),
                     );
                 }
             }
@@ -85,6 +95,30 @@ impl KindDescription {
         if self.title.is_empty() && report.problems.is_empty() {
             report.report_file("has no `title`: what people call the kind");
         }
+    }
+}
+
+impl KindDescription {
+    fn read_showing(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
+        let number = || u64::from_str_radix(value.as_integer()?.as_str(), 10).ok();
+        match key {
+            "show_pages" => {
+                let when = value.as_str().and_then(ShowPages::from_name);
+                self.showing.when = when.ok_or("`show_pages` is never, doubtful or always")?;
+            }
+            "shown_pages" => {
+                let most = number().and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|most| (1..=MOST_PAGES).contains(most));
+                self.showing.most_pages =
+                    most.ok_or(format!("`shown_pages` is between 1 and {MOST_PAGES}"))?;
+            }
+            _ => {
+                let most = number().filter(|most| *most == 0 || *most >= LEAST_PIXELS);
+                self.showing.most_pixels =
+                    most.ok_or(format!("`shown_pixels` is 0, or at least {LEAST_PIXELS}"))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::Llm;
+use docmill_core::model::PictureRule;
 
 /// One model of a chain.
 #[derive(Clone)]
@@ -14,6 +15,8 @@ pub struct ChainModel {
     pub kinds: Vec<String>,
     /// Most tokens of its replies.
     pub max_output_tokens: u32,
+    /// How it takes pictures; none: it is shown text only.
+    pub pictures: Option<PictureRule>,
 }
 
 /// Models in the order in which they are asked, weakest first. Empty: none is configured.
@@ -28,7 +31,8 @@ impl ModelChain {
 
     /// One model for every kind.
     pub fn from_single(llm: Arc<dyn Llm>, max_output_tokens: u32) -> Self {
-        Self(vec![ChainModel { llm, kinds: Vec::new(), max_output_tokens }])
+        let model = ChainModel { llm, kinds: Vec::new(), max_output_tokens, pictures: None };
+        Self(vec![model])
     }
 
     /// Whether there is no model at all.

@@ -67,7 +67,7 @@ impl Llm for Counting {
 fn prompt() -> Prompt {
     let schema = serde_json::json!({});
     let [system, user, schema_name] = [(); 3].map(|()| String::new());
-    Prompt { system, user, schema_name, schema, max_output_tokens: 1, picture: None }
+    Prompt { system, user, schema_name, schema, max_output_tokens: 1, pictures: Vec::new() }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::recipe::{ModelPage, PageRecipe};
 use crate::pages::uncovered_cells;
 use docmill_core::config::{LlmProvider, LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
-use docmill_llm::llm::{FinishReason, ModelReply, Prompt, estimate_tokens, picture_tokens};
+use docmill_llm::llm::{FinishReason, ModelReply, Prompt, estimate_tokens};
 
 /// With fewer words that the witness is sure of nothing is said by how many were found.
 const FEW_WORDS: usize = 8;
@@ -42,8 +42,8 @@ pub(super) struct ReplyJudge {
     pub(super) witness: PageText,
 }
 
-/// The least share of the tokens of a picture, counted in pieces of 28 by 28 pixels, that a server
-/// counts; 0 where it is not known.
+/// The least share of the tokens of a picture, counted by its vendor's rule, that a server counts; 0
+/// where it is not known.
 pub(super) fn counted_share(config: &VisionConfig) -> f64 {
     match (config.provider, config.server) {
         (LlmProvider::Anthropic | LlmProvider::Bedrock, _) => 0.5,
@@ -98,7 +98,7 @@ impl ReplyJudge {
     /// model makes a page up.
     fn check_tokens(&self, asked: &Prompt, reply: &ModelReply) -> Result<(), ReadingRefusal> {
         let counted = reply.usage.prompt_tokens();
-        let picture = asked.picture.as_deref().map_or(0, picture_tokens);
+        let picture = asked.picture_tokens();
         // Estimates of text are too high for some vocabularies by half.
         let text = (estimate_tokens(&asked.system) + estimate_tokens(&asked.user)) / 2;
         #[expect(

@@ -68,7 +68,7 @@ impl PageRecipe {
             schema_name: "page".to_owned(),
             schema,
             max_output_tokens: 0,
-            picture: None,
+            pictures: Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::llm::picture::{encode_base64, media_type};
 use crate::llm::schema::dialect::SchemaDialect;
-use crate::llm::{FinishReason, ModelReply, Prompt};
+use crate::llm::{FinishReason, ModelReply, Prompt, PromptPicture};
 use docmill_core::config::{PromptCache, StructuredOutput};
 use docmill_core::model::ModelUsage;
 
@@ -34,16 +34,16 @@ pub(super) struct AnthropicRequest<'a> {
     stream: Option<bool>,
 }
 
-/// The text, and behind it the picture.
+/// The text, and behind it the pictures.
 fn user_content(prompt: &Prompt) -> Vec<Value> {
     let mut content = vec![json!({"type": "text", "text": prompt.user})];
-    content.extend(prompt.picture.as_deref().map(|picture| {
+    content.extend(prompt.pictures.iter().map(|PromptPicture { image, .. }| {
         json!({
             "type": "image",
             "source": {
                 "type": "base64",
-                "media_type": media_type(picture),
-                "data": encode_base64(picture),
+                "media_type": media_type(image),
+                "data": encode_base64(image),
             },
         })
     }));
@@ -192,7 +192,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
             max_output_tokens: 9,
-            picture: None,
+            pictures: Vec::new(),
         }
     }
 

@@ -52,8 +52,8 @@ impl BedrockRequest {
         let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
         let text = ContentBlock::Text(prompt.user.clone());
         let mut content = vec![text];
-        if let Some(picture) = prompt.picture.as_deref() {
-            content.push(ContentBlock::Image(image_block(picture)?));
+        for picture in &prompt.pictures {
+            content.push(ContentBlock::Image(image_block(&picture.image)?));
         }
         let mut system = Vec::new();
         if !prompt.system.is_empty() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::llm::picture::{encode_base64, media_type};
 use crate::llm::schema::dialect::SchemaDialect;
-use crate::llm::{FinishReason, ModelReply, Prompt};
+use crate::llm::{FinishReason, ModelReply, Prompt, PromptPicture};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::config::StructuredOutput;
 use docmill_core::model::ModelUsage;
@@ -60,15 +60,18 @@ enum OpenAiContent<'a> {
     Parts(Vec<Value>),
 }
 
-/// The text, and behind it the picture as a data URL: an address would have the server fetch it. What
+/// The text, and behind it each picture as a data URL: an address would have the server fetch it. What
 /// `detail` stands for where it is left out differs from model to model.
 fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
-    let Some(picture) = &prompt.picture else { return OpenAiContent::Text(&prompt.user) };
-    let url = format!("data:{};base64,{}", media_type(picture), encode_base64(picture));
-    OpenAiContent::Parts(vec![
-        json!({"type": "text", "text": prompt.user}),
-        json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}}),
-    ])
+    if prompt.pictures.is_empty() {
+        return OpenAiContent::Text(&prompt.user);
+    }
+    let mut parts = vec![json!({"type": "text", "text": prompt.user})];
+    parts.extend(prompt.pictures.iter().map(|PromptPicture { image, .. }| {
+        let url = format!("data:{};base64,{}", media_type(image), encode_base64(image));
+        json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+    }));
+    OpenAiContent::Parts(parts)
 }
 
 pub(super) fn build_request<'a>(
@@ -257,7 +260,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}),
             max_output_tokens: 9,
-            picture: None,
+            pictures: Vec::new(),
         };
         for (limit, sent, unsent) in [
             (TokenLimitField::Older, "max_tokens", "max_completion_tokens"),
