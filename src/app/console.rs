@@ -50,6 +50,7 @@ impl App {
             queue,
             store,
             kinds: self.load_kinds()?,
+            review: self.config.review.clone(),
             config: self.config.web.clone(),
             limits: UploadLimits {
                 largest: self.config.limits.document_bytes.0,

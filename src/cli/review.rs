@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use super::jobs::{audit_note, open_database};
 use super::{CommandContext, CommandExit, DATABASE, UsageError, print, standard_input};
+use crate::app::App;
 use crate::ops::Db;
 use crate::ops::review::{
-    self, AcceptedData, DataCorrection, RecordedDecision, ReviewCase, ReviewQuery, ReviewRow,
-    TruthExport,
+    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
+    ReviewQuery, ReviewRow, TruthExport,
 };
 use docmill_core::config::ConfigNeeds;
 use docmill_core::fault::{Error, Fault};
@@ -41,6 +42,8 @@ pub(super) enum ReviewCommand {
     Correct(CorrectArgs),
     /// Say that it is no document to be recorded
     Reject(DecisionArgs),
+    /// Undo your own last decision about a document, shortly after it
+    Undo(UndoArgs),
     /// Write what was decided as a folder that `docmill eval` scores against
     Export(TruthExportArgs),
 }
@@ -86,6 +89,19 @@ pub(super) struct DecisionArgs {
     /// The version that `review show` named: nothing is written if there is another by now
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     seen: Option<OffsetDateTime>,
+    /// For those who read it later
+    #[arg(long, default_value = "")]
+    why: String,
+    /// Decide also if somebody else has the document open
+    #[arg(long)]
+    take_over: bool,
+}
+
+/// Arguments of `review undo`.
+#[derive(Debug, clap::Args)]
+pub(super) struct UndoArgs {
+    /// Document id, ingestion id, or the beginning of a SHA-256
+    id: String,
     /// For those who read it later
     #[arg(long, default_value = "")]
     why: String,
@@ -138,29 +154,56 @@ pub(super) async fn run(
         }
         ReviewCommand::Export(wanted) => Box::pin(export_truth(context, &wanted)).await,
         ReviewCommand::Accept(AcceptArgs { decision, newest }) => {
-            let (_, db) = open_database(context, DATABASE).await?;
-            let case = load_seen(&db, &decision).await?;
+            let desk = ReviewSession::open(context).await?;
+            let case = load_seen(&desk.db, &decision).await?;
             let which = if newest { AcceptedData::Newest } else { AcceptedData::Document };
-            let by = audit_note(decision.why);
-            show_decision(context, &review::accept_document(&db, &case, which, &by).await?)
+            let by = desk.reviewer(decision);
+            show_decision(context, &review::accept_document(&desk.db, &case, which, &by).await?)
         }
         ReviewCommand::Correct(correct) => {
             let correction = match &correct.data {
                 Some(path) => DataCorrection::Whole(read_data(path)?),
                 None => DataCorrection::Fields(parse_fields(&correct.fields)?),
             };
-            let (_, db) = open_database(context, DATABASE).await?;
-            let kinds = KindSet::load(&context.load_config(DATABASE)?.kinds)?;
-            let case = load_seen(&db, &correct.decision).await?;
-            let by = audit_note(correct.decision.why);
-            let done = review::correct_document(&db, &case, &kinds, correction, &by).await?;
+            let desk = ReviewSession::open(context).await?;
+            let kinds = KindSet::load(&desk.app.config().kinds)?;
+            let case = load_seen(&desk.db, &correct.decision).await?;
+            let by = desk.reviewer(correct.decision);
+            let done = review::correct_document(&desk.db, &case, &kinds, correction, &by).await?;
             show_decision(context, &done)
         }
         ReviewCommand::Reject(decision) => {
+            let desk = ReviewSession::open(context).await?;
+            let case = load_seen(&desk.db, &decision).await?;
+            let by = desk.reviewer(decision);
+            show_decision(context, &review::reject_document(&desk.db, &case, &by).await?)
+        }
+        ReviewCommand::Undo(undo) => {
             let (_, db) = open_database(context, DATABASE).await?;
-            let case = load_seen(&db, &decision).await?;
-            let by = audit_note(decision.why);
-            show_decision(context, &review::reject_document(&db, &case, &by).await?)
+            let case = review::load_case(&db, &undo.id).await?;
+            let by = audit_note(undo.why);
+            show_decision(context, &review::undo_decision(&db, case.document_id, &by).await?)
+        }
+    }
+}
+
+/// Where decisions are made, and by which rules.
+struct ReviewSession {
+    app: App,
+    db: Db,
+}
+
+impl ReviewSession {
+    async fn open(context: &CommandContext) -> anyhow::Result<Self> {
+        let (app, db) = open_database(context, DATABASE).await?;
+        Ok(Self { app, db })
+    }
+
+    fn reviewer(&self, decision: DecisionArgs) -> DecidingReviewer<'_> {
+        DecidingReviewer {
+            by: audit_note(decision.why),
+            config: &self.app.config().review,
+            take_over: decision.take_over,
         }
     }
 }
@@ -253,11 +296,13 @@ fn format_reviews(rows: &[ReviewRow]) -> String {
                 print::or_dash(row.tenant.as_deref()),
                 print::or_dash(row.status.as_deref()),
                 row.review_reasons.join(" "),
+                print::or_dash(row.held_by.as_deref()),
                 print::age_of(row.since),
             ]
         })
         .collect();
-    print::table(["document", "file", "kind", "tenant", "status", "reasons", "waits"], &rows)
+    let head = ["document", "file", "kind", "tenant", "status", "reasons", "open at", "waits"];
+    print::table(head, &rows)
 }
 
 /// One document in words.
@@ -279,12 +324,20 @@ fn format_case(case: &ReviewCase) -> String {
     say("reason", case.reason.clone());
     say("transcript", case.transcription_file_path.clone());
     say("version", case.version.format(&Rfc3339).ok());
+    say("open at", case.held.as_ref().map(|held| held.reviewer.clone()));
+    say(
+        "waits for a second person; the first",
+        case.pending.as_ref().map(|it| it.reviewer.clone()),
+    );
     for revision in &case.revisions {
         let at = revision.decided_at.format(&Rfc3339).unwrap_or_default();
         let (who, why) = (print::inline(&revision.reviewer), print::inline(&revision.why));
         lines.push(format!("  {at}: {} by {who} {why}", revision.decision));
     }
     let data = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    if let Some(pending) = &case.pending {
+        lines.push(format!("the first person says {}", data(&pending.data)));
+    }
     if let Some(carried) = &case.document_data {
         lines.push(format!("the document carries {}", data(carried)));
     }
@@ -297,8 +350,9 @@ fn format_case(case: &ReviewCase) -> String {
 }
 
 fn show_decision(context: &CommandContext, done: &RecordedDecision) -> anyhow::Result<CommandExit> {
-    context
-        .result_output()
-        .show(done, || format!("document {}: {}", done.document_id, done.decision.code()))?;
+    context.result_output().show(done, || {
+        let waits = if done.awaits_second { ", waits for a second person" } else { "" };
+        format!("document {}: {}{waits}", done.document_id, done.decision.code())
+    })?;
     Ok(CommandExit::Done)
 }

@@ -5,31 +5,41 @@
 //! why a person was called.
 
 mod export;
+mod four_eyes;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 pub use export::{TruthExport, TruthReport, export_truth};
 
+pub use docmill_ledger::db::reviews::decisions::{find_undoable, is_same_person};
+pub use docmill_ledger::db::reviews::leases::{
+    LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
+};
 pub use docmill_ledger::db::reviews::{
-    DocumentRevision, ReviewCase, ReviewDecision, ReviewQuery, ReviewRow, list_reviews,
+    DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewQuery, ReviewRow,
+    list_reviews,
 };
 
 use crate::ops::inspect;
+use docmill_core::config::ReviewConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_extract::extract::schema::find_data_violations;
 use docmill_gate::kinds::{FieldType, Kind, KindSet};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
+use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, UndoEnd};
 
 /// Which data a reviewer accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcceptedData {
-    /// What the document carries; if that is nothing, what its newest ingestion read.
+    /// What a first person has decided, if a second has to say the same; else what the document
+    /// carries; if that is nothing, what its newest ingestion read.
     #[default]
     Document,
     /// What its newest ingestion read.
@@ -46,6 +56,17 @@ pub enum DataCorrection {
     Fields(BTreeMap<String, String>),
 }
 
+/// Who decides, and by which rules.
+#[derive(Debug, Clone)]
+pub struct DecidingReviewer<'a> {
+    /// The reviewer, and why.
+    pub by: AuditNote,
+    /// What holds for decisions.
+    pub config: &'a ReviewConfig,
+    /// Whether the decision holds also if somebody else has the document open.
+    pub take_over: bool,
+}
+
 /// A decision that is written down.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedDecision {
@@ -53,8 +74,13 @@ pub struct RecordedDecision {
     pub document_id: Uuid,
     /// What was decided.
     pub decision: ReviewDecision,
-    /// What the document carries now.
+    /// What the document carries now; while a second person is waited for, what it will carry.
     pub data: Option<Value>,
+    /// Whether it holds only once a second person has said the same.
+    pub awaits_second: bool,
+    /// Until when it can be undone; `None`: it cannot.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub undo_until: Option<OffsetDateTime>,
 }
 
 /// The document that `id` means, as a reviewer sees it.
@@ -72,16 +98,16 @@ pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
 /// Confirms the data of a document.
 ///
 /// # Errors
-/// `Rejected` if there is no data, or if the document is no longer as in `case`; no answer from
-/// Postgres.
+/// `Rejected` if there is no data, if the document is no longer as in `case`, if somebody else has it
+/// open, or if it waits for a second person and this is the first; no answer from Postgres.
 pub async fn accept_document(
     db: &Db,
     case: &ReviewCase,
     which: AcceptedData,
-    by: &AuditNote,
+    by: &DecidingReviewer<'_>,
 ) -> Result<RecordedDecision> {
     let data = match which {
-        AcceptedData::Document => case.document_data.as_ref().or(case.ingestion_data.as_ref()),
+        AcceptedData::Document => standing_data(case),
         AcceptedData::Newest => case.ingestion_data.as_ref(),
     };
     let data = data.ok_or_else(|| {
@@ -94,14 +120,14 @@ pub async fn accept_document(
 ///
 /// # Errors
 /// `Rejected` if the data does not fit the schema of the document's kind (each place is named,
-/// never a value), or if the document is no longer as in `case`; `Misconfigured` if its kind is not
-/// among `kinds`; no answer from Postgres.
+/// never a value), and as an acceptance is; `Misconfigured` if its kind is not among `kinds`; no
+/// answer from Postgres.
 pub async fn correct_document(
     db: &Db,
     case: &ReviewCase,
     kinds: &KindSet,
     correction: DataCorrection,
-    by: &AuditNote,
+    by: &DecidingReviewer<'_>,
 ) -> Result<RecordedDecision> {
     let kind = kinds.for_name(case.kind.as_deref()).ok_or_else(|| {
         let name = case.kind.as_deref().unwrap_or_default();
@@ -176,27 +202,62 @@ fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value>
     })
 }
 
-/// The fields that a correction of single ones starts from: those of the document, or else what its
-/// newest ingestion read; `None` if there are none.
+/// What is right as far as is known: what a first person said, else what the document carries, else
+/// what its newest ingestion read.
+fn standing_data(case: &ReviewCase) -> Option<&Value> {
+    let pending = case.pending.as_ref().map(|pending| &pending.data);
+    pending.or(case.document_data.as_ref()).or(case.ingestion_data.as_ref())
+}
+
+/// The fields that a correction of single ones starts from: what a first person said, else those of
+/// the document, else what its newest ingestion read; `None` if there are none.
 pub fn read_fields(case: &ReviewCase) -> Option<Map<String, Value>> {
-    let data = case.document_data.as_ref().or(case.ingestion_data.as_ref())?;
-    data.as_object().cloned()
+    standing_data(case)?.as_object().cloned()
 }
 
 /// Says that the document is not to be recorded: it carries no data from now on.
 ///
 /// # Errors
-/// `Rejected` without words on why, or if the document is no longer as in `case`; no answer from
-/// Postgres.
+/// `Rejected` without words on why, if the document is no longer as in `case`, or if somebody else has
+/// it open; no answer from Postgres.
 pub async fn reject_document(
     db: &Db,
     case: &ReviewCase,
-    by: &AuditNote,
+    by: &DecidingReviewer<'_>,
 ) -> Result<RecordedDecision> {
-    if by.why.trim().is_empty() {
+    if by.by.why.trim().is_empty() {
         return Err(Error::new(Fault::Rejected, "say why it is rejected"));
     }
     record(db, case, ReviewDecision::Rejected, None, by).await
+}
+
+/// Undoes the newest decision about a document: it is as it was before.
+///
+/// # Errors
+/// `Rejected` if it was somebody else's, its time (`review.undo`) is over, something has happened to
+/// the document since, or there is none; no answer from Postgres.
+pub async fn undo_decision(db: &Db, document: Uuid, by: &AuditNote) -> Result<RecordedDecision> {
+    let refused = |text: String| Err(Error::new(Fault::Rejected, text));
+    match decisions::undo_decision(db, document, by).await? {
+        UndoEnd::Undone(data) => Ok(RecordedDecision {
+            document_id: document,
+            decision: ReviewDecision::Undone,
+            data,
+            awaits_second: false,
+            undo_until: None,
+        }),
+        UndoEnd::Nothing => refused("there is no decision that could be undone".to_owned()),
+        UndoEnd::Others(who) => refused(format!(
+            "the newest decision is {who}'s, who alone can undo it: decide otherwise instead"
+        )),
+        UndoEnd::TooLate => refused(
+            "it is too late to undo the decision (review.undo): decide otherwise instead"
+                .to_owned(),
+        ),
+        UndoEnd::Changed => refused(
+            "something else has happened to the document since the decision: look again".to_owned(),
+        ),
+    }
 }
 
 async fn record(
@@ -204,13 +265,46 @@ async fn record(
     case: &ReviewCase,
     decision: ReviewDecision,
     data: Option<Value>,
-    by: &AuditNote,
+    by: &DecidingReviewer<'_>,
 ) -> Result<RecordedDecision> {
-    if !reviews::record_decision(db, case, decision, data.as_ref(), by).await? {
-        let text = "the document has changed since it was looked at: look again, then decide";
-        return Err(Error::new(Fault::Rejected, text));
+    let pending = case.pending.as_ref().map(|pending| &pending.data);
+    let about = [case.ingestion_data.as_ref(), case.document_data.as_ref(), pending, data.as_ref()];
+    let rejects = decision == ReviewDecision::Rejected;
+    let draft = DecisionDraft {
+        decision,
+        data: data.as_ref(),
+        needs_second: !rejects && four_eyes::needs_second(by.config, &about),
+        take_over: by.take_over,
+        undo: by.config.undo,
+    };
+    let refused = |text: String| Err(Error::new(Fault::Rejected, text));
+    match decisions::record_decision(db, case, &draft, &by.by).await? {
+        DecisionEnd::Recorded(written) => Ok(RecordedDecision {
+            document_id: case.document_id,
+            decision,
+            awaits_second: written.awaits_second,
+            undo_until: written.undo_until,
+            data,
+        }),
+        DecisionEnd::Changed => refused(
+            "the document has changed since it was looked at: look again, then decide".to_owned(),
+        ),
+        DecisionEnd::Held(holder) => refused(format!(
+            "{} has the document open since {} (UTC): take it over if you mean to decide all the same",
+            holder.reviewer,
+            clock_time(holder.since),
+        )),
+        DecisionEnd::SamePerson => refused(
+            "you were the first to say so, and it needs a second person (review.four_eyes_above)"
+                .to_owned(),
+        ),
     }
-    Ok(RecordedDecision { document_id: case.document_id, decision, data })
+}
+
+/// Hours and minutes, in UTC.
+pub fn clock_time(at: OffsetDateTime) -> String {
+    let at = at.to_offset(time::UtcOffset::UTC);
+    format!("{:02}:{:02}", at.hour(), at.minute())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `docmill web`: the pages for operators and reviewers, and the interface for programs.
 //!
-//! Server-rendered, without script, and nothing is loaded from elsewhere. Whoever asks is known
+//! Server-rendered, usable without script, and nothing is loaded from elsewhere. Whoever asks is known
 //! before a handler runs; which role a route needs stands here, beside the route. What is done here
 //! is done by the same operations as on the command line. Not promised: sessions that outlive the
 //! process, or that several processes share.
@@ -17,6 +17,7 @@ mod listing;
 mod openapi;
 mod overview;
 mod pauses;
+mod review_desk;
 mod review_form;
 mod reviews;
 mod sign_in;
@@ -42,7 +43,7 @@ use super::connections::{self, ConnectionLimits};
 use docmill_core::config::WebRole;
 use failure::ConsoleFailure;
 use openapi::{ApiOperation, ApiRoute, ROUTES};
-use state::{ConsoleState, STYLE};
+use state::{ConsoleState, SCRIPT, STYLE};
 
 /// Browsers open several connections each; a large form over a slow line takes its time.
 const LIMITS: ConnectionLimits = ConnectionLimits {
@@ -139,7 +140,12 @@ fn viewer_pages() -> Router<ConsoleState> {
 
 fn reviewer_pages() -> Router<ConsoleState> {
     let large = DefaultBodyLimit::max(LARGEST_FORM);
-    Router::new().route("/reviews/{id}", post(reviews::post_review).layer(large))
+    Router::new()
+        .route("/reviews/next", get(review_desk::show_next))
+        .route("/reviews/{id}", post(reviews::post_review).layer(large))
+        .route("/reviews/{id}/undo", post(review_desk::post_undo))
+        .route("/reviews/{id}/renew", post(review_desk::post_renew))
+        .route("/reviews/{id}/release", post(review_desk::post_release))
 }
 
 fn operator_pages() -> Router<ConsoleState> {
@@ -174,6 +180,7 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
         ApiOperation::Decision => {
             post(api::post_decision).layer(DefaultBodyLimit::max(LARGEST_FORM))
         }
+        ApiOperation::Undo => post(api::post_undo),
         ApiOperation::Description => get(describe),
     }
 }
@@ -195,14 +202,16 @@ async fn answer_nothing() -> ConsoleFailure {
     ConsoleFailure::missing()
 }
 
-/// The style sheet, which may be kept: another version has another name.
+/// Style sheet and script, which may be kept: another version has another name.
 async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Response {
-    if request.uri().path() != state.style_path() {
-        return ConsoleFailure::missing().into_response();
-    }
+    let (kind, text) = match request.uri().path() {
+        path if path == state.style_path() => ("text/css; charset=utf-8", STYLE),
+        path if path == state.script_path() => ("text/javascript; charset=utf-8", SCRIPT),
+        _ => return ConsoleFailure::missing().into_response(),
+    };
     let kept = HeaderValue::from_static("public, max-age=31536000, immutable");
-    let style = HeaderValue::from_static("text/css; charset=utf-8");
-    ([(header::CACHE_CONTROL, kept), (header::CONTENT_TYPE, style)], STYLE).into_response()
+    let kind = HeaderValue::from_static(kind);
+    ([(header::CACHE_CONTROL, kept), (header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// Writes what went wrong as a page, or for programs as `application/problem+json`.

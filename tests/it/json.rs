@@ -133,11 +133,14 @@ async fn what_the_commands_print_is_what_the_page_says() {
     check("review accept", &run(&world, &["review", "accept", id]));
     let correct = ["review", "correct", id, "--set", "total=12.00", "--why", "misread"];
     check("review accept", &run(&world, &correct));
+    check("review accept", &run(&world, &["review", "undo", id]));
+    check("review accept", &run(&world, &correct));
     let shown = run(&world, &["review", "show", id]);
     check("review show", &shown);
     let decisions = shown["revisions"].as_array().unwrap();
     assert_eq!(decisions[1]["data_after"]["total"], json!(12.0));
     assert_eq!(decisions[1]["data_before"], decisions[0]["data_after"]);
+    assert_eq!(decisions[2]["data_after"], decisions[0]["data_after"]);
     check("dashboard", &run(&world, &["dashboard"]));
     check("doctor", &run(&world, &["doctor"]));
     check("janitor", &run(&world, &["janitor", "--dry-run"]));

@@ -1,12 +1,15 @@
 //! What reviewers decide, against a real Postgres.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod together;
+
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use docmill::ops::review::{
-    self, AcceptedData, DataCorrection, ReviewCase, ReviewDecision, ReviewQuery,
+    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewQuery,
 };
-use docmill_core::config::KindsConfig;
+use docmill_core::config::{KindsConfig, ReviewConfig};
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::KindSet;
@@ -17,6 +20,8 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::support::postgres::TestDatabase;
+
+static USUAL: LazyLock<ReviewConfig> = LazyLock::new(ReviewConfig::default);
 
 /// A database with documents that a gate refused.
 struct ReviewDesk {
@@ -91,8 +96,15 @@ impl ReviewDesk {
     }
 }
 
-fn ann(why: &str) -> AuditNote {
-    AuditNote { operator: "ann".to_owned(), why: why.to_owned() }
+/// Whoever decides by the usual rules.
+fn ann(why: &str) -> DecidingReviewer<'static> {
+    reviewer("ann", &USUAL, why)
+}
+
+/// The same for others and by other rules.
+fn reviewer<'a>(name: &str, config: &'a ReviewConfig, why: &str) -> DecidingReviewer<'a> {
+    let by = AuditNote { operator: name.to_owned(), why: why.to_owned() };
+    DecidingReviewer { by, config, take_over: false }
 }
 
 fn total(text: &str) -> DataCorrection {

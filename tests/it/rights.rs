@@ -192,6 +192,14 @@ async fn an_operator_steers_and_cannot_rewrite_what_was_done_or_erase() {
             None,
         ),
         row("UPDATE document_revision SET reviewer = 'bob'", REFUSED),
+        row(
+            format!(
+                "INSERT INTO review_lease (document_id, reviewer, page, taken_at, expires_at)
+                     VALUES ('{document_id}', 'ann', gen_random_uuid(), now(), now())"
+            ),
+            None,
+        ),
+        row("DELETE FROM review_lease", None),
         row("DELETE FROM document_revision", REFUSED),
         row("SELECT replay_webhook_delivery(1), give_up_webhook_delivery(1, '')", None),
         row("UPDATE webhook_target SET disabled_at = NULL", None),
@@ -216,7 +224,11 @@ async fn a_reader_reads_and_does_nothing_else() {
     let database = TestDatabase::create().await;
     let table = [
         row("SELECT * FROM ops_in_flight, ops_failures, ops_review, operator_action, pause", None),
-        row("SELECT * FROM document_revision, webhook_delivery, webhook_target", None),
+        row(
+            "SELECT * FROM document_revision, webhook_delivery, webhook_target, review_lease",
+            None,
+        ),
+        row("DELETE FROM review_lease", REFUSED),
         row("UPDATE webhook_delivery SET state = 'dead'", REFUSED),
         row("SELECT replay_webhook_delivery(1)", None),
         row("UPDATE ingestion SET stage = 'fetch'", REFUSED),

@@ -1,5 +1,6 @@
 //! What the integration tests share.
 
+pub(crate) mod browser;
 pub(crate) mod controlled_store;
 pub(crate) mod documents;
 pub(crate) mod endless_letters;

@@ -2,6 +2,7 @@
 
 mod api;
 mod attacks;
+mod browsing;
 mod desk;
 mod operating;
 mod plans;

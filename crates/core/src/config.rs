@@ -22,6 +22,7 @@ mod ocr_vision;
 mod places;
 mod queue;
 mod retry;
+mod review;
 mod scheduler;
 mod secret;
 mod store;
@@ -56,6 +57,7 @@ pub use ocr_vision::{VisionConfig, VisionRecipe};
 pub use places::{AllowedPlace, AllowedPrefix};
 pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
+pub use review::{OTHER_CURRENCIES, ReviewConfig};
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use secret::SecretSource;
 pub use store::{DocumentPassword, StoreBackend, StoreConfig};
@@ -107,6 +109,8 @@ pub struct Config {
     pub web: WebConfig,
     /// `[webhooks]`: who is told of outcomes and decisions.
     pub webhooks: WebhooksConfig,
+    /// `[review]`: what holds for decisions of reviewers.
+    pub review: ReviewConfig,
 }
 
 /// What a command needs of the configuration; what it does not need is not checked for presence.
@@ -205,6 +209,7 @@ impl Config {
         self.bucket.collect_problems(&mut problems);
         self.web.collect_problems(&mut problems);
         self.webhooks.collect_problems(&mut problems);
+        self.review.collect_problems(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }

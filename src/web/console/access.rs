@@ -54,7 +54,12 @@ impl ConsoleVisitor {
 
     /// The visitor as the audit has it.
     pub(super) fn audit_note(&self, why: &str) -> AuditNote {
-        AuditNote { operator: format!("web:{}", self.name), why: why.trim().to_owned() }
+        AuditNote { operator: self.audit_name(), why: why.trim().to_owned() }
+    }
+
+    /// The visitor's name as the audit has it.
+    pub(super) fn audit_name(&self) -> String {
+        format!("web:{}", self.name)
     }
 
     /// Whether a form is one that this visitor was given.
@@ -145,8 +150,9 @@ impl AccessControl {
         Ok(Some(id))
     }
 
-    /// Who has signed in with this session, if it is not over.
-    pub(super) fn visitor_of_session(&self, id: &str) -> Option<ConsoleVisitor> {
+    /// Who has signed in with this session, if it is not over. `by_hand`: a person asks, so that it
+    /// was used; a page that only says that it is open keeps no session alive.
+    pub(super) fn visitor_of_session(&self, id: &str, by_hand: bool) -> Option<ConsoleVisitor> {
         let hash = hash_secret(id);
         let mut sessions = self.sessions.lock();
         let session = sessions.get_mut(&hash)?;
@@ -154,7 +160,9 @@ impl AccessControl {
             sessions.remove(&hash);
             return None;
         }
-        session.used = Instant::now();
+        if by_hand {
+            session.used = Instant::now();
+        }
         Some(session.visitor.clone())
     }
 
@@ -199,15 +207,15 @@ mod tests {
         assert!(access.open_session(&hash_secret("a")).unwrap().is_none(), "the hash is no token");
         let ann = access.open_session("a").unwrap().unwrap();
         let bob = access.open_session("b").unwrap().unwrap();
-        let visitor = access.visitor_of_session(&ann).unwrap();
+        let visitor = access.visitor_of_session(&ann, true).unwrap();
         assert_eq!((visitor.name.as_str(), visitor.role), ("ann", WebRole::Reviewer));
         assert!(visitor.sees(Some("acme")) && !visitor.sees(Some("other")) && !visitor.sees(None));
         assert!(visitor.owns_form(&visitor.form_secret));
-        let other = access.visitor_of_session(&bob).unwrap();
+        let other = access.visitor_of_session(&bob, true).unwrap();
         assert!(!visitor.owns_form(&other.form_secret) && !visitor.owns_form(""));
         access.close_session(&ann);
-        assert!(access.visitor_of_session(&ann).is_none());
-        assert!(access.visitor_of_session(&bob).is_some());
+        assert!(access.visitor_of_session(&ann, true).is_none());
+        assert!(access.visitor_of_session(&bob, true).is_some());
     }
 
     #[test]
@@ -217,14 +225,26 @@ mod tests {
         for _ in 0..MOST_SESSIONS {
             access.open_session("a").unwrap().unwrap();
         }
-        assert!(access.visitor_of_session(&first).is_none());
+        assert!(access.visitor_of_session(&first, true).is_none());
         let id = access.open_session("a").unwrap().unwrap();
         if let Some(session) = access.sessions.lock().get_mut(&hash_secret(&id))
             && let Some(long_ago) = Instant::now().checked_sub(IDLE + Duration::from_secs(1))
         {
             session.used = long_ago;
         }
-        assert!(access.visitor_of_session(&id).is_none());
+        assert!(access.visitor_of_session(&id, true).is_none());
+    }
+
+    #[test]
+    fn a_page_that_only_says_that_it_is_open_keeps_no_session_alive() {
+        let access = AccessControl::new(vec![token("ann", "a")]).unwrap();
+        let id = access.open_session("a").unwrap().unwrap();
+        let used = |access: &AccessControl| access.sessions.lock()[&hash_secret(&id)].used;
+        let opened = used(&access);
+        assert!(access.visitor_of_session(&id, false).is_some());
+        assert_eq!(used(&access), opened);
+        assert!(access.visitor_of_session(&id, true).is_some());
+        assert!(used(&access) > opened);
     }
 
     #[test]

@@ -27,11 +27,11 @@ use super::layout::version_text;
 use super::listing::load_page;
 use super::overview::require_all_tenants;
 use super::reviews::{
-    ReviewerVerdict, load_queue, load_visible_case, record_verdict, stale_version,
+    ReviewerVerdict, SaidVerdict, load_queue, load_visible_case, record_verdict, stale_version,
 };
 use super::state::ConsoleState;
 use super::transcripts::load_transcript;
-use crate::ops::review::{AcceptedData, DataCorrection};
+use crate::ops::review::{self, AcceptedData, DataCorrection};
 use docmill_core::model::digest::encode_hex;
 
 /// Rows of a page, if nothing else is asked for.
@@ -89,6 +89,9 @@ pub(super) struct DecisionRequest {
     /// With `accepted`: what the newest ingestion read.
     #[serde(default)]
     newest: bool,
+    /// Also if somebody else has the document open.
+    #[serde(default)]
+    take_over: bool,
     /// With `corrected`: the whole data.
     data: Option<Value>,
     /// With `corrected`: single fields.
@@ -314,7 +317,20 @@ pub(super) async fn post_decision(
     if OffsetDateTime::parse(named, &Rfc3339).ok() != Some(case.version) {
         return Err(stale_version(&case));
     }
-    let why = request.why.clone();
-    let done = record_verdict(&state, &visitor, &case, request.into_verdict()?, &why).await?;
+    let (why, take_over) = (request.why.clone(), request.take_over);
+    let said = SaidVerdict { verdict: request.into_verdict()?, why: &why, take_over };
+    let done = record_verdict(&state, &visitor, &case, said).await?;
+    Ok(Json(done).into_response())
+}
+
+/// `POST /reviews/{document_id}/undo`.
+pub(super) async fn post_undo(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let by = visitor.audit_note("");
+    let done = review::undo_decision(state.database(), case.document_id, &by).await?;
     Ok(Json(done).into_response())
 }

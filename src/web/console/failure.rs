@@ -60,6 +60,11 @@ impl ConsoleFailure {
         Self::new(StatusCode::PRECONDITION_FAILED, "version_changed", detail)
     }
 
+    /// Somebody else has the document.
+    pub(super) fn held(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "held", detail)
+    }
+
     /// A decision without the version it is about.
     pub(super) fn version_needed() -> Self {
         let text = "Say with If-Match which version the decision is about: the ETag of the review.";

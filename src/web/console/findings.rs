@@ -81,6 +81,9 @@ fn words_of_code(code: &str) -> String {
         "differs_from_correction" => {
             "A later reading differs from what a person has decided.".to_owned()
         }
+        "second_person" => {
+            "The amount is so large that a second person has to say the same.".to_owned()
+        }
         _ => {
             let words = code.replace('_', " ");
             let mut letters = words.chars();

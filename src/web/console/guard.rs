@@ -17,11 +17,13 @@ use docmill_core::config::WebRole;
 pub(super) const LARGEST_BODY: u64 = 4 << 20;
 /// Where documents are handed in, as large as `limits.document_bytes` says.
 const UPLOADS: &str = "/api/v1/documents";
+/// What a page that is open sends by itself.
+const RENEWALS: &str = "/renew";
 /// Name of the cookie of a session.
 const COOKIE: &str = "docmill_session";
-/// Nothing from elsewhere, no script, in nobody's frame.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
-                      base-uri 'none'; frame-ancestors 'none'";
+/// Nothing from elsewhere, no script but our own file, in nobody's frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
+                      img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// What every answer says.
 const HEADERS: [(&str, &str); 8] = [
     ("content-security-policy", POLICY),
@@ -70,7 +72,9 @@ pub(super) async fn admit_visitor(
         (None, true) => bearer_token(request.headers())
             .and_then(|token| state.access().visitor_with_token(token)),
         (None, false) => {
-            session_id(request.headers()).and_then(|id| state.access().visitor_of_session(id))
+            let by_hand = !path.ends_with(RENEWALS);
+            session_id(request.headers())
+                .and_then(|id| state.access().visitor_of_session(id, by_hand))
         }
     };
     match visitor {

@@ -21,6 +21,17 @@ pub(super) fn frame_page(
     title: &str,
     body: &Markup,
 ) -> Html<String> {
+    frame_with(state, visitor, title, body, None)
+}
+
+/// The same with a script of ours.
+pub(super) fn frame_with(
+    state: &ConsoleState,
+    visitor: Option<&ConsoleVisitor>,
+    title: &str,
+    body: &Markup,
+    script: Option<&str>,
+) -> Html<String> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -30,6 +41,7 @@ pub(super) fn frame_page(
                 meta name="color-scheme" content="light dark";
                 title { (title) " · docmill" }
                 link rel="stylesheet" href=(state.link(state.style_path()));
+                @if let Some(script) = script { script src=(state.link(script)) defer {} }
             }
             body {
                 a.skip href="#main" { "Skip to the content" }

@@ -20,6 +20,7 @@ pub(super) enum ApiOperation {
     Reviews,
     Review,
     Decision,
+    Undo,
     Description,
 }
 
@@ -61,7 +62,7 @@ const fn get(
 }
 
 /// Everything that is served.
-pub(super) const ROUTES: [ApiRoute; 12] = [
+pub(super) const ROUTES: [ApiRoute; 13] = [
     get(
         ApiOperation::Overview,
         "getOverview",
@@ -165,6 +166,17 @@ pub(super) const ROUTES: [ApiRoute; 12] = [
             "decideReview",
             "/reviews/{document_id}/decision",
             "Accepts, corrects or rejects. If-Match names the version: 428 without, 412 if it changed.",
+            "RecordedDecision",
+        )
+    },
+    ApiRoute {
+        method: "post",
+        role: WebRole::Reviewer,
+        ..get(
+            ApiOperation::Undo,
+            "undoDecision",
+            "/reviews/{document_id}/undo",
+            "Undoes the token's own last decision, within `review.undo` and if nothing happened since.",
             "RecordedDecision",
         )
     },
@@ -291,21 +303,25 @@ const OBJECTS: [(&str, &str); 13] = [
     (
         "ReviewRow",
         "document_id:uuid file_path:text original_name:text? tenant:text? kind:text? \
-        review_reasons:text[] decided_before:bool since:time status:text?",
+        review_reasons:text[] decided_before:bool since:time status:text? held_by:text? \
+        held_since:time?",
     ),
     (
         "ReviewCase",
         "document_id:uuid file_path:text original_name:text? tenant:text? \
         needs_human_review:bool review_reasons:text[] document_data:any version:time \
         ingestion_id:uuid? status:text? reason:text? kind:text? ingestion_data:any \
-        transcription_file_path:text? revisions:Revision[]",
+        transcription_file_path:text? held:any pending:any revisions:Revision[]",
     ),
     (
         "Revision",
-        "decided_at:time reviewer:text decision:text why:text data_before:any \
-        data_after:any",
+        "decided_at:time reviewer:text decision:text why:text awaits_second:bool first_by:text? \
+        data_before:any data_after:any",
     ),
-    ("RecordedDecision", "document_id:uuid decision:text data:any"),
+    (
+        "RecordedDecision",
+        "document_id:uuid decision:text data:any awaits_second:bool undo_until:time?",
+    ),
 ];
 
 const INGESTION: &str = "id:uuid document_id:uuid file_path:text original_name:text? status:text \
@@ -338,6 +354,8 @@ fn schemas() -> Value {
             "why": { "type": "string", "description": "Needed to reject." },
             "newest": { "type": "boolean",
                 "description": "With accepted: what the newest ingestion read." },
+            "take_over": { "type": "boolean",
+                "description": "Also if somebody else has the document open." },
             "data": { "description": "With corrected: the whole data." },
             "fields": { "type": "object",
                 "description": "With corrected: these fields, null for none." },

@@ -1,7 +1,8 @@
 //! The form of one document: fields and lines of its kind's schema, and what was changed in them.
 //!
 //! Only what differs from what was shown is taken as a change, so that a value which no input can
-//! carry as it is stays what it was. A line whose cells are all empty is taken off.
+//! carry as it is stays what it was. A line is taken off whose cells are all empty, or whose box for
+//! that is ticked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +74,11 @@ pub(super) fn read_changes(
     Ok(changes)
 }
 
+/// The box that takes a line off.
+fn off_name(list: &str, line: usize) -> String {
+    format!("off.{list}.{line}")
+}
+
 /// Cells as they were typed, by line and field.
 type TypedLines = BTreeMap<usize, BTreeMap<String, String>>;
 
@@ -103,9 +109,10 @@ fn read_lines(
         return Ok(None);
     }
     let mut items = Vec::new();
+    let is_off = |line: usize| form.get(&off_name(list, line)).is_some();
     // Lines that the form did not carry stay.
     let all: BTreeSet<usize> = (0..before.len()).chain(typed.keys().copied()).collect();
-    for line in all {
+    for line in all.into_iter().filter(|line| !is_off(*line)) {
         let old = before.get(line);
         match typed.get(&line) {
             None => items.extend(old.cloned()),
@@ -155,10 +162,11 @@ impl FormSource<'_> {
         html! {
             @if !doubtful.is_empty() {
                 h2 { "To be checked" }
-                @for (name, field_type) in &doubtful { (self.field(name, *field_type)) }
+                @for (at, (name, field_type)) in doubtful.iter().enumerate() {
+                    (self.field(name, *field_type, at == 0)) }
                 h2 { "The rest" }
             }
-            @for (name, field_type) in &sound { (self.field(name, *field_type)) }
+            @for (name, field_type) in &sound { (self.field(name, *field_type, false)) }
         }
     }
 
@@ -167,59 +175,66 @@ impl FormSource<'_> {
         self.findings.iter().filter(of_field).collect()
     }
 
-    fn field(&self, name: &str, field_type: FieldType) -> Markup {
+    /// `first`: where the reviewer begins.
+    fn field(&self, name: &str, field_type: FieldType, first: bool) -> Markup {
         let findings = self.findings_of(name);
         let id = format!("field-{name}");
         let class = if findings.is_empty() { "field" } else { "field doubtful" };
+        let hint = description(&self.kind.schema, name);
+        // What is read out with the input.
+        let mut described: Vec<String> =
+            (0..findings.len()).map(|at| format!("{id}-finding-{at}")).collect();
+        described.extend(hint.map(|_| format!("{id}-hint")));
+        let described = Some(described.join(" ")).filter(|ids| !ids.is_empty());
+        let about = InputPlace { id: &id, described: described.as_deref(), first };
         html! {
             div class=(class) {
                 label for=(id) { (label_of(name))
                     @if let Some(place) = self.places.get(name) { span.hint { " · " (place) } } }
-                @for finding in &findings {
-                    p.finding { (finding.words) " " span.hint { (finding.code) } }
+                @for (at, finding) in findings.iter().enumerate() {
+                    p.finding id={ (id) "-finding-" (at) } { (finding.words) " " span.hint { (finding.code) } }
                 }
                 @if field_type == FieldType::List && self.kind.item_types(name).next().is_some() {
-                    (self.lines(name, &id))
+                    (self.lines(name, about))
                 } @else {
-                    (self.input(name, field_type, &id))
-                    @if let Some(hint) = description(&self.kind.schema, name) {
-                        p.hint id={ (id) "-hint" } { (hint) }
-                    }
+                    (self.input(name, field_type, about))
                 }
+                @if let Some(hint) = hint { p.hint id={ (id) "-hint" } { (hint) } }
             }
         }
     }
 
-    fn input(&self, name: &str, field_type: FieldType, id: &str) -> Markup {
+    fn input(&self, name: &str, field_type: FieldType, place: InputPlace<'_>) -> Markup {
+        let InputPlace { id, described, first } = place;
         let input_name = format!("field.{name}");
         let typed = self.typed.and_then(|typed| typed.raw(&input_name));
         let text = typed.unwrap_or_else(|| shown_text(self.data.get(name)));
         let long = text.contains('\n') || text.chars().count() > ONE_LINE;
-        let hint = format!("{id}-hint");
         html! {
             @match field_type {
-                FieldType::Boolean => select id=(id) name=(input_name) aria-describedby=(hint) {
+                FieldType::Boolean => select id=(id) name=(input_name) aria-describedby=[described] autofocus[first] {
                     @for choice in ["", "true", "false"] {
                         option value=(choice) selected[text == choice] { (choice) } }
                 },
                 FieldType::Number => input id=(id) name=(input_name) value=(text)
-                    inputmode="decimal" aria-describedby=(hint);,
+                    inputmode="decimal" aria-describedby=[described] autofocus[first];,
                 FieldType::Date => input id=(id) name=(input_name) value=(text)
-                    placeholder="YYYY-MM-DD" aria-describedby=(hint);,
+                    placeholder="YYYY-MM-DD" aria-describedby=[described] autofocus[first];,
                 // Lists of texts and objects are shown, and taken, as JSON.
                 FieldType::Text | FieldType::List | FieldType::Object => {
                     @if long {
                         // A line feed after the tag is not part of the text.
-                        textarea id=(id) name=(input_name) rows="4" aria-describedby=(hint) { "\n" (text) }
+                        textarea id=(id) name=(input_name) rows="4" aria-describedby=[described] autofocus[first] { "\n" (text) }
                     } @else {
-                        input id=(id) name=(input_name) value=(text) aria-describedby=(hint);
+                        input id=(id) name=(input_name) value=(text) aria-describedby=[described] autofocus[first];
                     }
                 }
             }
         }
     }
 
-    fn lines(&self, list: &str, id: &str) -> Markup {
+    fn lines(&self, list: &str, place: InputPlace<'_>) -> Markup {
+        let InputPlace { id, described, first } = place;
         let before = lines_of(self.data, list);
         let typed = self.typed.map(|typed| typed_lines(list, typed)).unwrap_or_default();
         let last_typed = typed.keys().next_back().map_or(0, |last| last + 1);
@@ -229,21 +244,45 @@ impl FormSource<'_> {
             let cell = typed.get(&line).and_then(|cells| cells.get(field)).cloned();
             cell.unwrap_or_else(|| shown_text(before.get(line).and_then(|item| item.get(field))))
         };
+        let is_off =
+            |line| self.typed.is_some_and(|typed| typed.get(&off_name(list, line)).is_some());
+        let blank = before.len();
+        let cell_id = |line: usize, at: usize| match (line, at) {
+            (0, 0) => Some(id.to_owned()),
+            (line, 0) if line == blank => Some(format!("{id}-empty")),
+            _ => None,
+        };
+        let empty_id = if blank == 0 { id.to_owned() } else { format!("{id}-empty") };
         html! {
+            p { a href={ "#" (empty_id) } accesskey="l" { "To the first empty line" } }
             div.wide { table.items {
-                thead { tr { th { "#" } @for field in &fields { th { (label_of(field)) } } } }
+                thead { tr { th { "#" } @for field in &fields { th { (label_of(field)) } } th { "Take off" } } }
                 tbody { @for line in 0..count { tr {
                     td.number { (line + 1) }
                     @for (at, field) in fields.iter().enumerate() {
-                        td { input id=[(line == 0 && at == 0).then_some(id)]
+                        td { input id=[cell_id(line, at)]
                             name={ "item." (list) "." (line) "." (field) } value=(text(line, field))
-                            aria-label={ "Line " (line + 1) ", " (label_of(field)) }; }
+                            aria-label={ "Line " (line + 1) ", " (label_of(field)) }
+                            aria-describedby=[described.filter(|_| line == 0 && at == 0)]
+                            autofocus[first && line == 0 && at == 0]; }
                     }
+                    td { @if line < blank { input type="checkbox" name=(off_name(list, line)) value="1"
+                        checked[is_off(line)] aria-label={ "Take off line " (line + 1) }; } }
                 } } }
             } }
-            p.hint { "Empty all cells of a line to take it off. Save for more empty lines." }
+            p.hint { "A line whose cells are all empty is taken off too. Save for more empty lines." }
         }
     }
+}
+
+/// How an input is found, read out and begun with.
+#[derive(Clone, Copy)]
+struct InputPlace<'a> {
+    id: &'a str,
+    /// Ids of what describes it.
+    described: Option<&'a str>,
+    /// Whether the reviewer begins there.
+    first: bool,
 }
 
 /// `invoice_number` as people write it.
@@ -303,6 +342,10 @@ mod tests {
         let changed = changes(&data, form).unwrap();
         let items: Value = serde_json::from_str(&changed["line_items"]).unwrap();
         assert_eq!(items, json!([line("b", 20), line("c", 3), line("d", 4)]));
+        let off = "item.line_items.0.amount=1&item.line_items.1.amount=20&off.line_items.1=1";
+        let items: Value =
+            serde_json::from_str(&changes(&data, off).unwrap()["line_items"]).unwrap();
+        assert_eq!(items, json!([line("a", 1), line("c", 3)]), "a box that is ticked takes it off");
         let wrong = changes(&data, "item.line_items.0.amount=SECRETMARK").unwrap_err();
         assert!(wrong.detail.contains("line_items.amount"), "{wrong:?}");
         assert!(!wrong.detail.contains("SECRETMARK"), "{wrong:?}");

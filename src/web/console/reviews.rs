@@ -1,4 +1,5 @@
-//! What needs a person: the queue, one document, and the decision about it.
+//! What needs a person: the queue, one document, and the decision about it. How reviewers get along
+//! beside each other is in `review_desk`.
 //!
 //! A decision is about the version that was shown. Where another came first, nothing is written, and
 //! the reviewer is shown what is there now and what he had typed.
@@ -21,16 +22,20 @@ use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::findings::{ReviewFinding, explain_reason};
 use super::ingestion::{data_table, read_id};
 use super::layout::{
-    age_since, fact, foreign_name, form_secret, frame_page, moment, next_link, state_mark,
-    version_text,
+    age_since, fact, foreign_name, form_secret, frame_page, frame_with, moment, next_link,
+    state_mark, version_text,
 };
 use super::listing::{PAGE, read_cursor};
+use super::review_desk::{
+    ReviewSeat, done_notice, next_path, seat_notice, skip_document, take_seat,
+};
 use super::review_form::{FormSource, read_changes};
 use super::state::ConsoleState;
 use super::transcripts::load_page_texts;
 use crate::ops::inspect;
 use crate::ops::review::{
-    self, AcceptedData, DataCorrection, RecordedDecision, ReviewCase, ReviewQuery, ReviewRow,
+    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
+    ReviewQuery, ReviewRow,
 };
 use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
@@ -45,6 +50,16 @@ pub(super) enum ReviewerVerdict {
     Correct(DataCorrection),
     /// It is no document to be recorded.
     Reject,
+}
+
+/// A verdict with what belongs to it.
+pub(super) struct SaidVerdict<'a> {
+    /// The verdict.
+    pub(super) verdict: ReviewerVerdict,
+    /// The reviewer's words; may be empty.
+    pub(super) why: &'a str,
+    /// Whether it holds also if somebody else has the document open.
+    pub(super) take_over: bool,
 }
 
 /// One page of the queue.
@@ -94,16 +109,21 @@ pub(super) async fn load_visible_case(
 /// Writes a verdict about `case` down.
 ///
 /// # Errors
-/// `version_changed` if the document is no longer as in `case`; what does not fit is refused.
+/// `version_changed` if the document is no longer as in `case`; `held` if somebody else has it open;
+/// what does not fit is refused.
 pub(super) async fn record_verdict(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     case: &ReviewCase,
-    verdict: ReviewerVerdict,
-    why: &str,
+    said: SaidVerdict<'_>,
 ) -> Result<RecordedDecision, ConsoleFailure> {
-    let (db, by) = (state.database(), visitor.audit_note(why));
-    let done = match verdict {
+    let db = state.database();
+    let by = DecidingReviewer {
+        by: visitor.audit_note(said.why),
+        config: state.review(),
+        take_over: said.take_over,
+    };
+    let done = match said.verdict {
         ReviewerVerdict::Accept(which) => review::accept_document(db, case, which, &by).await,
         ReviewerVerdict::Correct(correction) => {
             review::correct_document(db, case, state.kinds(), correction, &by).await
@@ -113,9 +133,15 @@ pub(super) async fn record_verdict(
     match done {
         Err(error) if error.fault == Fault::Rejected => {
             let now = review::load_case(db, &case.document_id.to_string()).await?;
-            match now.version == case.version {
-                true => Err(error.into()),
-                false => Err(stale_version(&now)),
+            let is_others = |hold: &review::ReviewHold| {
+                !review::is_same_person(&hold.reviewer, &by.by.operator)
+            };
+            if now.version != case.version {
+                Err(stale_version(&now))
+            } else if !by.take_over && now.held.as_ref().is_some_and(is_others) {
+                Err(ConsoleFailure::held(error.to_string()))
+            } else {
+                Err(error.into())
             }
         }
         other => Ok(other?),
@@ -147,27 +173,20 @@ pub(super) async fn show_reviews(
         .next
         .map(|id| state.link(&format!("/reviews?{}", wanted.with("cursor", &id.to_string()))));
     let body = html! {
-        (done_notice(&wanted))
+        (done_notice(&state, &visitor, &wanted, None).await?)
+        @if visitor.role >= WebRole::Reviewer && !page.rows.is_empty() {
+            p { a.button href=(state.link("/reviews/next")) { "Begin with the first free one" } }
+        }
         (queue_filters(&state, &visitor, &wanted))
         @if page.rows.is_empty() { p { "Nothing waits for a person." } } @else {
             div.wide { table {
-                thead { tr { th { "document" } th { "kind" } th { "tenant" } th { "reasons" } th { "status" } th { "waits" } } }
+                thead { tr { th { "document" } th { "kind" } th { "tenant" } th { "reasons" } th { "status" } th { "open at" } th { "waits" } } }
                 tbody { @for row in &page.rows { (queue_row(&state, row)) } }
             } }
         }
         (next_link(next))
     };
     Ok(frame_page(&state, Some(&visitor), "To be reviewed", &body))
-}
-
-fn done_notice(wanted: &FieldValues) -> Markup {
-    let words = match wanted.get("done") {
-        Some("accepted") => "The last document is accepted.",
-        Some("corrected") => "The last document is corrected.",
-        Some("rejected") => "The last document is rejected.",
-        _ => "",
-    };
-    html! { @if !words.is_empty() { p.notice role="status" { (words) } } }
 }
 
 fn queue_row(state: &ConsoleState, row: &ReviewRow) -> Markup {
@@ -179,6 +198,8 @@ fn queue_row(state: &ConsoleState, row: &ReviewRow) -> Markup {
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td { (row.review_reasons.join(", ")) @if row.decided_before { " (decided before)" } }
             td { (state_mark(row.status.as_deref().unwrap_or("–"))) }
+            td { @if let Some(who) = &row.held_by { (foreign_name(who))
+                @if let Some(since) = row.held_since { " since " (review::clock_time(since)) } } @else { "–" } }
             td { (age_since(row.since)) }
         }
     }
@@ -209,12 +230,17 @@ pub(super) async fn show_review(
     QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
-    Ok(review_page(&state, &visitor, &case, &ReviewTurn::first(&wanted)).await)
+    let notice = done_notice(&state, &visitor, &wanted, Some(case.document_id)).await?;
+    let seat = take_seat(&state, &visitor, &case, false).await;
+    let turn = ReviewTurn { notice, seat, typed: None, lost: BTreeMap::new() };
+    Ok(review_page(&state, &visitor, &case, &turn).await)
 }
 
 /// How a document is shown: for the first time, or once more because something was wrong.
 struct ReviewTurn<'a> {
     notice: Markup,
+    /// Whose the document is meanwhile.
+    seat: ReviewSeat,
     /// Typed values that go into the form again.
     typed: Option<&'a FieldValues>,
     /// Typed values that are shown beside a document that has changed.
@@ -222,13 +248,9 @@ struct ReviewTurn<'a> {
 }
 
 impl<'a> ReviewTurn<'a> {
-    fn first(wanted: &FieldValues) -> Self {
-        Self { notice: done_notice(wanted), typed: None, lost: BTreeMap::new() }
-    }
-
-    fn again(problem: &str, typed: Option<&'a FieldValues>) -> Self {
+    fn again(problem: &str, seat: ReviewSeat, typed: Option<&'a FieldValues>) -> Self {
         let notice = html! { p.notice.bad role="alert" { (problem) } };
-        Self { notice, typed, lost: BTreeMap::new() }
+        Self { notice, seat, typed, lost: BTreeMap::new() }
     }
 }
 
@@ -247,8 +269,11 @@ async fn review_page(
     };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
     let form = decision_form(state, visitor, case, turn, &findings).await;
+    let may = visitor.role >= WebRole::Reviewer;
     let body = html! {
         (turn.notice)
+        (seat_notice(&turn.seat, may))
+        p id="review-says" .notice.bad role="alert" {}
         @if !turn.lost.is_empty() {
             p { "What you had typed:" }
             dl.facts { @for (name, text) in &turn.lost { (fact(name, Some(text))) } }
@@ -263,13 +288,17 @@ async fn review_page(
         }
         (decisions(case))
     };
-    frame_page(state, Some(visitor), &title, &body)
+    frame_with(state, Some(visitor), &title, &body, Some(state.script_path()))
 }
 
 fn case_facts(state: &ConsoleState, case: &ReviewCase, findings: &[ReviewFinding]) -> Markup {
     let whole = findings.iter().filter(|finding| finding.fields.is_empty());
     html! {
         p { @if case.needs_human_review { "Calls for a person." } @else { "Nothing to review." } }
+        @if let Some(first) = &case.pending {
+            p { (foreign_name(&first.reviewer)) " has " (first.decision) " it at " (moment(first.decided_at))
+                ", as the form shows it: a second person has to accept that. What anybody changes has to be accepted by another one again." }
+        }
         ul { @for finding in whole { li.finding { (finding.words) " " span.hint { (finding.code) } } } }
         dl.facts {
             (fact("Kind", case.kind.as_deref()))
@@ -290,6 +319,8 @@ fn decisions(case: &ReviewCase) -> Markup {
             h2 { "Earlier decisions" }
             ul { @for last in &case.revisions { li {
                 (moment(last.decided_at)) ": " (last.decision) " by " (foreign_name(&last.reviewer)) " "
+                @if let Some(first) = &last.first_by { "after " (foreign_name(first)) " " }
+                @if last.awaits_second { "(the first of two) " }
                 (foreign_name(&last.why))
             } } }
         }
@@ -327,12 +358,20 @@ async fn decision_form(
         typed: turn.typed,
     });
     let may = visitor.role >= WebRole::Reviewer;
+    let link = |rest: &str| state.link(&format!("/reviews/{}{rest}", case.document_id));
+    let own = match &turn.seat {
+        ReviewSeat::Own(page) => Some(page),
+        _ => None,
+    };
     let newer = case.ingestion_data.as_ref();
     let newer =
         newer.filter(|_| case.document_data.is_some() && case.document_data != case.ingestion_data);
     html! {
-        form method="post" action=(state.link(&format!("/reviews/{}", case.document_id))) {
+        form id="review" method="post" action=(link(""))
+            data-renew=[own.map(|_| link("/renew"))] data-release=[own.map(|_| link("/release"))]
+            data-every=[own.map(|_| (state.review().lease / 3).as_secs())] {
             @if may { (form_secret(visitor)) }
+            @if let Some(page) = own { input type="hidden" name="page" value=(page); }
             input type="hidden" name="version" value=(version_text(case.version));
             @match source {
                 Some(source) => (source.inputs()),
@@ -345,12 +384,52 @@ async fn decision_form(
                 h2 { "The newest ingestion read something else" }
                 (data_table(newer))
             }
-            @if may { (decision_buttons(data.is_some(), kind.is_some(), newer.is_some())) }
+            @if may {
+                @match &turn.seat {
+                    ReviewSeat::Others(_) => (take_over_buttons()),
+                    _ => (decision_buttons(case, data.is_some(), kind.is_some(), newer.is_some())),
+                }
+            }
+        }
+        @if may { (keys()) }
+    }
+}
+
+fn take_over_buttons() -> Markup {
+    html! {
+        div.actions {
+            button.first name="decision" value="skip" accesskey="s" { "Next free one" }
+            button name="decision" value="take_over" accesskey="t" { "Take it over" }
         }
     }
 }
 
-fn decision_buttons(has_data: bool, has_kind: bool, has_newer: bool) -> Markup {
+/// The keys, for those who use no mouse; the same whether a script runs or not, but for the last two.
+fn keys() -> Markup {
+    let rows = [
+        ("Tab, Shift+Tab", "next and previous input, doubtful fields first"),
+        ("Enter", "save what I changed"),
+        ("access key a", "accept as it is"),
+        ("access key c", "save what I changed"),
+        ("access key r", "reject; say why before"),
+        ("access key u", "undo my last decision"),
+        ("access key s", "skip: give it back, on to the next free one"),
+        ("access key t", "take over what somebody else has"),
+        ("access key l", "to the first empty line of the items"),
+        ("access key h", "open and close this list"),
+        ("Alt+Down, Alt+Up", "next and previous field; among items the next and previous line"),
+        ("Ctrl+Enter", "accept as it is"),
+    ];
+    html! {
+        details.keys open {
+            summary accesskey="h" { "Keys" }
+            dl.facts { @for (key, does) in rows { div { dt { kbd { (key) } } dd { (does) } } } }
+            p.hint { "Access keys go with Alt, Alt+Shift or Control+Option, as your browser has it." }
+        }
+    }
+}
+
+fn decision_buttons(case: &ReviewCase, has_data: bool, has_kind: bool, has_newer: bool) -> Markup {
     html! {
         div.field { label for="why" { "Why (needed to reject)" } input id="why" name="why"; }
         div.actions {
@@ -360,8 +439,8 @@ fn decision_buttons(has_data: bool, has_kind: bool, has_newer: bool) -> Markup {
             @if has_data { button name="decision" value="accept" accesskey="a" { "Accept as it is" } }
             @if has_newer { button name="decision" value="accept_newest" { "Accept the newer reading" } }
             button name="decision" value="reject" accesskey="r" { "Reject" }
+            @if case.needs_human_review { button name="decision" value="skip" accesskey="s" { "Skip" } }
         }
-        p.hint { "By keyboard: the access keys are c, a and r (with Alt+Shift or Alt, as your browser has it)." }
     }
 }
 
@@ -373,33 +452,76 @@ pub(super) async fn post_review(
     PostedForm(form): PostedForm,
 ) -> Result<Response, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    match form.get("decision") {
+        Some("skip") => return skip_document(&state, &visitor, case.document_id).await,
+        Some("take_over") => return take_over(&state, &visitor, &case, &form).await,
+        _ => {}
+    }
     let done = match read_verdict(&state, &case, &form) {
         Ok(verdict) => {
             let why = form.get("why").unwrap_or_default();
-            record_verdict(&state, &visitor, &case, verdict, why).await
+            let said = SaidVerdict { verdict, why, take_over: false };
+            record_verdict(&state, &visitor, &case, said).await
         }
         Err(failure) => Err(failure),
     };
     match done {
         Ok(done) => {
-            let code = done.decision.code();
-            let next = load_queue(&state, &visitor, &FieldValues::default(), 1).await?;
-            let path = match next.rows.first() {
-                Some(row) => format!("/reviews/{}?done={code}", row.document_id),
-                None => format!("/reviews?done={code}"),
-            };
+            let code = if done.awaits_second { "first" } else { done.decision.code() };
+            let next = next_path(&state, &visitor, None).await?;
+            let path = format!("{next}?done={code}&undo={}", case.document_id);
             Ok(Redirect::to(&state.link(&path)).into_response())
         }
         Err(failure) if failure.status == StatusCode::PRECONDITION_FAILED => {
             show_lost(&state, &visitor, &case, &form, &failure).await
         }
-        Err(failure) if failure.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            let turn = ReviewTurn::again(&failure.detail, Some(&form));
+        Err(failure) if is_told_on_page(failure.status) => {
+            let seat = take_seat(&state, &visitor, &case, false).await;
+            let turn = ReviewTurn::again(&failure.detail, seat, Some(&form));
             let page = review_page(&state, &visitor, &case, &turn).await;
             Ok((failure.status, page).into_response())
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// Whether the reviewer can go on where he is: what he said was refused, or somebody has it.
+fn is_told_on_page(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT)
+}
+
+/// The document as it is, with what went wrong.
+pub(super) async fn show_problem(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    failure: &ConsoleFailure,
+) -> Result<Response, ConsoleFailure> {
+    let seat = take_seat(state, visitor, case, false).await;
+    let turn = ReviewTurn::again(&failure.detail, seat, None);
+    let page = review_page(state, visitor, case, &turn).await;
+    Ok((failure.status, page).into_response())
+}
+
+/// Makes the document the visitor's whoever has it, and keeps what was typed.
+async fn take_over(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    form: &FieldValues,
+) -> Result<Response, ConsoleFailure> {
+    if read_version(form) != Some(case.version) {
+        return show_lost(state, visitor, case, form, &stale_version(case)).await;
+    }
+    let seat = take_seat(state, visitor, case, true).await;
+    let notice = html! { p.notice role="status" { "It is yours now." } };
+    let turn = ReviewTurn { notice, seat, typed: Some(form), lost: BTreeMap::new() };
+    Ok(review_page(state, visitor, case, &turn).await.into_response())
+}
+
+/// The version that the form was made for.
+fn read_version(form: &FieldValues) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(form.get("version")?, &Rfc3339).ok()
 }
 
 /// The document as it is now, and what was typed about the one before.
@@ -411,7 +533,8 @@ async fn show_lost(
     failure: &ConsoleFailure,
 ) -> Result<Response, ConsoleFailure> {
     let now = load_visible_case(state, visitor, seen.document_id).await?;
-    let mut turn = ReviewTurn::again(&failure.detail, None);
+    let seat = take_seat(state, visitor, &now, false).await;
+    let mut turn = ReviewTurn::again(&failure.detail, seat, None);
     if let Some(kind) = state.kinds().for_name(now.kind.as_deref()) {
         let data = review::read_fields(&now).unwrap_or_default();
         turn.lost = read_changes(kind, &data, form).unwrap_or_default();
@@ -426,8 +549,7 @@ fn read_verdict(
     case: &ReviewCase,
     form: &FieldValues,
 ) -> Result<ReviewerVerdict, ConsoleFailure> {
-    let seen = form.get("version").and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
-    if seen != Some(case.version) {
+    if read_version(form) != Some(case.version) {
         return Err(stale_version(case));
     }
     let changes = match state.kinds().for_name(case.kind.as_deref()) {

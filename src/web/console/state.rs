@@ -13,13 +13,15 @@ use crate::ops::Db;
 use crate::ops::dashboard::{self, ServiceOverview};
 use crate::ops::inspect::{self, CostGrouping, CostSum};
 use crate::web::fresh::SharedAnswer;
-use docmill_core::config::{QueueDestination, WebConfig};
+use docmill_core::config::{QueueDestination, ReviewConfig, WebConfig};
 use docmill_gate::kinds::KindSet;
 use docmill_queue::queue::MessageQueue;
 use docmill_storage::store::ObjectStore;
 
 /// What the pages look like.
 pub(super) const STYLE: &str = include_str!("console.css");
+/// What the page of a review does by itself.
+pub(super) const SCRIPT: &str = include_str!("review.js");
 
 /// What the pages ask and change.
 pub struct ConsoleParts {
@@ -35,6 +37,8 @@ pub struct ConsoleParts {
     pub config: WebConfig,
     /// What may be handed in.
     pub limits: UploadLimits,
+    /// What holds for decisions of reviewers.
+    pub review: ReviewConfig,
 }
 
 /// What may be handed in, and how the queue is named then.
@@ -79,6 +83,7 @@ struct SharedState {
     parts: ConsoleParts,
     access: AccessControl,
     style_path: String,
+    script_path: String,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
     uploads: Arc<Semaphore>,
     strangers: Mutex<StrangerCount>,
@@ -89,12 +94,14 @@ impl ConsoleState {
     /// The system gives no random numbers.
     pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
         let access = AccessControl::new(parts.config.tokens.clone())?;
-        let hash: String = hash_secret(STYLE).chars().take(12).collect();
-        let style_path = format!("/assets/{hash}.css");
+        let name_of = |asset: &str| hash_secret(asset).chars().take(12).collect::<String>();
+        let style_path = format!("/assets/{}.css", name_of(STYLE));
+        let script_path = format!("/assets/{}.js", name_of(SCRIPT));
         let overview = SharedAnswer::new();
         let uploads = Arc::new(Semaphore::new(UPLOADS));
         let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
-        let shared = SharedState { parts, access, style_path, overview, uploads, strangers };
+        let shared =
+            SharedState { parts, access, style_path, script_path, overview, uploads, strangers };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -116,6 +123,10 @@ impl ConsoleState {
 
     pub(super) fn config(&self) -> &WebConfig {
         &self.shared.parts.config
+    }
+
+    pub(super) fn review(&self) -> &ReviewConfig {
+        &self.shared.parts.review
     }
 
     pub(super) fn limits(&self) -> &UploadLimits {
@@ -162,6 +173,11 @@ impl ConsoleState {
     /// The path of the style sheet; another one for every version of it.
     pub(super) fn style_path(&self) -> &str {
         &self.shared.style_path
+    }
+
+    /// The path of the script of a review; another one for every version of it.
+    pub(super) fn script_path(&self) -> &str {
+        &self.shared.script_path
     }
 
     /// The service at one glance, at most two seconds old, asked for once for all who look.

@@ -72,13 +72,17 @@ async fn every_answer_is_as_the_served_description_says() {
     let post = post.header("if-match", version.header("etag"));
     let done = send(post.json(&json!({ "decision": "accepted" }))).await;
     assert_eq!(differences(&description, decision, &done.json()), [""; 0]);
+    let undo = desk.call(Method::POST, &format!("/reviews/{document}/undo"), "ann");
+    let undone = send(undo).await.json();
+    assert_eq!(differences(&description, "/reviews/{document_id}/undo", &undone), [""; 0]);
+    assert_eq!(undone["decision"], "undone");
     for verb in ["retry", "cancel"] {
         let template = format!("/ingestions/{{id}}/{verb}");
         let path = format!("/ingestions/{ingestion}/{verb}");
         let done = send(desk.call(Method::POST, &path, "operator")).await;
         assert_eq!(differences(&description, &template, &done.json()), [""; 0]);
     }
-    assert_eq!(asked + 4, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 5, description["paths"].as_object().unwrap().len());
     // The description is no wish: what it lacks is not there.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);

@@ -54,7 +54,8 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
         ("why", "  by the paper "),
     ];
     let done = ann.send_form(&page, &path, &filled).await;
-    assert_eq!(done.location(), format!("/reviews/{second}?done=corrected"), "{done:?}");
+    let next = format!("/reviews/{second}?done=corrected&undo={first}");
+    assert_eq!(done.location(), next, "{done:?}");
     let data = carried(&desk, first).await;
     assert_eq!((&data["total"], &data["due_date"]), (&13.into(), &"2026-12-01".into()));
     assert_eq!(data["supplier_name"], "Acme", "what was not touched stays");
@@ -77,7 +78,7 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
             &[("decision", "accept")],
         )
         .await;
-    assert_eq!(last.location(), "/reviews?done=accepted");
+    assert_eq!(last.location(), format!("/reviews?done=accepted&undo={second}"));
     assert_eq!(carried(&desk, second).await["total"], 13.0);
     assert!(ann.get("/reviews").await.body.contains("Nothing waits for a person."));
     let again = ann.get(&path).await.body;
@@ -114,7 +115,7 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
     assert_eq!(none.status, StatusCode::BAD_REQUEST);
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
     let rejected = ann.submit(&path, &path, &[("decision", "reject"), ("why", "an advert")]).await;
-    assert_eq!(rejected.location(), "/reviews?done=rejected");
+    assert_eq!(rejected.location(), format!("/reviews?done=rejected&undo={document}"));
     assert_eq!(carried(&desk, document).await, Value::Null);
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use docmill::ops::review::{self, AcceptedData};
-use docmill_core::config::WebhookEvent;
+use docmill::ops::review::{self, AcceptedData, DecidingReviewer};
+use docmill_core::config::{ReviewConfig, WebhookEvent};
 use docmill_ledger::db::operators::AuditNote;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -131,7 +131,10 @@ async fn outcomes_and_decisions_are_told_without_content_unless_a_target_asks_fo
     let (id, ingestion) = document(&database, "acme").await;
     complete(&database, ingestion).await;
     let case = review::load_case(&database.db(), &id.to_string()).await.unwrap();
-    review::accept_document(&database.db(), &case, AcceptedData::Document, &by()).await.unwrap();
+    let (config, by) = (ReviewConfig::default(), by());
+    let ann = DecidingReviewer { by, config: &config, take_over: false };
+    review::accept_document(&database.db(), &case, AcceptedData::Document, &ann).await.unwrap();
+    database.advance(config.undo).await;
     for receiver in [&thin, &whole] {
         until(SOON, || async { receiver.taken().len() == 2 }).await;
         let told: Vec<String> = receiver.taken().iter().map(ReceivedMessage::event).collect();
@@ -225,4 +228,42 @@ async fn a_target_that_says_gone_is_told_nothing_more_until_it_is_enabled_or_mov
     let _running =
         RunningDelivery::start(&database, &telling(vec![target("erp", &elsewhere)])).await;
     assert_eq!(scalar(&database, disabled).await, "", "another address is another chance");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_told_when_it_can_be_undone_no_more_and_one_that_was_undone_is_never_told() {
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let running =
+        RunningDelivery::start(&database, &telling(vec![target("erp", &receiver.url())])).await;
+    let (db, config) = (database.db(), ReviewConfig::default());
+    let ann = DecidingReviewer { by: by(), config: &config, take_over: false };
+    let accept = async |id: &str| {
+        let case = review::load_case(&db, id).await.unwrap();
+        review::accept_document(&db, &case, AcceptedData::Document, &ann).await.unwrap();
+    };
+    let (kept, ingestion) = document(&database, "acme").await;
+    complete(&database, ingestion).await;
+    let (undone, other) = document(&database, "acme").await;
+    complete(&database, other).await;
+    until(SOON, || async { receiver.taken().len() == 2 }).await;
+    accept(&kept.to_string()).await;
+    accept(&undone.to_string()).await;
+    // Neither a target that is back nor an operator makes it earlier.
+    docmill_ledger::db::webhooks::hasten_deliveries(&db, "erp").await.unwrap();
+    let held = "SELECT id FROM webhook_delivery WHERE event = 'document.accepted' LIMIT 1";
+    let held: i64 = scalar(&database, held).await.parse().unwrap();
+    docmill_ledger::db::webhooks::replay_delivery(&db, held).await.unwrap();
+    let early = "SELECT count(*) FROM webhook_delivery WHERE event = 'document.accepted'
+        AND (due_at < occurred_at + interval '59 seconds' OR tries > 0)";
+    assert_eq!(scalar(&database, early).await, "0");
+    review::undo_decision(&db, undone.0, &ann.by).await.unwrap();
+    database.advance(config.undo + Duration::from_secs(1)).await;
+    until(SOON, || async { receiver.taken().len() == 3 }).await;
+    running.stop().await;
+    let told: Vec<(String, String)> =
+        receiver.taken().iter().map(|it| (it.document(), it.event())).collect();
+    assert!(told.contains(&(kept.to_string(), "document.accepted".to_owned())), "{told:?}");
+    let open = "SELECT count(*) FROM webhook_delivery WHERE state IN ('due', 'waiting')";
+    assert_eq!((told.len(), scalar(&database, open).await), (3, "0".to_owned()));
 }

@@ -1,17 +1,18 @@
-//! What reviewers see of documents, and their decisions.
-//!
-//! A decision and its row in `document_revision` are one statement, which holds only if the
-//! document is still as the reviewer saw it. Whether data fits its kind is the caller's to check.
+//! What reviewers see of documents. Who has one open is in [`leases`], what was decided in
+//! [`decisions`].
+
+pub mod decisions;
+pub mod leases;
 
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::operators::AuditNote;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
+use leases::ReviewHold;
 
 /// A document that a person has to look at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,6 +36,11 @@ pub struct ReviewRow {
     pub since: OffsetDateTime,
     /// Status of the newest ingestion.
     pub status: Option<String>,
+    /// Who has it open to decide about it.
+    pub held_by: Option<String>,
+    /// Since when.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub held_since: Option<OffsetDateTime>,
 }
 
 /// Which documents to review are meant; `None` does not matter.
@@ -80,8 +86,29 @@ pub struct ReviewCase {
     pub ingestion_data: Option<Value>,
     /// Where its transcript lies.
     pub transcription_file_path: Option<String>,
+    /// Who has it open to decide about it.
+    pub held: Option<ReviewHold>,
+    /// What one person has decided and a second has to say as well.
+    pub pending: Option<PendingDecision>,
     /// Earlier decisions, oldest first.
     pub revisions: Vec<DocumentRevision>,
+}
+
+/// A decision that holds only once a second person has said the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PendingDecision {
+    /// Number of its row in `document_revision`.
+    #[serde(skip)]
+    pub id: i64,
+    /// The first person.
+    pub reviewer: String,
+    /// `accepted` or `corrected`.
+    pub decision: String,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub decided_at: OffsetDateTime,
+    /// What the document is to carry.
+    pub data: Value,
 }
 
 /// One decision about a document.
@@ -92,10 +119,14 @@ pub struct DocumentRevision {
     pub decided_at: OffsetDateTime,
     /// Who.
     pub reviewer: String,
-    /// `accepted`, `corrected` or `rejected`.
+    /// `accepted`, `corrected` or `rejected`; `undone`: the one before does not hold.
     pub decision: String,
     /// The reviewer's words; may be empty.
     pub why: String,
+    /// It holds only once a second person has said the same.
+    pub awaits_second: bool,
+    /// Of a decision by a second person: who was the first.
+    pub first_by: Option<String>,
     /// What the document carried.
     pub data_before: Option<Value>,
     /// What it carried from then on.
@@ -127,6 +158,8 @@ pub enum ReviewDecision {
     Corrected,
     /// It is no document to be recorded.
     Rejected,
+    /// The decision before does not hold.
+    Undone,
 }
 
 impl ReviewDecision {
@@ -136,6 +169,7 @@ impl ReviewDecision {
             Self::Accepted => "accepted",
             Self::Corrected => "corrected",
             Self::Rejected => "rejected",
+            Self::Undone => "undone",
         }
     }
 }
@@ -156,8 +190,9 @@ pub async fn list_reviews(
 SELECT d.id AS document_id, d.file_path, d.original_name,
     COALESCE(d.tenant, newest.tenant) AS tenant, newest.kind AS "kind?",
     d.review_reasons, d.corrected_at IS NOT NULL AS "decided_before!", d.updated_at AS since,
-    newest.status AS "status?"
+    newest.status AS "status?", l.reviewer AS "held_by?", l.taken_at AS "held_since?"
 FROM document d
+LEFT JOIN review_lease l ON l.document_id = d.id AND l.expires_at > (SELECT docmill_now())
 LEFT JOIN LATERAL (
     SELECT i.status, i.kind, i.tenant FROM ingestion i
     WHERE i.document_id = d.id AND i.status <> 'cancelled'
@@ -194,9 +229,11 @@ SELECT d.id AS document_id, d.file_path, d.original_name,
     COALESCE(d.tenant, newest.tenant) AS tenant, d.needs_human_review, d.review_reasons,
     d.structured_data AS document_data, d.updated_at AS version, newest.id AS "ingestion_id?",
     newest.status AS "status?", newest.reason, newest.kind,
-    newest.structured_data AS ingestion_data, newest.transcription_file_path
+    newest.structured_data AS ingestion_data, newest.transcription_file_path,
+    l.reviewer AS "held_by?", l.taken_at AS "held_since?", l.expires_at AS "held_until?"
 FROM ingestion named
 JOIN document d ON d.id = named.document_id
+LEFT JOIN review_lease l ON l.document_id = d.id AND l.expires_at > (SELECT docmill_now())
 LEFT JOIN LATERAL (
     SELECT i.* FROM ingestion i
     WHERE i.document_id = d.id AND i.status <> 'cancelled'
@@ -212,14 +249,21 @@ WHERE named.id = $1
     let Some(row) = found else { return Ok(None) };
     let revisions = sqlx::query_as!(
         DocumentRevision,
-        "SELECT decided_at, reviewer, decision, why, data_before, data_after
+        "SELECT decided_at, reviewer, decision, why, awaits_second, first_by, data_before, data_after
          FROM document_revision WHERE document_id = $1 ORDER BY id",
         row.document_id,
     )
     .fetch_all(db.pool())
     .await
     .context("reading earlier decisions")?;
+    let held = match (row.held_by, row.held_since, row.held_until) {
+        (Some(reviewer), Some(since), Some(until)) => Some(ReviewHold { reviewer, since, until }),
+        _ => None,
+    };
+    let pending = decisions::find_pending(db.pool(), row.document_id).await?;
     Ok(Some(ReviewCase {
+        held,
+        pending,
         document_id: row.document_id,
         file_path: row.file_path,
         original_name: row.original_name,
@@ -238,52 +282,7 @@ WHERE named.id = $1
     }))
 }
 
-/// Writes a decision down: the document carries `data` from now on, and no ingestion overwrites
-/// it. `false`, and nothing written, if the document is no longer as in `case`.
-///
-/// # Errors
-/// No answer from Postgres.
-pub async fn record_decision(
-    db: &Db,
-    case: &ReviewCase,
-    decision: ReviewDecision,
-    data: Option<&Value>,
-    by: &AuditNote,
-) -> Result<bool> {
-    let done = sqlx::query!(
-        r#"
-WITH clock AS MATERIALIZED (
-    SELECT docmill_now() AS now
-), held AS MATERIALIZED (
-    SELECT d.id, d.structured_data, d.review_reasons FROM document d
-    WHERE d.id = $1 AND d.updated_at = $2 FOR UPDATE
-), revised AS (
-    INSERT INTO document_revision (document_id, ingestion_id, decided_at, reviewer, decision, why,
-        reasons_before, data_before, data_after)
-    SELECT h.id, $3, c.now, $4, $5, $6, h.review_reasons, h.structured_data, $7
-    FROM held h CROSS JOIN clock c
-)
-UPDATE document d SET
-    structured_data = $7, corrected_at = c.now, corrected_by = $4,
-    needs_human_review = false, review_reasons = '{}',
-    updated_at = GREATEST(c.now, d.updated_at + interval '1 microsecond')
-FROM held h, clock c WHERE d.id = h.id
-"#,
-        case.document_id,
-        case.version,
-        case.ingestion_id,
-        by.operator,
-        decision.code(),
-        by.why,
-        data,
-    )
-    .execute(db.pool())
-    .await
-    .context("recording a decision")?;
-    Ok(done.rows_affected() > 0)
-}
-
-/// Up to `limit` documents that people decided about, in the order of their ids, after `after`.
+/// Up to `limit` documents about which a decision of people holds, in the order of their ids, after `after`.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -293,13 +292,19 @@ pub async fn list_decided(db: &Db, after: Uuid, limit: u32) -> Result<Vec<Decide
         r#"
 WITH decided AS MATERIALIZED (
     SELECT DISTINCT r.document_id FROM document_revision r
-    WHERE r.document_id > $1 ORDER BY r.document_id LIMIT $2
+    WHERE r.document_id > $1 AND NOT r.awaits_second AND r.undoes IS NULL
+      AND NOT EXISTS (SELECT 1 FROM document_revision u
+        WHERE u.document_id = r.document_id AND u.undoes = r.id)
+    ORDER BY r.document_id LIMIT $2
 )
 SELECT d.id AS document_id, d.file_path, COALESCE(d.tenant, newest.tenant) AS tenant,
     newest.kind AS "kind?", last.data_after AS "data?"
 FROM decided x JOIN document d ON d.id = x.document_id
 JOIN LATERAL (
-    SELECT r.data_after FROM document_revision r WHERE r.document_id = d.id
+    SELECT r.data_after FROM document_revision r
+    WHERE r.document_id = d.id AND NOT r.awaits_second AND r.undoes IS NULL
+      AND NOT EXISTS (SELECT 1 FROM document_revision u
+        WHERE u.document_id = r.document_id AND u.undoes = r.id)
     ORDER BY r.id DESC LIMIT 1
 ) AS last ON true
 LEFT JOIN LATERAL (

@@ -244,6 +244,8 @@ WITH clock AS MATERIALIZED (
     SELECT w.id FROM webhook_delivery w
     WHERE w.target = $1 AND w.state = 'due' AND w.due_at > (SELECT now FROM clock)
       AND w.lease_token IS NULL
+      -- What can still be undone waits for that.
+      AND (w.not_before IS NULL OR w.not_before <= (SELECT now FROM clock))
     ORDER BY w.due_at, w.id LIMIT 10000 FOR UPDATE SKIP LOCKED
 )
 UPDATE webhook_delivery w SET due_at = c.now FROM held h, clock c WHERE w.id = h.id

@@ -1,0 +1,193 @@
+//! Who has a document open to decide about it. A lease keeps nobody from looking; that a decision of
+//! somebody else is refused stands in [`record_decision`](super::decisions::record_decision).
+
+use std::time::Duration;
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::ReviewQuery;
+use crate::db::{Db, SqlErrorContext};
+use docmill_core::fault::{Error, Fault, Result};
+
+/// Who has a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReviewHold {
+    /// Who, as the audit writes it.
+    pub reviewer: String,
+    /// Since when.
+    #[serde(with = "time::serde::rfc3339")]
+    pub since: OffsetDateTime,
+    /// Until when, if it is not renewed.
+    #[serde(with = "time::serde::rfc3339")]
+    pub until: OffsetDateTime,
+}
+
+/// Whoever wants to have a document, and how.
+#[derive(Debug, Clone)]
+pub struct LeaseWish<'a> {
+    /// Who, as the audit writes it.
+    pub reviewer: &'a str,
+    /// The open page; whoever comes later with another one gives nothing back.
+    pub page: Uuid,
+    /// Whether the page is opened now; else it is open and renews.
+    pub opens: bool,
+    /// Whether somebody else's lease is taken over.
+    pub take_over: bool,
+    /// From now.
+    pub lease: Duration,
+}
+
+/// Takes or renews the lease of a document that calls for a person. Returns who has it now, which is
+/// somebody else if it was not free; `None` if it calls for nobody.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn claim_review(
+    db: &Db,
+    document: Uuid,
+    wish: &LeaseWish<'_>,
+) -> Result<Option<ReviewHold>> {
+    // What is not taken may have been given back before it is looked at: then it is free.
+    for _ in 0..3 {
+        if let Some(own) = take_lease(db, document, wish).await? {
+            return Ok(Some(own));
+        }
+        match find_hold(db, document).await? {
+            FoundHold::Held(other) => return Ok(Some(other)),
+            FoundHold::Free => {}
+            FoundHold::NotCalling => return Ok(None),
+        }
+    }
+    Err(Error::new(Fault::Transient, "the lease of a document changes faster than it can be read"))
+}
+
+async fn take_lease(db: &Db, document: Uuid, wish: &LeaseWish<'_>) -> Result<Option<ReviewHold>> {
+    sqlx::query_as!(
+        ReviewHold,
+        r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now
+)
+INSERT INTO review_lease AS l (document_id, reviewer, page, taken_at, expires_at)
+SELECT d.id, $2, $3, c.now, c.now + make_interval(secs => $4)
+FROM document d CROSS JOIN clock c WHERE d.id = $1 AND d.needs_human_review
+ON CONFLICT (document_id) DO UPDATE SET
+    reviewer = EXCLUDED.reviewer,
+    page = CASE WHEN $5 OR l.reviewer <> EXCLUDED.reviewer THEN EXCLUDED.page ELSE l.page END,
+    taken_at = CASE WHEN l.reviewer = EXCLUDED.reviewer AND l.expires_at > EXCLUDED.taken_at
+        THEN l.taken_at ELSE EXCLUDED.taken_at END,
+    expires_at = EXCLUDED.expires_at
+WHERE l.reviewer = EXCLUDED.reviewer OR l.expires_at <= EXCLUDED.taken_at OR $6
+RETURNING reviewer, taken_at AS since, expires_at AS until
+"#,
+        document,
+        wish.reviewer,
+        wish.page,
+        wish.lease.as_secs_f64(),
+        wish.opens,
+        wish.take_over,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("claiming a document for review")
+}
+
+enum FoundHold {
+    Held(ReviewHold),
+    Free,
+    NotCalling,
+}
+
+async fn find_hold(db: &Db, document: Uuid) -> Result<FoundHold> {
+    let found = sqlx::query!(
+        r#"
+SELECT l.reviewer AS "reviewer?", l.taken_at AS "since?", l.expires_at AS "until?"
+FROM document d LEFT JOIN review_lease l
+    ON l.document_id = d.id AND l.expires_at > (SELECT docmill_now())
+WHERE d.id = $1 AND d.needs_human_review
+"#,
+        document,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("asking who reviews a document")?;
+    let Some(row) = found else { return Ok(FoundHold::NotCalling) };
+    Ok(match (row.reviewer, row.since, row.until) {
+        (Some(reviewer), Some(since), Some(until)) => {
+            FoundHold::Held(ReviewHold { reviewer, since, until })
+        }
+        _ => FoundHold::Free,
+    })
+}
+
+/// Gives a document back, if it is this reviewer's, and for `page` if it is named. `false`: it was
+/// not.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn release_review(
+    db: &Db,
+    document: Uuid,
+    reviewer: &str,
+    page: Option<Uuid>,
+) -> Result<bool> {
+    let done = sqlx::query!(
+        "DELETE FROM review_lease
+         WHERE document_id = $1 AND reviewer = $2 AND ($3::uuid IS NULL OR page = $3)",
+        document,
+        reviewer,
+        page,
+    )
+    .execute(db.pool())
+    .await
+    .context("giving a document back")?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The document that has waited longest of those that nobody else has and that this reviewer may
+/// decide about, among those after `after`; `None`: there is none.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_free_review(
+    db: &Db,
+    wanted: &ReviewQuery,
+    reviewer: &str,
+    after: Option<Uuid>,
+) -> Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        r#"
+SELECT d.id
+FROM document d
+LEFT JOIN LATERAL (
+    SELECT i.kind, i.tenant FROM ingestion i
+    WHERE i.document_id = d.id AND i.status <> 'cancelled'
+    ORDER BY i.created_at DESC, i.id DESC LIMIT 1
+) AS newest ON true
+WHERE d.needs_human_review
+  AND ($1::text IS NULL OR COALESCE(d.tenant, newest.tenant) = $1)
+  AND ($2::text IS NULL OR newest.kind = $2)
+  AND ($3::text IS NULL OR $3 = ANY (d.review_reasons))
+  AND NOT EXISTS (SELECT 1 FROM review_lease l WHERE l.document_id = d.id
+    AND l.reviewer <> $4 AND l.expires_at > (SELECT docmill_now()))
+  -- What waits for a second person is not for the first.
+  AND NOT ('second_person' = ANY (d.review_reasons) AND $4 = (
+    SELECT r.reviewer FROM document_revision r WHERE r.document_id = d.id AND r.awaits_second
+    ORDER BY r.id DESC LIMIT 1))
+  AND ($5::uuid IS NULL
+    OR (d.updated_at, d.id) > ((SELECT p.updated_at FROM document p WHERE p.id = $5), $5))
+ORDER BY d.updated_at, d.id
+LIMIT 1
+"#,
+        wanted.tenant,
+        wanted.kind,
+        wanted.reason,
+        reviewer,
+        after,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("looking for the next document to be reviewed")
+}

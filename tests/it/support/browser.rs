@@ -1,0 +1,253 @@
+//! A real browser, steered as WebDriver says (JSON over HTTP): Debian's Chromium and its driver. Every
+//! key and click that a person would need is counted.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use super::world::{SOON, until};
+
+/// How WebDriver writes a reference to an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Keys by the names that people have for them, as WebDriver writes them.
+const KEYS: [(&str, char); 9] = [
+    ("Tab", '\u{e004}'),
+    ("Enter", '\u{e007}'),
+    ("Shift", '\u{e008}'),
+    ("Ctrl", '\u{e009}'),
+    ("Alt", '\u{e00a}'),
+    ("Space", ' '),
+    ("Up", '\u{e013}'),
+    ("Down", '\u{e015}'),
+    ("Backspace", '\u{e003}'),
+];
+
+/// One window of one person; closed when dropped.
+pub(crate) struct DrivenBrowser {
+    driver: Child,
+    port: u16,
+    session: String,
+    client: Client,
+    strokes: AtomicUsize,
+    clicks: AtomicUsize,
+}
+
+impl Drop for DrivenBrowser {
+    fn drop(&mut self) {
+        // The browser ends with its session, not with its driver.
+        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
+            let session = &self.session;
+            let ask = format!(
+                "DELETE /session/{session} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+            );
+            drop(stream.set_read_timeout(Some(Duration::from_secs(10))));
+            drop(stream.write_all(ask.as_bytes()));
+            drop(stream.read(&mut [0; 64]));
+        }
+        drop(self.driver.kill());
+        drop(self.driver.wait());
+    }
+}
+
+/// The driver, and the port that it chose.
+fn start_driver() -> (Child, u16) {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| {
+            panic!("chromedriver does not start ({error}): run `scripts/setup.sh test`")
+        });
+    let mut said = BufReader::new(driver.stdout.take().unwrap());
+    let port = said.by_ref().lines().map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("started successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    // Whoever writes where nobody reads is killed for it.
+    driver.stdout = Some(said.into_inner());
+    (driver, port.unwrap())
+}
+
+impl DrivenBrowser {
+    pub(crate) async fn start() -> Self {
+        let (driver, port) = start_driver();
+        let mut browser = Self {
+            driver,
+            port,
+            session: String::new(),
+            client: Client::builder().build().unwrap(),
+            strokes: AtomicUsize::new(0),
+            clicks: AtomicUsize::new(0),
+        };
+        let options = json!({ "args": [
+            "--headless=new",
+            // Root may start it in no other way.
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--window-size=1280,1000",
+        ] });
+        let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "performance": "ALL", "browser": "ALL" } });
+        let session = json!({ "capabilities": { "alwaysMatch": wanted } });
+        let opened = browser.send(Method::POST, "/session", session).await;
+        browser.session = opened["sessionId"].as_str().unwrap().to_owned();
+        browser
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Value) -> Value {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let request = self.client.request(method.clone(), url);
+        let request = if method == Method::GET { request } else { request.json(&body) };
+        let answer = request.send().await.unwrap();
+        let (status, mut told) = (answer.status(), answer.json::<Value>().await.unwrap());
+        assert!(status.is_success(), "{path}: {told}");
+        told["value"].take()
+    }
+
+    async fn ask(&self, path: &str, body: Value) -> Value {
+        self.send(Method::POST, &format!("/session/{}{path}", self.session), body).await
+    }
+
+    async fn look(&self, path: &str) -> Value {
+        self.send(Method::GET, &format!("/session/{}{path}", self.session), Value::Null).await
+    }
+
+    /// Opens an address.
+    pub(crate) async fn open(&self, url: &str) {
+        self.ask("/url", json!({ "url": url })).await;
+    }
+
+    /// Where it is.
+    pub(crate) async fn url(&self) -> String {
+        self.look("/url").await.as_str().unwrap().to_owned()
+    }
+
+    /// What a function's body returns on the page.
+    pub(crate) async fn run(&self, script: &str) -> Value {
+        self.ask("/execute/sync", json!({ "script": script, "args": [] })).await
+    }
+
+    /// The same of a body that calls its last argument when it is done.
+    pub(crate) async fn run_until_done(&self, script: &str) -> Value {
+        self.ask("/execute/async", json!({ "script": script, "args": [] })).await
+    }
+
+    /// All text that a person sees.
+    pub(crate) async fn text(&self) -> String {
+        self.run("return document.body.innerText").await.as_str().unwrap().to_owned()
+    }
+
+    /// What a field holds.
+    pub(crate) async fn value(&self, css: &str) -> String {
+        let script = format!("return document.querySelector({}).value", json!(css));
+        self.run(&script).await.as_str().unwrap().to_owned()
+    }
+
+    /// Id and name of what has the focus.
+    pub(crate) async fn focus(&self) -> String {
+        let script = "const it = document.activeElement; return it.id || it.name || it.tagName";
+        self.run(script).await.as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the address has this in it, and the page is there.
+    pub(crate) async fn until_at(&self, part: &str) {
+        until(SOON, || async {
+            self.url().await.contains(part)
+                && self.run("return document.readyState").await == "complete"
+        })
+        .await;
+    }
+
+    /// Clicks on the first element that a selector finds.
+    pub(crate) async fn click(&self, css: &str) {
+        let found = self.ask("/element", json!({ "using": "css selector", "value": css })).await;
+        let id = found[ELEMENT].as_str().unwrap();
+        self.ask(&format!("/element/{id}/click"), json!({})).await;
+        self.clicks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Presses keys together, e.g. `Alt+Down`, and lets them go.
+    pub(crate) async fn press(&self, chord: &str) {
+        let code = |name: &str| {
+            let named = KEYS.iter().find(|(known, _)| *known == name).map(|(_, code)| *code);
+            named.unwrap_or_else(|| name.chars().next().unwrap())
+        };
+        let codes: Vec<char> = chord.split('+').map(code).collect();
+        let down = codes.iter().map(|code| json!({ "type": "keyDown", "value": code }));
+        let up = codes.iter().rev().map(|code| json!({ "type": "keyUp", "value": code }));
+        self.keys(down.chain(up).collect(), codes.len()).await;
+    }
+
+    /// Types a text where the focus is.
+    pub(crate) async fn write(&self, text: &str) {
+        let strokes = text.chars().flat_map(|sign| {
+            ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": sign }))
+        });
+        self.keys(strokes.collect(), text.chars().count()).await;
+    }
+
+    async fn keys(&self, strokes: Vec<Value>, count: usize) {
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes });
+        self.ask("/actions", json!({ "actions": [keyboard] })).await;
+        self.strokes.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Keys pressed and clicks made since this was asked last.
+    pub(crate) fn take_counts(&self) -> (usize, usize) {
+        (self.strokes.swap(0, Ordering::Relaxed), self.clicks.swap(0, Ordering::Relaxed))
+    }
+
+    /// Shows pages as those see them who want `scheme`, `light` or `dark`, on so wide a screen.
+    pub(crate) async fn show_as(&self, scheme: &str, width: u32) {
+        let wanted = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        let emulate = json!({ "cmd": "Emulation.setEmulatedMedia", "params": wanted });
+        self.ask("/goog/cdp/execute", emulate).await;
+        let size =
+            json!({ "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false });
+        let resize = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": size });
+        self.ask("/goog/cdp/execute", resize).await;
+    }
+
+    /// Keeps a picture of the window as `target/screens/NAME.png`.
+    pub(crate) async fn keep_screen(&self, name: &str) {
+        use base64::Engine as _;
+        let picture = self.look("/screenshot").await;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(picture.as_str().unwrap());
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/screens");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), bytes.unwrap()).unwrap();
+    }
+
+    /// Addresses that were asked for since this was asked last.
+    pub(crate) async fn take_requests(&self) -> Vec<String> {
+        let lines = self.ask("/se/log", json!({ "type": "performance" })).await;
+        let request = |line: &Value| {
+            let told: Value = serde_json::from_str(line["message"].as_str()?).ok()?;
+            let is_request = told["message"]["method"] == "Network.requestWillBeSent";
+            let url = told["message"]["params"]["request"]["url"].as_str()?;
+            is_request.then(|| url.to_owned())
+        };
+        lines.as_array().unwrap().iter().filter_map(request).collect()
+    }
+
+    /// What the browser complained of since this was asked last: scripts that failed, and what the
+    /// Content-Security-Policy forbade; answers of another status than 200 left aside.
+    pub(crate) async fn take_complaints(&self) -> Vec<String> {
+        let lines = self.ask("/se/log", json!({ "type": "browser" })).await;
+        let text = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
+        let all = lines.as_array().unwrap().iter().map(text);
+        all.filter(|line| !line.contains("the server responded with a status of")).collect()
+    }
+}

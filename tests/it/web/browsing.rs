@@ -1,0 +1,330 @@
+//! The pages in a real browser: a review from upload to decision by mouse and by keyboard alone, two
+//! reviewers at once, what keeps people out, and what leaves the machine.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use super::desk::{WebConsole, invoice, send};
+use crate::support::browser::DrivenBrowser;
+use crate::support::documents;
+use crate::support::world::{SOON, until};
+
+/// A worker over the console's database, queue and store; killed when dropped.
+struct DeskWorker(Child);
+
+impl Drop for DeskWorker {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl DeskWorker {
+    fn start(desk: &WebConsole) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")) {
+            command.env_remove(name);
+        }
+        command
+            .arg("worker")
+            .env("DOCMILL__DATABASE__URL", desk.database.url())
+            .env("DOCMILL__QUEUE__BACKEND", "folder")
+            .env("DOCMILL__QUEUE__PATH", desk.folder.path().join("queue"))
+            .env("DOCMILL__QUEUE__WAIT", "1s")
+            .env("DOCMILL__STORE__BACKEND", "folder")
+            .env("DOCMILL__STORE__PATH", desk.folder.path().join("store"))
+            .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
+            .env("DOCMILL__JANITOR__ENABLED", "false")
+            .env("DOCMILL__OCR__ENGINE", "tesseract")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+/// An invoice whose total is not net and tax.
+fn doubtful(number: &str) -> Vec<u8> {
+    let right = documents::invoice(number);
+    let text = String::from_utf8(right).unwrap();
+    assert_eq!(text.matches("GBP 120.00").count(), 1);
+    text.replace("GBP 120.00", "GBP 130.00").into_bytes()
+}
+
+/// Hands a doubtful document in and waits until it calls for a person. Its id.
+async fn hand_in(desk: &WebConsole, number: &str) -> String {
+    let path = format!("/documents?name={number}.pdf&kind=invoice");
+    let request = desk.call(Method::POST, &path, "producer").body(doubtful(number));
+    let answer = send(request).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    let id = answer.json()["document_id"].as_str().unwrap().to_owned();
+    let calls = format!("SELECT needs_human_review FROM document WHERE id = '{id}'");
+    until(SOON, || async { desk.scalar(&calls).await == "true" }).await;
+    id
+}
+
+async fn carried(desk: &WebConsole, document: &str) -> Value {
+    let sql = format!("SELECT structured_data FROM document WHERE id = '{document}'");
+    serde_json::from_str(&desk.scalar(&sql).await).unwrap_or(Value::Null)
+}
+
+/// Somebody in front of a browser who has signed in.
+async fn sit_down(desk: &WebConsole, name: &str) -> DrivenBrowser {
+    let browser = DrivenBrowser::start().await;
+    browser.open(&desk.url("/sign-in")).await;
+    browser.click("input[name=token]").await;
+    browser.write(&format!("token of {name}")).await;
+    browser.press("Enter").await;
+    browser.until_at("/overview").await;
+    browser.take_counts();
+    browser
+}
+
+/// Nothing but the console was asked for, and the browser had nothing to complain of.
+async fn assert_stayed_here(desk: &WebConsole, browser: &DrivenBrowser) {
+    let asked = browser.take_requests().await;
+    let here = format!("http://{}/", desk.address);
+    let elsewhere: Vec<&String> =
+        asked.iter().filter(|url| !url.starts_with(&here) && *url != "about:blank").collect();
+    assert!(elsewhere.is_empty() && asked.len() > 3, "{elsewhere:?} of {}", asked.len());
+    assert_eq!(browser.take_complaints().await, [""; 0]);
+}
+
+/// Replaces what stands in a field by keys.
+async fn retype(browser: &DrivenBrowser, text: &str) {
+    browser.press("Ctrl+a").await;
+    browser.write(text).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_doubtful_document_goes_from_upload_to_corrected_and_accepted_by_mouse() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let first = hand_in(&desk, "M-1").await;
+    let second = hand_in(&desk, "M-2").await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.click("nav a[href$='/reviews']").await;
+    ann.until_at("/reviews").await;
+    ann.keep_screen("queue").await;
+    ann.click("main a.button").await;
+    ann.until_at(&first).await;
+    assert!(ann.text().await.contains("The amounts do not add up to the total."));
+    ann.keep_screen("review").await;
+    let total = ann.value("#field-total").await;
+    assert_eq!(total.parse::<f64>().unwrap(), 130.0);
+    ann.click("#field-total").await;
+    retype(&ann, "120").await;
+    ann.click("button[value=correct]").await;
+    ann.until_at(&second).await;
+    assert_eq!(carried(&desk, &first).await["total"], 120);
+    // Too quick: undone, and said once more.
+    ann.click("form.inline button").await;
+    ann.until_at(&format!("{first}?done=undone")).await;
+    assert_ne!(carried(&desk, &first).await["total"], 120, "it is as it was");
+    ann.click("#field-total").await;
+    retype(&ann, "120").await;
+    ann.click("button[value=correct]").await;
+    ann.until_at(&second).await;
+    ann.click("button[value=accept]").await;
+    ann.until_at("/reviews?done=accepted").await;
+    assert!(ann.text().await.contains("Nothing waits for a person."));
+    assert_eq!(carried(&desk, &first).await["total"], 120);
+    assert_eq!(carried(&desk, &second).await["total"], 130.0);
+    assert_stayed_here(&desk, &ann).await;
+}
+
+/// Keys and seconds of one step of a review.
+struct MeasuredStep {
+    name: &'static str,
+    strokes: usize,
+    seconds: f64,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_undo() {
+    let desk = WebConsole::open().await;
+    let mut documents = Vec::new();
+    for _ in 0..4 {
+        documents.push(desk.refused("acme", &invoice(21.0)).await.0.to_string());
+    }
+    let ann = sit_down(&desk, "ann").await;
+    ann.open(&desk.url("/reviews/next")).await;
+    ann.until_at(&documents[0]).await;
+    let mut steps = Vec::new();
+    let measure = |name: &'static str, begun: Instant, browser: &DrivenBrowser| {
+        let (strokes, clicks) = browser.take_counts();
+        assert_eq!(clicks, 0, "{name}: a mouse was used");
+        MeasuredStep { name, strokes, seconds: begun.elapsed().as_secs_f64() }
+    };
+
+    // One field: the first doubtful one has the focus.
+    let begun = Instant::now();
+    ann.take_counts();
+    let first = ann.focus().await;
+    assert!(
+        ["field-total", "field-subtotal", "field-due_date", "field-vat_amount"]
+            .contains(&first.as_str()),
+        "{first}"
+    );
+    while ann.focus().await != "field-total" {
+        ann.press("Alt+Down").await;
+    }
+    retype(&ann, "13").await;
+    ann.press("Enter").await;
+    ann.until_at(&documents[1]).await;
+    steps.push(measure("one field", begun, &ann));
+    assert_eq!(carried(&desk, &documents[0]).await["total"], 13);
+
+    // Undone, and the same once more.
+    let begun = Instant::now();
+    ann.press("Alt+u").await;
+    ann.until_at(&format!("{}?done=undone", documents[0])).await;
+    steps.push(measure("an undo", begun, &ann));
+    assert_eq!(carried(&desk, &documents[0]).await, Value::Null);
+    ann.press("Alt+s").await;
+    ann.until_at(&documents[1]).await;
+    ann.take_counts();
+
+    // A line that is missing.
+    let begun = Instant::now();
+    ann.press("Alt+l").await;
+    until(SOON, || async { ann.focus().await == "field-line_items-empty" }).await;
+    ann.write("Glue").await;
+    while !ann.focus().await.ends_with(".amount") {
+        ann.press("Tab").await;
+    }
+    ann.write("8").await;
+    ann.press("Enter").await;
+    ann.until_at(&documents[2]).await;
+    steps.push(measure("a line item", begun, &ann));
+    let lines = carried(&desk, &documents[1]).await["line_items"].clone();
+    assert_eq!((&lines[2]["description"], &lines[2]["amount"]), (&"Glue".into(), &8.into()));
+
+    let begun = Instant::now();
+    ann.press("Ctrl+Enter").await;
+    ann.until_at(&documents[3]).await;
+    steps.push(measure("an accept", begun, &ann));
+
+    // To the reason, and rejected.
+    let begun = Instant::now();
+    while ann.focus().await != "why" {
+        ann.press("Alt+Up").await;
+        assert!(begun.elapsed() < SOON);
+    }
+    ann.write("ad").await;
+    ann.press("Alt+r").await;
+    ann.until_at("done=rejected").await;
+    ann.take_counts();
+    // What was undone is still there, and accepted by its access key.
+    ann.until_at(&documents[0]).await;
+    ann.press("Alt+a").await;
+    ann.until_at("/reviews?done=accepted").await;
+    let decided = "SELECT string_agg(decision, ' ' ORDER BY id) FROM document_revision";
+    assert_eq!(desk.scalar(decided).await, "corrected undone corrected accepted rejected accepted");
+    assert_stayed_here(&desk, &ann).await;
+    write_figures(&steps);
+}
+
+/// Seconds go to `target/screens`; keys are what docs/web.md says.
+fn write_figures(steps: &[MeasuredStep]) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let table: String = steps
+        .iter()
+        .map(|it| format!("{}: {} keys, {:.2} s\n", it.name, it.strokes, it.seconds))
+        .collect();
+    std::fs::create_dir_all(root.join("target/screens")).unwrap();
+    std::fs::write(root.join("target/screens/figures.txt"), &table).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/web.md")).unwrap();
+    for step in steps {
+        let row = format!("| {} | {} |", step.name, step.strokes);
+        assert!(page.contains(&row), "docs/web.md lacks `{row}`:\n{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_reviewers_at_once_each_is_led_to_another_document_and_sees_who_has_the_first() {
+    let desk = WebConsole::open().await;
+    let (first, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (second, _) = desk.refused("acme", &invoice(13.0)).await;
+    let (first, second) = (first.to_string(), second.to_string());
+    let (ann, bob) = tokio::join!(sit_down(&desk, "ann"), sit_down(&desk, "bob"));
+    ann.open(&desk.url("/reviews/next")).await;
+    ann.until_at(&first).await;
+    bob.open(&desk.url("/reviews/next")).await;
+    bob.until_at(&second).await;
+    bob.open(&desk.url(&format!("/reviews/{first}"))).await;
+    assert!(bob.text().await.contains("web:ann has it since"));
+    assert_eq!(bob.run("return document.querySelectorAll('button[value=accept]').length").await, 0);
+    bob.keep_screen("taken").await;
+    // Having left the second one, he gave it back.
+    let held = format!("SELECT count(*) FROM review_lease WHERE document_id = '{second}'");
+    until(SOON, || async { desk.scalar(&held).await == "0" }).await;
+    bob.click("button[value=take_over]").await;
+    until(SOON, || async { bob.text().await.contains("It is yours now.") }).await;
+    ann.click("#field-total").await;
+    retype(&ann, "13").await;
+    ann.press("Enter").await;
+    until(SOON, || async { ann.text().await.contains("web:bob has the document open") }).await;
+    assert_eq!(ann.value("#field-total").await, "13", "what was typed is still there");
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+    bob.click("button[value=accept]").await;
+    bob.until_at("done=accepted").await;
+    assert_eq!(carried(&desk, &first).await["total"], 21.0);
+    for browser in [&ann, &bob] {
+        assert_stayed_here(&desk, browser).await;
+    }
+}
+
+/// Faults that axe-core calls serious or critical.
+async fn serious_faults(browser: &DrivenBrowser, axe: &str) -> Vec<String> {
+    let script = format!(
+        "{axe}; const done = arguments[arguments.length - 1];
+         axe.run(document).then((found) => done(found.violations
+             .filter((it) => it.impact === 'serious' || it.impact === 'critical')
+             .map((it) => it.id + ' ' + it.nodes.map((node) => node.html).join(' '))),
+             (error) => done(['axe: ' + error]));"
+    );
+    let found = browser.run_until_done(&script).await;
+    found.as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    desk.waiting("acme", "b.pdf").await;
+    let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe/axe.min.js");
+    let axe = std::fs::read_to_string(axe)
+        .unwrap_or_else(|error| panic!("axe-core is not there ({error}): run `scripts/axe.sh`"));
+    let operator = sit_down(&desk, "operator").await;
+    let pages = [
+        ("overview", "/overview".to_owned()),
+        ("ingestions", "/ingestions".to_owned()),
+        ("ingestion", format!("/ingestions/{ingestion}")),
+        ("dead-letters", "/dead-letters".to_owned()),
+        ("search", "/documents?q=acme".to_owned()),
+        ("reviews", "/reviews".to_owned()),
+        ("review", format!("/reviews/{document}")),
+        ("pauses", "/pauses".to_owned()),
+        ("webhooks", "/webhooks".to_owned()),
+        ("missing", "/nowhere".to_owned()),
+        ("sign-in", "/sign-in".to_owned()),
+    ];
+    let mut wrong = Vec::new();
+    for (name, path) in &pages {
+        for (scheme, width) in [("light", 1280), ("dark", 1280), ("dark", 360)] {
+            operator.show_as(scheme, width).await;
+            operator.open(&desk.url(path)).await;
+            let faults = serious_faults(&operator, &axe).await;
+            wrong.extend(faults.into_iter().map(|it| format!("{name}, {scheme}, {width}: {it}")));
+            operator.keep_screen(&format!("{name}-{scheme}-{width}")).await;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_stayed_here(&desk, &operator).await;
+}
