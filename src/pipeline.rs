@@ -65,8 +65,7 @@ use docmill_core::model::message::plain_etag;
 use docmill_core::model::{
     ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
 };
-use docmill_core::work_clock::wait_off_clock;
-use docmill_documents::cpu::{DocumentOpening, OpenDocument};
+use docmill_documents::cpu::OpenDocument;
 use docmill_gate::gate::Verdict;
 use docmill_gate::kinds::{ClassifiedKind, Kind};
 use docmill_ledger::ledger::{IngestionResult, VersionOutcome};
@@ -227,38 +226,8 @@ impl<'a> PipelineRun<'a> {
         };
 
         self.enter(IngestionStage::Transcribe)?;
-        let how = DocumentOpening {
-            tenant: claimed.tenant.as_deref(),
-            alone: claimed.suspect,
-            ..DocumentOpening::default()
-        };
-        let document = match services.reader.open_tenant_document(fetched.bytes.clone(), how).await
-        {
-            Err(error) if error.is_encrypted() => {
-                self.unlock_original(&fetched, how, error).await?
-            }
-            opened => opened?,
-        };
+        let document = self.attempt.open_document(fetched.bytes.clone()).await?;
         Ok((fetched, document))
-    }
-
-    /// Opens what is encrypted with the passwords that are known for it: its own, then its tenant's.
-    async fn unlock_original(
-        &self,
-        fetched: &FetchedDocument,
-        how: DocumentOpening<'_>,
-        refusal: StepError,
-    ) -> Result<OpenDocument, StepError> {
-        let AttemptContext { context, claimed, .. } = self.attempt;
-        let own = context.ledger.document_passwords(claimed.document.id);
-        let mut passwords = wait_off_clock(own).await?;
-        passwords.extend(self.attempt.config().store.passwords_for(how.tenant));
-        if passwords.is_empty() {
-            return Err(refusal);
-        }
-        let how = DocumentOpening { passwords: &passwords, ..how };
-        let reader = &self.attempt.services().reader;
-        reader.open_tenant_document(fetched.bytes.clone(), how).await
     }
 
     /// The object is another version than the row names: the current one, unless another ingestion

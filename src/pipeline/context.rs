@@ -3,16 +3,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::byte_budget::ByteBudget;
 use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::cost::{CostTracker, SpendingBook};
 use crate::pipeline::reading::DocumentReader;
+use crate::pipeline::step_error::StepError;
 use docmill_core::config::Config;
 use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion};
 use docmill_core::work_clock::wait_off_clock;
-use docmill_documents::cpu::CpuPool;
+use docmill_documents::cpu::{CpuPool, DocumentOpening, OpenDocument};
 use docmill_extract::extract::CallLimits;
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::ledger::{
@@ -135,6 +138,32 @@ impl<'a> AttemptContext<'a> {
     pub(super) fn spending_book(&self) -> SpendingBook<'a> {
         let (costs, ledger) = (&self.context.services.costs, &self.context.ledger);
         SpendingBook { costs, ledger: ledger.as_ref(), claimed: self.claimed }
+    }
+
+    /// Opens the original; what is encrypted with the passwords that are known for it: its own, then
+    /// its tenant's.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_tenant_document`]; what the ledger says.
+    pub(super) async fn open_document(&self, bytes: Bytes) -> Result<OpenDocument, StepError> {
+        let how = DocumentOpening {
+            tenant: self.claimed.tenant.as_deref(),
+            alone: self.claimed.suspect,
+            ..DocumentOpening::default()
+        };
+        let reader = &self.services().reader;
+        let refusal = match reader.open_tenant_document(bytes.clone(), how).await {
+            Err(refusal) if refusal.is_encrypted() => refusal,
+            opened => return opened,
+        };
+        let own = self.context.ledger.document_passwords(self.claimed.document.id);
+        let mut passwords = wait_off_clock(own).await?;
+        passwords.extend(self.config().store.passwords_for(how.tenant));
+        if passwords.is_empty() {
+            return Err(refusal);
+        }
+        let how = DocumentOpening { passwords: &passwords, ..how };
+        reader.open_tenant_document(bytes, how).await
     }
 
     /// References a stored transcript.

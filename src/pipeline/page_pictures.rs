@@ -239,8 +239,7 @@ impl<'a> PagePictures<'a> {
         if digest::sha256_hex(&bytes) != self.transcript.sha256 {
             return Err(replaced_error());
         }
-        let (tenant, alone) = (claimed.tenant.as_deref(), claimed.suspect);
-        let document = services.reader.open_tenant_document(bytes, tenant, alone).await?;
+        let document = self.attempt.open_document(bytes).await?;
         Ok(ReopenedDocument { document, _room: room })
     }
 }

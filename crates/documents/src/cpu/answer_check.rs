@@ -45,6 +45,10 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
                 .into_shown_page(body)
                 .is_some_and(|shown| check.is_shown_page(&shown, PageViewMode::Repaired, 0))
         }
+        DocumentAnswer::Drawn { .. } => {
+            answer.into_drawn(body).is_some_and(|drawn| check.is_drawn_page(drawn.as_ref(), fit))
+        }
+        DocumentAnswer::Reread { lines } => is_reread(&lines),
         DocumentAnswer::Looked { found } => check.is_finding(&found),
         DocumentAnswer::Refused { reason, detail } => is_refusal(reason, &detail),
         DocumentAnswer::Failed { context, .. } => is_remark(&context),

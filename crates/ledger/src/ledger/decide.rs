@@ -286,6 +286,7 @@ mod tests {
                 model: None,
                 usage: ModelUsage::default(),
                 judged: None,
+                stated: None,
                 sha256: None,
                 detail: String::new(),
             };
