@@ -13,8 +13,9 @@ cd "$(dirname "$0")/.."
 folder=$PWD/fuzz
 export RUSTC_WRAPPER="$folder/rustc.sh" CARGO_TARGET_DIR="$folder/target" CARGO_INCREMENTAL=0
 
+# Both programs at once: one alone would be built with other features of what they share.
 build() {
-    (cd "$folder" && cargo build --locked --quiet "$@")
+    (cd "$folder" && cargo build --locked --quiet --workspace)
 }
 
 # The program that has a target.
@@ -41,7 +42,7 @@ list)
     ;;
 try)
     program=$(program_of "$2")
-    build --package "$program"
+    build
     FUZZ_TARGET=$2 "$folder/target/debug/$program" -timeout=10 -rss_limit_mb=2048 "${@:3}"
     exit
     ;;
@@ -51,8 +52,8 @@ minutes=${1:-10}
 shift || true
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(all_targets)
-programs=$(for target in "${targets[@]}"; do program_of "$target"; done | sort -u)
-for program in $programs; do build --package "$program"; done
+for target in "${targets[@]}"; do program_of "$target" >/dev/null; done
+build
 
 failed=()
 for target in "${targets[@]}"; do

@@ -32,8 +32,11 @@ use docmill_queue::queue::objects::olmocr::{finished_group, group_in_ledger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Name and function of each.
-pub(crate) const TARGETS: [(&str, fn(&[u8])); 14] = [
+/// What is tried with the bytes of an input, by its name.
+type NamedTarget = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub(crate) const TARGETS: [NamedTarget; 14] = [
     ("message_body", read_message_body),
     ("s3_event", read_s3_event),
     ("einvoice", read_einvoice),

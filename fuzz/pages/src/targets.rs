@@ -11,8 +11,11 @@ use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::pages::open_document;
 use docmill_layout::layout::{read_layout, render_markdown};
 
-/// Name and function of each.
-pub(crate) const TARGETS: [(&str, fn(&[u8])); 6] = [
+/// What is tried with the bytes of an input, by its name.
+type NamedTarget = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub(crate) const TARGETS: [NamedTarget; 6] = [
     ("document", read_document),
     ("pdf", read_pdf),
     ("pdf_stream", read_pdf_stream),
