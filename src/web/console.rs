@@ -143,7 +143,7 @@ fn reviewer_pages() -> Router<ConsoleState> {
     Router::new()
         .route("/reviews/next", get(review_desk::show_next))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
-        .route("/reviews/{id}/undo", post(review_desk::post_undo))
+        .route("/reviews/{id}/undo", post(reviews::post_undo))
         .route("/reviews/{id}/renew", post(review_desk::post_renew))
         .route("/reviews/{id}/release", post(review_desk::post_release))
 }

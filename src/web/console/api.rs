@@ -26,9 +26,8 @@ use super::ingestion::{cancel_visible, find_visible, read_id, retry_visible};
 use super::layout::version_text;
 use super::listing::load_page;
 use super::overview::require_all_tenants;
-use super::reviews::{
-    ReviewerVerdict, SaidVerdict, load_queue, load_visible_case, record_verdict, stale_version,
-};
+use super::review_desk::load_visible_case;
+use super::reviews::{ReviewerVerdict, SaidVerdict, load_queue, record_verdict, stale_version};
 use super::state::ConsoleState;
 use super::transcripts::load_transcript;
 use crate::ops::review::{self, AcceptedData, DataCorrection};

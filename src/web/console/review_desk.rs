@@ -19,13 +19,25 @@ use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm};
 use super::ingestion::read_id;
 use super::layout::{foreign_name, form_secret};
-use super::reviews::{load_visible_case, show_problem};
 use super::state::ConsoleState;
 use crate::ops::review::{self, LeaseWish, ReviewCase, ReviewHold, ReviewQuery};
 use docmill_core::config::WebRole;
 
 /// Documents that are tried in a row when others are as quick.
 const TRIES: usize = 20;
+
+/// The document as a reviewer sees it, if the visitor may.
+pub(super) async fn load_visible_case(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: Uuid,
+) -> Result<ReviewCase, ConsoleFailure> {
+    let case = review::load_case(state.database(), &id.to_string()).await?;
+    if !visitor.sees(case.tenant.as_deref()) {
+        return Err(ConsoleFailure::missing());
+    }
+    Ok(case)
+}
 
 /// How a visitor stands to a document whose page is open.
 #[derive(Debug, Clone)]
@@ -189,32 +201,6 @@ pub(super) async fn post_release(
     let (page, reviewer) = (read_page(&form)?, visitor.audit_name());
     review::release_review(state.database(), case.document_id, &reviewer, Some(page)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// `POST /reviews/{document}/undo`.
-pub(super) async fn post_undo(
-    State(state): State<ConsoleState>,
-    Extension(visitor): Extension<ConsoleVisitor>,
-    Path(id): Path<String>,
-    PostedForm(_): PostedForm,
-) -> Result<Response, ConsoleFailure> {
-    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
-    let by = visitor.audit_note("");
-    match review::undo_decision(state.database(), case.document_id, &by).await {
-        Ok(_) => {
-            let path = format!("/reviews/{}?done=undone", case.document_id);
-            Ok(Redirect::to(&state.link(&path)).into_response())
-        }
-        Err(error) => {
-            let failure = ConsoleFailure::from(error);
-            match failure.status {
-                StatusCode::UNPROCESSABLE_ENTITY => {
-                    show_problem(&state, &visitor, &case, &failure).await
-                }
-                _ => Err(failure),
-            }
-        }
-    }
 }
 
 /// What was done last, and how it is undone while it can be. `shown` is the document of the page.

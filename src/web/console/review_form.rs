@@ -170,6 +170,15 @@ impl FormSource<'_> {
         }
     }
 
+    /// The list with the most lines; of several the first.
+    fn longest_list(&self) -> Option<&str> {
+        let lists = self.kind.fields().map(|(name, _)| name);
+        let lists = lists.filter(|name| self.kind.item_types(name).next().is_some());
+        let mut lists: Vec<&str> = lists.collect();
+        lists.reverse();
+        lists.into_iter().max_by_key(|list| lines_of(self.data, list).len())
+    }
+
     fn findings_of(&self, field: &str) -> Vec<&ReviewFinding> {
         let of_field = |finding: &&ReviewFinding| finding.fields.iter().any(|it| it == field);
         self.findings.iter().filter(of_field).collect()
@@ -252,9 +261,11 @@ impl FormSource<'_> {
             (line, 0) if line == blank => Some(format!("{id}-empty")),
             _ => None,
         };
+        // One key means one thing: of several lists the longest has it.
+        let key = (self.longest_list() == Some(list)).then_some("l");
         let empty_id = if blank == 0 { id.to_owned() } else { format!("{id}-empty") };
         html! {
-            p { a href={ "#" (empty_id) } accesskey="l" { "To the first empty line" } }
+            p { a href={ "#" (empty_id) } accesskey=[key] { "To the first empty line" } }
             div.wide { table.items {
                 thead { tr { th { "#" } @for field in &fields { th { (label_of(field)) } } th { "Take off" } } }
                 tbody { @for line in 0..count { tr {

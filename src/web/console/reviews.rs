@@ -27,7 +27,7 @@ use super::layout::{
 };
 use super::listing::{PAGE, read_cursor};
 use super::review_desk::{
-    ReviewSeat, done_notice, next_path, seat_notice, skip_document, take_seat,
+    ReviewSeat, done_notice, load_visible_case, next_path, seat_notice, skip_document, take_seat,
 };
 use super::review_form::{FormSource, read_changes};
 use super::state::ConsoleState;
@@ -91,19 +91,6 @@ pub(super) async fn load_queue(
     rows.truncate(most);
     let next = rows.last().filter(|_| more).map(|row| row.document_id);
     Ok(ReviewPage { rows, next })
-}
-
-/// The document as a reviewer sees it, if the visitor may.
-pub(super) async fn load_visible_case(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    id: Uuid,
-) -> Result<ReviewCase, ConsoleFailure> {
-    let case = review::load_case(state.database(), &id.to_string()).await?;
-    if !visitor.sees(case.tenant.as_deref()) {
-        return Err(ConsoleFailure::missing());
-    }
-    Ok(case)
 }
 
 /// Writes a verdict about `case` down.
@@ -415,7 +402,7 @@ fn keys() -> Markup {
         ("access key u", "undo my last decision"),
         ("access key s", "skip: give it back, on to the next free one"),
         ("access key t", "take over what somebody else has"),
-        ("access key l", "to the first empty line of the items"),
+        ("access key l", "to the first empty line of the longest list"),
         ("access key h", "open and close this list"),
         ("Alt+Down, Alt+Up", "next and previous field; among items the next and previous line"),
         ("Ctrl+Enter", "accept as it is"),
@@ -485,13 +472,39 @@ pub(super) async fn post_review(
     }
 }
 
+/// `POST /reviews/{document}/undo`.
+pub(super) async fn post_undo(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(_): PostedForm,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let by = visitor.audit_note("");
+    match review::undo_decision(state.database(), case.document_id, &by).await {
+        Ok(_) => {
+            let path = format!("/reviews/{}?done=undone", case.document_id);
+            Ok(Redirect::to(&state.link(&path)).into_response())
+        }
+        Err(error) => {
+            let failure = ConsoleFailure::from(error);
+            match failure.status {
+                StatusCode::UNPROCESSABLE_ENTITY => {
+                    show_problem(&state, &visitor, &case, &failure).await
+                }
+                _ => Err(failure),
+            }
+        }
+    }
+}
+
 /// Whether the reviewer can go on where he is: what he said was refused, or somebody has it.
 fn is_told_on_page(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT)
 }
 
 /// The document as it is, with what went wrong.
-pub(super) async fn show_problem(
+async fn show_problem(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     case: &ReviewCase,

@@ -1,5 +1,4 @@
 //! Reviewers beside each other: leases, undo, and decisions that need two.
-#![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

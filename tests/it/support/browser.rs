@@ -247,7 +247,11 @@ impl DrivenBrowser {
     pub(crate) async fn take_complaints(&self) -> Vec<String> {
         let lines = self.ask("/se/log", json!({ "type": "browser" })).await;
         let text = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
-        let all = lines.as_array().unwrap().iter().map(text);
-        all.filter(|line| !line.contains("the server responded with a status of")).collect()
+        // Advice to authors of pages is no complaint.
+        let severe = lines.as_array().unwrap().iter().filter(|line| line["level"] == "SEVERE");
+        severe
+            .map(text)
+            .filter(|line| !line.contains("the server responded with a status of"))
+            .collect()
     }
 }

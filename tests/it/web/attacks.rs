@@ -92,6 +92,12 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     for (name, path, allowed) in [
         ("viewer", format!("/reviews/{document}"), false),
+        ("viewer", format!("/reviews/{document}/undo"), false),
+        ("viewer", format!("/reviews/{document}/renew"), false),
+        ("viewer", format!("/reviews/{document}/release"), false),
+        ("ann", format!("/reviews/{document}/undo"), true),
+        ("ann", format!("/reviews/{document}/renew"), true),
+        ("ann", format!("/reviews/{document}/release"), true),
         ("viewer", format!("/ingestions/{ingestion}/retry"), false),
         ("viewer", "/pauses".to_owned(), false),
         ("ann", format!("/ingestions/{ingestion}/retry"), false),
@@ -174,6 +180,9 @@ async fn a_token_of_one_tenant_sees_nothing_of_another() {
     }
 }
 
+/// The page of a review that is open somewhere.
+const PAGE: &str = "&page=6f1c2a52-7b0e-4a35-9f0a-3d6c1c0b8e11";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own() {
     let desk = WebConsole::open().await;
@@ -184,6 +193,11 @@ async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own
         (format!("/ingestions/{other_ingestion}/retry"), "", StatusCode::NOT_FOUND),
         (format!("/ingestions/{other_ingestion}/cancel"), "", StatusCode::NOT_FOUND),
         (format!("/reviews/{other}"), "&decision=reject&why=x", StatusCode::NOT_FOUND),
+        (format!("/reviews/{other}"), "&decision=take_over", StatusCode::NOT_FOUND),
+        (format!("/reviews/{other}"), "&decision=skip", StatusCode::NOT_FOUND),
+        (format!("/reviews/{other}/undo"), "", StatusCode::NOT_FOUND),
+        (format!("/reviews/{other}/renew"), PAGE, StatusCode::NOT_FOUND),
+        (format!("/reviews/{other}/release"), PAGE, StatusCode::NOT_FOUND),
         ("/pauses".to_owned(), "&scope=tenant&name=rival", StatusCode::FORBIDDEN),
         ("/pauses".to_owned(), "&scope=all", StatusCode::FORBIDDEN),
         ("/pauses".to_owned(), "&scope=kind&name=invoice", StatusCode::FORBIDDEN),

@@ -113,7 +113,7 @@ async fn a_doubtful_document_goes_from_upload_to_corrected_and_accepted_by_mouse
     ann.keep_screen("queue").await;
     ann.click("main a.button").await;
     ann.until_at(&first).await;
-    assert!(ann.text().await.contains("The amounts do not add up to the total."));
+    assert!(ann.text().await.contains("Nothing else on the document confirms this total."));
     ann.keep_screen("review").await;
     let total = ann.value("#field-total").await;
     assert_eq!(total.parse::<f64>().unwrap(), 130.0);

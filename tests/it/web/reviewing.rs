@@ -1,9 +1,10 @@
 //! Reviewers at their pages.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use reqwest::StatusCode;
-use serde_json::Value;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
 
-use super::desk::{WebConsole, invoice};
+use super::desk::{Browser, WebConsole, form_fields, invoice, send};
 
 async fn carried(desk: &WebConsole, document: impl ToString) -> Value {
     let sql = format!("SELECT structured_data FROM document WHERE id = '{}'", document.to_string());
@@ -107,7 +108,7 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{told}");
         assert!(answer.body.contains(told), "{told}: {}", answer.body);
         for (name, value) in filled.iter().filter(|(name, _)| name.contains('.')) {
-            let kept = super::desk::form_fields(&answer.body, &path);
+            let kept = form_fields(&answer.body, &path);
             assert!(kept.contains(&((*name).to_owned(), (*value).to_owned())), "{name} is kept");
         }
     }
@@ -154,4 +155,126 @@ async fn thirty_who_decide_at_once_write_one_decision() {
     let told = answers.iter().filter(|it| it.status == StatusCode::PRECONDITION_FAILED).count();
     assert_eq!((done, told), (1, 29));
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "1");
+}
+
+/// Who has a document open.
+async fn holder(desk: &WebConsole, document: impl ToString) -> String {
+    let document = document.to_string();
+    desk.scalar(&format!("SELECT reviewer FROM review_lease WHERE document_id = '{document}'"))
+        .await
+}
+
+/// Says for an open page that it is still there, or that it was left.
+async fn signal(browser: &Browser<'_>, page: &str, path: &str, what: &str) -> Value {
+    let fields = form_fields(page, path);
+    let of = |name: &str| fields.iter().find(|(known, _)| known == name).unwrap().1.clone();
+    let form = format!("form_secret={}&page={}", of("form_secret"), of("page"));
+    let answer = browser.post_raw(&format!("{path}/{what}"), &form).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    if answer.body.is_empty() { Value::Null } else { answer.json() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_has_its_document_until_it_is_left_skipped_decided_or_taken_over() {
+    let desk = WebConsole::open().await;
+    let (first, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (second, _) = desk.refused("acme", &invoice(13.0)).await;
+    let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
+    let path = format!("/reviews/{first}");
+    desk.browser("viewer").await.get(&path).await;
+    assert_eq!(holder(&desk, first).await, "", "who only looks has nothing");
+    let for_ann = ann.get(&path).await.body;
+    assert_eq!(holder(&desk, first).await, "web:ann");
+    let for_bob = bob.get(&path).await.body;
+    assert!(for_bob.contains("<bdi>web:ann</bdi> has it since"), "{for_bob}");
+    assert!(!for_bob.contains("value=\"accept\""), "there is nothing to decide with");
+    assert!(bob.get("/reviews").await.body.contains("<bdi>web:ann</bdi> since"));
+    assert_eq!(bob.get("/reviews/next").await.location(), format!("/reviews/{second}"));
+    assert_eq!(signal(&ann, &for_ann, &path, "renew").await, json!({ "held": true, "says": "" }));
+
+    // A program is refused like a person, and takes over like one.
+    let decide = async |more: Value| {
+        let version = desk.get(&path, "bob").await.header("etag").to_owned();
+        let mut body = json!({ "decision": "rejected", "why": "x" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let call = desk.call(Method::POST, &format!("{path}/decision"), "bob");
+        send(call.header("if-match", version).json(&body)).await
+    };
+    let refused = decide(json!({})).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (StatusCode::CONFLICT, &json!("held")));
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+
+    let over = bob.send_form(&for_bob, &path, &[("decision", "take_over")]).await;
+    assert!(over.status.is_success() && over.body.contains("value=\"accept\""), "{over:?}");
+    let told = signal(&ann, &for_ann, &path, "renew").await;
+    assert!(told["says"].as_str().unwrap().starts_with("web:bob has taken it over"), "{told}");
+    signal(&ann, &for_ann, &path, "release").await;
+    assert_eq!(holder(&desk, first).await, "web:bob", "her page gives back what was hers alone");
+    let late =
+        ann.send_form(&for_ann, &path, &[("field.total", "13"), ("decision", "correct")]).await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+    assert!(late.body.contains("web:bob has the document open since"), "{}", late.body);
+    assert!(form_fields(&late.body, &path).contains(&("field.total".to_owned(), "13".to_owned())));
+    let skipped = bob.send_form(&over.body, &path, &[("decision", "skip")]).await;
+    assert_eq!(skipped.location(), format!("/reviews/{second}"));
+    assert_eq!(holder(&desk, first).await, "");
+    assert_eq!(holder(&desk, second).await, "web:bob");
+    let again = ann.get(&path).await.body;
+    signal(&ann, &again, &path, "release").await;
+    assert_eq!(holder(&desk, first).await, "");
+    ann.get(&path).await;
+    assert_eq!(decide(json!({ "take_over": true })).await.status, StatusCode::OK);
+    assert_eq!(holder(&desk, first).await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_undone_by_the_button_beside_its_notice_and_by_nobody_else() {
+    let desk = WebConsole::open().await;
+    let (first, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
+    let (path, undo) = (format!("/reviews/{first}"), format!("/reviews/{first}/undo"));
+    let done = ann.submit(&path, &path, &[("decision", "accept")]).await;
+    let notice = ann.get(done.location()).await.body;
+    assert!(notice.contains("Undo your decision"));
+    assert!(!bob.get(done.location()).await.body.contains("Undo your decision"));
+    let secret = form_fields(&bob.get("/pauses").await.body, "/sign-out")[0].1.clone();
+    let others = bob.post_raw(&undo, &format!("form_secret={secret}")).await;
+    assert_eq!(others.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(others.body.contains("who alone can undo it"), "{}", others.body);
+    let undone = ann.send_form(&notice, &undo, &[]).await;
+    assert_eq!(undone.location(), format!("{path}?done=undone"));
+    assert_eq!(carried(&desk, first).await, Value::Null);
+    assert!(ann.get("/reviews").await.body.contains(&first.to_string()), "it waits again");
+    let done = ann.submit(&path, &path, &[("decision", "accept")]).await;
+    desk.database.advance(std::time::Duration::from_secs(61)).await;
+    assert!(!ann.get(done.location()).await.body.contains("Undo your decision"));
+    assert_eq!(ann.send_form(&notice, &undo, &[]).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(carried(&desk, first).await["total"], 21.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_person_is_shown_what_the_first_has_said_and_accepts_it() {
+    let desk = WebConsole::open_with(|config| {
+        config.web.tokens = super::desk::tokens();
+        config.review.four_eyes_above = [("*".to_owned(), 10.into())].into();
+    })
+    .await;
+    let (document, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
+    let path = format!("/reviews/{document}");
+    let corrects = [("field.total", "13"), ("decision", "correct")];
+    let first = ann.submit(&path, &path, &corrects).await;
+    assert_eq!(first.location(), format!("/reviews?done=first&undo={document}"), "not hers again");
+    assert_eq!(carried(&desk, document).await, Value::Null);
+    let refused = ann.submit(&path, &path, &[("decision", "accept")]).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.body.contains("needs a second person"), "{}", refused.body);
+    ann.send_form(&refused.body, &path, &[("decision", "skip")]).await;
+    let page = bob.get(&path).await.body;
+    assert!(page.contains("<bdi>web:ann</bdi> has corrected it at"));
+    assert!(form_fields(&page, &path).contains(&("field.total".to_owned(), "13".to_owned())));
+    let second = bob.send_form(&page, &path, &[("decision", "accept")]).await;
+    assert_eq!(second.location(), format!("/reviews?done=accepted&undo={document}"));
+    assert_eq!(carried(&desk, document).await["total"], 13);
+    assert!(bob.get(&path).await.body.contains("after <bdi>web:ann</bdi>"));
 }
