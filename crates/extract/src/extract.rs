@@ -22,7 +22,7 @@ pub mod schema;
 pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_model};
 pub use choose::{KindChoice, choice_identity, choose_kind};
 pub use combine::combine_extractions;
-pub use journal::{RecordedReplies, ReplyJournal, StoredCall};
+pub use journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};
 
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use docmill_gate::kinds::Kind;

@@ -34,6 +34,7 @@ fn models(caps: &[u32]) -> Vec<ChainModel> {
         llm: Arc::new(Named(if at == 0 { "small" } else { "large" })),
         kinds: Vec::new(),
         max_output_tokens: *cap,
+        batches: None,
     };
     caps.iter().enumerate().map(model).collect()
 }

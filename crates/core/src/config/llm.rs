@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::address;
+use super::llm_batch::BatchConfig;
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
@@ -63,6 +64,8 @@ pub struct LlmConfig {
     pub structured: StructuredOutput,
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: PromptCache,
+    /// What may wait is asked in batches, for less.
+    pub batch: BatchConfig,
     /// Stronger models, asked in this order where the gate says `again`.
     pub chain: Vec<EscalationModelConfig>,
 }
@@ -85,6 +88,7 @@ impl Default for LlmConfig {
             stream_above: 21_333,
             structured: StructuredOutput::Schema,
             prompt_cache: PromptCache::Short,
+            batch: BatchConfig::default(),
             chain: Vec::new(),
         }
     }
@@ -107,6 +111,7 @@ impl LlmConfig {
             }
             return;
         }
+        self.batch.collect_problems(problems);
         self.check_one("llm", problems);
         for (at, rung) in self.chain.iter().enumerate() {
             rung.inherit_from(self).check_one(&format!("llm.chain[{at}]"), problems);
@@ -143,6 +148,14 @@ impl LlmConfig {
         }
         if self.provider == LlmProvider::Openai && self.structured == StructuredOutput::Tool {
             problems.push(format!("{at}.structured: `tool` is for anthropic and bedrock"));
+        }
+        let by_openai = self.provider == LlmProvider::Openai && self.server == LlmServer::Openai;
+        if self.batch.enabled && !by_openai && self.provider != LlmProvider::Anthropic {
+            let key =
+                if at == "llm" { "llm.batch.enabled".to_owned() } else { format!("{at}.batch") };
+            problems.push(format!(
+                "{key}: batches are for provider `anthropic`, and for `openai` with server `openai`"
+            ));
         }
         if self.timeout.is_zero() || self.idle_timeout.is_zero() || self.max_output_tokens == 0 {
             problems.push(format!(
@@ -236,6 +249,8 @@ pub struct EscalationModelConfig {
     pub structured: Option<StructuredOutput>,
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: Option<PromptCache>,
+    /// Whether its calls may go in batches as well; as `llm.batch.enabled` if left out.
+    pub batch: Option<bool>,
 }
 
 impl EscalationModelConfig {
@@ -262,6 +277,10 @@ impl EscalationModelConfig {
             max_output_tokens: self.max_output_tokens.unwrap_or(first.max_output_tokens),
             structured: self.structured.unwrap_or(first.structured),
             prompt_cache: self.prompt_cache.unwrap_or(first.prompt_cache),
+            batch: BatchConfig {
+                enabled: first.batch.enabled && self.batch != Some(false),
+                ..first.batch.clone()
+            },
             chain: Vec::new(),
             ..first.clone()
         }
