@@ -10,5 +10,6 @@ home=target/tools/contracts
 scripts/environment.sh $home scripts/contracts-requirements.txt
 cargo build --locked --bin docmill
 cargo build --locked -p docmill-testkit --bin model-standin
+$home/bin/python scripts/batch_contracts.py target/debug/model-standin
 exec $home/bin/python scripts/contracts.py \
     target/debug/docmill target/debug/model-standin "${1:-samples/invoice_en.pdf}"

@@ -21,6 +21,7 @@ use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::ops::batches::{BatchBackends, BatchCollector};
 use crate::ops::janitor::{Maintenance, MaintenanceBackends};
 use crate::ops::process::LocalPipeline;
 use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
@@ -239,6 +240,7 @@ impl App {
     ) -> anyhow::Result<(QueueWorker, Maintenance)> {
         let name = worker_name();
         let services = Box::pin(self.pipeline_services()).await?;
+        let batches = self.batch_collector(parts, &services, name.clone());
         let pipeline = parts.pipeline(services);
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
         let config = Arc::new(self.config.clone());
@@ -248,8 +250,24 @@ impl App {
             queue: Arc::clone(&parts.queue),
             store: Arc::clone(&parts.store),
         };
-        let maintenance = Maintenance::new(backends, &self.config, name);
+        let maintenance = Maintenance::new(backends, &self.config, name).with_batches(batches);
         Ok((worker, maintenance))
+    }
+
+    /// The batch lane of a worker; `None` if no model may be asked in batches.
+    pub fn batch_collector(
+        &self,
+        parts: &ServiceBackends,
+        services: &PipelineServices,
+        holder: String,
+    ) -> Option<BatchCollector> {
+        let backends = BatchBackends {
+            db: parts.db.clone(),
+            store: Arc::clone(&parts.store),
+            costs: Arc::clone(&services.costs),
+        };
+        let (apis, config) = (services.models.batch_apis(), self.config.llm.batch.clone());
+        BatchCollector::new(backends, apis, config, holder)
     }
 
     /// `docmill worker`: works, serves the health pages and takes part in maintenance until

@@ -3,6 +3,7 @@
 //! Commands know this layer and not the one of the database below it; what needs no more than one
 //! statement is offered here as it is.
 
+pub mod batches;
 pub mod bucket;
 pub mod dashboard;
 pub mod dead;

@@ -22,6 +22,7 @@
 //! from what [`run_pipeline`] returns.
 
 pub mod artefact;
+mod batch_lane;
 mod byte_budget;
 pub mod claim_handle;
 mod context;

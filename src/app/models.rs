@@ -10,10 +10,13 @@ use docmill_core::model::digest;
 use docmill_core::retry::{RetryBackoff, retry};
 use docmill_llm::llm::Llm;
 use docmill_llm::llm::anthropic::AnthropicClient;
+use docmill_llm::llm::anthropic::batches::AnthropicBatches;
+use docmill_llm::llm::batch::{BatchApi, GovernedBatches};
 use docmill_llm::llm::bedrock::BedrockClient;
 use docmill_llm::llm::chain::{ChainModel, ModelChain};
 use docmill_llm::llm::governed::GovernedLlm;
 use docmill_llm::llm::openai::OpenAiClient;
+use docmill_llm::llm::openai::batches::OpenAiBatches;
 use docmill_llm::llm::traced::TracedLlm;
 use docmill_scheduler::scheduler::Scheduler;
 
@@ -43,6 +46,7 @@ pub(super) async fn build_chain(
         kinds: Vec::new(),
         max_output_tokens: config.max_output_tokens,
         pictures: config.takes_pictures.then(|| config.picture_rule()),
+        batches: connect_batches(config, &governor)?,
     }];
     for stronger in &config.chain {
         let whole = stronger.inherit_from(config);
@@ -51,6 +55,7 @@ pub(super) async fn build_chain(
             kinds: stronger.kinds.clone(),
             max_output_tokens: whole.max_output_tokens,
             pictures: whole.takes_pictures.then(|| whole.picture_rule()),
+            batches: connect_batches(&whole, &governor)?,
         });
     }
     Ok(ModelChain::new(models))
@@ -88,6 +93,31 @@ pub(super) async fn connect_model(
             let model = TracedLlm(OpenAiClient::new(config)?);
             Arc::new(GovernedLlm::new(model, governor, account))
         }
+    })
+}
+
+/// How a model is asked in batches, if it may be; nothing is sent.
+///
+/// # Errors
+/// Its settings are of no use.
+fn connect_batches(
+    config: &LlmConfig,
+    governor: &Arc<Governor>,
+) -> fault::Result<Option<Arc<dyn BatchApi>>> {
+    if !config.batch.enabled {
+        return Ok(None);
+    }
+    let (governor, account) = (Arc::clone(governor), account_id(config));
+    Ok(match config.provider {
+        LlmProvider::Anthropic => {
+            let batches = AnthropicBatches::new(config)?;
+            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+        }
+        LlmProvider::Openai => {
+            let batches = OpenAiBatches::new(config)?;
+            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+        }
+        LlmProvider::Bedrock | LlmProvider::None => None,
     })
 }
 

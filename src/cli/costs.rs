@@ -38,6 +38,8 @@ struct CostLine {
     #[serde(flatten)]
     sum: CostSum,
     cost: String,
+    /// What batches saved.
+    saved: String,
     currency: String,
 }
 
@@ -62,6 +64,7 @@ pub(super) async fn run(
         .into_iter()
         .map(|sum| CostLine {
             cost: format_amount(sum.cost_nanos),
+            saved: format_amount(sum.saved_nanos),
             currency: currency.clone(),
             sum,
         })
@@ -87,7 +90,7 @@ fn format_costs(lines: &[CostLine], by: CostGrouping, currency: &str) -> String 
         CostGrouping::Model => "model",
         CostGrouping::Document => "document",
     };
-    let row = |CostLine { sum, cost, .. }: &CostLine| {
+    let row = |CostLine { sum, cost, saved, .. }: &CostLine| {
         [
             print::or_dash(Some(&sum.name)),
             cost.clone(),
@@ -98,17 +101,27 @@ fn format_costs(lines: &[CostLine], by: CostGrouping, currency: &str) -> String 
             sum.cache_read_tokens.to_string(),
             sum.cache_write_tokens.to_string(),
             sum.output_tokens.to_string(),
+            sum.batch_calls.to_string(),
+            saved.clone(),
         ]
     };
     let rows: Vec<_> = lines.iter().map(row).collect();
-    let header =
-        [name, currency, "attempts", "calls", "pages", "input", "read", "written", "output"];
-    let table = print::table(header, &rows);
+    let header = [
+        name, currency, "attempts", "calls", "pages", "input", "read", "written", "output",
+        "batched", "saved",
+    ];
+    let mut text = print::table(header, &rows);
     let unpriced: i64 = lines.iter().map(|line| line.sum.unpriced_calls).sum();
-    if unpriced == 0 {
-        return table;
+    if unpriced > 0 {
+        let note = "calls had no price in cost.price and are not in the amounts";
+        text.push_str(&format!("\n{unpriced} {note}"));
     }
-    format!("{table}\n{unpriced} calls had no price in cost.price and are not in the amounts")
+    let late: i64 = lines.iter().map(|line| line.sum.late_calls).sum();
+    if late > 0 {
+        let note = "answers of batches came after a direct call had taken their place: paid twice";
+        text.push_str(&format!("\n{late} {note}"));
+    }
+    text
 }
 
 #[cfg(test)]

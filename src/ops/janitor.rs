@@ -16,6 +16,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
+use crate::ops::batches::BatchCollector;
 use crate::shutdown::Shutdown;
 use docmill_core::config::{AcknowledgeMode, Config, JanitorConfig, WebhooksConfig};
 use docmill_core::fault;
@@ -61,6 +62,8 @@ pub struct Maintenance {
     /// The name of this worker, for the lease.
     holder: String,
     progress: Mutex<SweepProgress>,
+    /// Runs beside the passes, under a lead of its own.
+    batches: Option<BatchCollector>,
 }
 
 /// Where sweeps that take several passes go on.
@@ -191,11 +194,28 @@ impl Maintenance {
             early: config.queue.acknowledge == AcknowledgeMode::Early,
             holder,
             progress: Mutex::default(),
+            batches: None,
         }
     }
 
+    /// With the batch lane, if there is one.
+    #[must_use]
+    pub fn with_batches(self, batches: Option<BatchCollector>) -> Self {
+        Self { batches, ..self }
+    }
+
     /// Makes passes at the configured interval, whenever this worker leads, until asked to stop.
-    pub async fn run(self, stop: Shutdown) {
+    pub async fn run(mut self, stop: Shutdown) {
+        let batches = self.batches.take();
+        let collecting = async {
+            if let Some(batches) = batches {
+                batches.run(stop.clone()).await;
+            }
+        };
+        futures::future::join(collecting, self.run_passes(&stop)).await;
+    }
+
+    async fn run_passes(&self, stop: &Shutdown) {
         if !self.config.enabled {
             return;
         }
@@ -206,7 +226,7 @@ impl Maintenance {
                 () = stop.wait_until_requested() => return self.release_lead().await,
                 () = tokio::time::sleep(pause) => {}
             }
-            match self.run_pass_as_leader(&stop).await {
+            match self.run_pass_as_leader(stop).await {
                 Ok(Some(pass)) => log_report(&pass),
                 Ok(None) => metrics::oldest_in_progress(Duration::ZERO),
                 Err(error) => tracing::warn!(error = %error, "maintenance failed: {error}"),

@@ -17,7 +17,7 @@ use time::{Date, OffsetDateTime};
 
 use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::step_error::StepError;
-use docmill_core::config::CostConfig;
+use docmill_core::config::{CostConfig, ModelPrice};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::{
@@ -26,7 +26,7 @@ use docmill_core::model::{
 use docmill_core::work_clock::wait_off_clock;
 use docmill_extract::extract::RecordedReplies;
 use docmill_ledger::ledger::{AttemptLedger, ProviderSpending};
-use docmill_llm::llm::Llm;
+use docmill_llm::llm::{Llm, Prompt};
 
 /// How old what is known of the day's spending may be.
 const FRESH: Duration = Duration::from_secs(2);
@@ -135,25 +135,58 @@ impl CostTracker {
         )
     }
 
+    /// Adds to what is known of the day, of everybody and of this tenant.
+    fn add_known(&self, tenant: Option<&String>, nanos: u64) {
+        for (whose, known) in self.lock_known().iter_mut() {
+            if whose.is_none() || whose.as_ref() == tenant {
+                known.nanos = known.nanos.saturating_add(nanos);
+            }
+        }
+    }
+
     /// `None`: there is no price.
     fn price(&self, spent: &SpendingEntry<'_>, day: Date) -> Option<u64> {
         let named = self.config.price_on(spent.provider, spent.model, day);
         // Pages cost the same with every processor of a provider, unless one is named.
         let any = || self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0);
         let price = named.or_else(any)?;
-        let tokens = [
-            (spent.usage.input, price.input),
-            (spent.usage.cache_read, price.cache_read),
-            (spent.usage.cache_write, price.cache_write),
-            (spent.usage.output, price.output),
-        ];
-        let million = Decimal::from(1_000_000);
-        let sum: Decimal =
-            tokens.iter().map(|(count, price)| Decimal::from(*count) * price / million).sum();
+        let sum = token_price(price, &spent.usage);
         Some(decimal_to_nanos(
             sum + Decimal::from(spent.pages) * price.pages / Decimal::from(1_000),
         ))
     }
+
+    /// What tokens cost in a batch, today.
+    pub fn price_batched(&self, provider: &str, model: &str, usage: ModelUsage) -> BatchedPrice {
+        let today = OffsetDateTime::now_utc().date();
+        let Some(price) = self.config.price_on(provider, model, today) else {
+            return BatchedPrice { cost_nanos: None, saved_nanos: 0 };
+        };
+        let direct = token_price(price, &usage);
+        let batched = decimal_to_nanos(direct * price.batch);
+        let saved_nanos = decimal_to_nanos(direct).saturating_sub(batched);
+        BatchedPrice { cost_nanos: Some(batched), saved_nanos }
+    }
+}
+
+/// What tokens cost in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchedPrice {
+    /// In billionths of the currency; `None`: there is no price.
+    pub cost_nanos: Option<u64>,
+    /// What they would have cost more directly.
+    pub saved_nanos: u64,
+}
+
+fn token_price(price: &ModelPrice, usage: &ModelUsage) -> Decimal {
+    let tokens = [
+        (usage.input, price.input),
+        (usage.cache_read, price.cache_read),
+        (usage.cache_write, price.cache_write),
+        (usage.output, price.output),
+    ];
+    let million = Decimal::from(1_000_000);
+    tokens.iter().map(|(count, price)| Decimal::from(*count) * price / million).sum()
 }
 
 /// What was spent with one model of one provider.
@@ -213,12 +246,7 @@ impl SpendingBook<'_> {
             cost_nanos: price,
         };
         metrics::count_spending(spent.provider, spent.model, price.unwrap_or(0));
-        let tenant = self.claimed.tenant.clone();
-        for (whose, known) in self.costs.lock_known().iter_mut() {
-            if whose.is_none() || *whose == tenant {
-                known.nanos = known.nanos.saturating_add(price.unwrap_or(0));
-            }
-        }
+        self.costs.add_known(self.claimed.tenant.as_ref(), price.unwrap_or(0));
         let (id, claims) = (self.claimed.id, self.claimed.claims);
         wait_off_clock(self.ledger.add_spending(id, claims, &spending)).await
     }
@@ -301,12 +329,30 @@ impl<'a> LlmCallBilling<'a> {
         self.spending.may_call().await
     }
 
+    /// The most that this prompt may cost in a batch, in billionths of the currency; known here as
+    /// spent from now on.
+    pub(super) fn reserve_batched(&self, prompt: &Prompt) -> u64 {
+        let usage = ModelUsage {
+            input: prompt.estimate_tokens(),
+            output: u64::from(prompt.max_output_tokens),
+            ..ModelUsage::default()
+        };
+        let SpendingBook { costs, claimed, .. } = self.spending;
+        let price = costs.price_batched(self.llm.provider(), self.llm.model(), usage);
+        let nanos = price.cost_nanos.unwrap_or(0);
+        costs.add_known(claimed.tenant.as_ref(), nanos);
+        nanos
+    }
+
     /// Writes down what is new among these.
     pub(super) async fn book(&mut self, replies: &RecordedReplies) -> Result<()> {
         // What was kept in another form was not taken over: everything is new.
         let begin = if replies.calls.len() < self.booked { 0 } else { self.booked };
         let new = replies.calls.get(begin..).unwrap_or_default();
+        // What a batch answered was booked with its answer.
+        let new: Vec<_> = new.iter().filter(|call| !call.batched).collect();
         if new.is_empty() {
+            self.booked = replies.calls.len();
             return Ok(());
         }
         let mut usage = ModelUsage::default();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::artefact::ArtefactSlot;
+use crate::pipeline::batch_lane::BatchLane;
 use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::cost::LlmCallBilling;
 use crate::pipeline::page_pictures::PagePictures;
@@ -22,9 +23,11 @@ use docmill_core::fault;
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::extract::prompt::TranscriptView;
 use docmill_extract::extract::{
-    self, CallLimits, ExtractError, RecordedReplies, ReplyJournal, ShownDocument,
+    self, CallLimits, CallRoute, ExtractError, RecordedReplies, ReplyJournal, ShownDocument,
 };
 use docmill_gate::kinds::Kind;
+use docmill_llm::llm::Prompt;
+use docmill_llm::llm::batch::BatchApi;
 use docmill_llm::llm::chain::ChainModel;
 use docmill_storage::store::keys;
 
@@ -160,7 +163,9 @@ impl<'a> ModelReadings<'a> {
         let pages = self.pictures.draw_pages(at, model, &kind).await?;
         let shown = ShownDocument { text: shown, pages };
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
-        let mut journal = ModelReplyStore { readings: self, at, identity, book };
+        let batches = model.batches.as_deref();
+        let taken = Vec::new();
+        let mut journal = ModelReplyStore { readings: self, at, identity, book, batches, taken };
         let read = match extract::read_by_model(llm, &kind, shown, &terms, &mut journal).await {
             Ok(read) => read,
             Err(error) => return sort_outcome(Err(error)),
@@ -211,6 +216,17 @@ struct ModelReplyStore<'r, 'a> {
     at: usize,
     identity: String,
     book: LlmCallBilling<'r>,
+    /// How the model is asked in batches, if it may be.
+    batches: Option<&'r dyn BatchApi>,
+    /// Answers of batches that are to be kept next.
+    taken: Vec<String>,
+}
+
+impl ModelReplyStore<'_, '_> {
+    fn batch_lane(&self) -> Option<BatchLane<'_>> {
+        let (attempt, kind) = (self.readings.attempt, self.readings.kind.name.as_str());
+        Some(BatchLane { attempt, api: self.batches?, kind, identity: &self.identity })
+    }
 }
 
 #[async_trait]
@@ -229,6 +245,16 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         Ok(may)
     }
 
+    async fn route_call(&mut self, key: &str, prompt: &Prompt) -> fault::Result<CallRoute> {
+        let Some(lane) = self.batch_lane() else { return Ok(CallRoute::Direct) };
+        let request = lane.request_id(key);
+        let route = lane.route(&request, prompt, &self.book).await?;
+        if matches!(route, CallRoute::Answered(_)) {
+            self.taken.push(request);
+        }
+        Ok(route)
+    }
+
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
         // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
         let Self { readings, at, book, .. } = self;
@@ -236,7 +262,12 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         let storing = guard_call(FailureSeam::Reply, readings.store_replies());
         let (booked, stored) = futures::future::join(book.book(replies), storing).await;
         stored?;
-        booked
+        booked?;
+        if let Some(lane) = self.batch_lane() {
+            lane.use_answers(&self.taken).await?;
+        }
+        self.taken.clear();
+        Ok(())
     }
 }
 

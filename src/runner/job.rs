@@ -168,6 +168,9 @@ fn report_outcome<B: Backlog, T>(
             let cause = error.source.as_ref().map(ToString::to_string);
             if error.fault == Fault::Internal {
                 tracing::error!(ingestion.id = %id, stage, fault, cause, "{name}: {error}");
+            } else if matches!(error.fault, Fault::Batched(_)) {
+                // Nothing failed.
+                tracing::debug!(ingestion.id = %id, stage, fault, "{name}: {error}");
             } else {
                 tracing::warn!(ingestion.id = %id, stage, fault, cause, "{name}: {error}");
             }

@@ -17,6 +17,8 @@ use docmill_core::model::{AttemptOutcome, OutcomeReason};
 use docmill_core::retry::RetryBackoff;
 use docmill_ledger::ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
 
+/// A message whose ingestion waits without one comes once more after this.
+const PARKED_SOON: Duration = Duration::from_secs(1);
 /// Between two tries.
 const WRITE_WAITS: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(100)).up_to(Duration::from_secs(5));
@@ -118,7 +120,9 @@ pub async fn write_release(
     // There is nothing else that could be written instead, so no refusal is the last.
     match write_until_answered(claim, ledger, u32::MAX, write).await {
         Ok(WriteResult::Yes) => {
-            FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(how.after)) }
+            // What waits for a batch is woken by its answer: its message is parked when it comes.
+            let hide = if matches!(how.fault, Fault::Batched(_)) { PARKED_SOON } else { how.after };
+            FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(hide)) }
         }
         Ok(WriteResult::Lost) | Err(_) => finish_fenced(outcome),
     }

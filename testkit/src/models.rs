@@ -11,6 +11,7 @@
 //!
 //! Not there: pipelined requests.
 
+mod batches;
 mod connection;
 mod frame;
 mod picture;
@@ -30,6 +31,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
+use batches::BatchShelf;
+
+pub use batches::{BatchPlan, HeldBatch};
 pub use picture::SentPicture;
 pub use rate::{Counts, RateLimit};
 pub use read::{document_lines, read_document};
@@ -47,6 +51,7 @@ pub struct Server {
 pub(crate) struct State {
     pub(crate) script: Mutex<Script>,
     pub(crate) records: Records,
+    pub(crate) batches: Mutex<BatchShelf>,
 }
 
 impl State {
@@ -81,7 +86,11 @@ impl Server {
     pub async fn listen(address: SocketAddr, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let state = Arc::new(State { script: Mutex::new(script), records: Records::default() });
+        let state = Arc::new(State {
+            script: Mutex::new(script),
+            records: Records::default(),
+            batches: Mutex::default(),
+        });
         let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
             // Dropped with this task, so that a stopped server closes its connections too.
@@ -112,6 +121,21 @@ impl Server {
     /// Replaces the script; calls that are being answered keep their answer.
     pub fn set(&self, script: Script) {
         *self.state.script.lock().unwrap_or_else(PoisonError::into_inner) = script;
+    }
+
+    /// Says what becomes of batches from now on.
+    pub fn plan_batches(&self, plan: BatchPlan) {
+        self.state.shelf().plan = plan;
+    }
+
+    /// Every batch so far, in the order of arrival.
+    pub fn batches(&self) -> Vec<HeldBatch> {
+        self.state.shelf().batches.clone()
+    }
+
+    /// How many files of questions are kept.
+    pub fn kept_files(&self) -> usize {
+        self.state.shelf().files.len()
     }
 
     /// Every call so far, in the order of arrival.

@@ -23,6 +23,7 @@ pub(crate) fn prices(daily_budget: &str) -> CostConfig {
         cache_write: 0.into(),
         output: 10.into(),
         pages: 0.into(),
+        batch: "0.5".parse().unwrap(),
     };
     CostConfig {
         daily_budget: daily_budget.parse().unwrap(),

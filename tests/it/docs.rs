@@ -87,6 +87,7 @@ fn every_reason_and_every_fault_is_explained_to_the_operator() {
         Fault::Misconfigured,
         Fault::Paused,
         Fault::OverBudget(std::time::Duration::ZERO),
+        Fault::Batched(std::time::Duration::ZERO),
         Fault::Missing,
         Fault::Rejected,
         Fault::Interrupted,

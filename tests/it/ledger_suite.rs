@@ -241,6 +241,7 @@ async fn neither_a_pause_nor_a_place_in_line_brings_a_document_nearer_to_its_def
         Fault::Denied,
         Fault::Misconfigured,
         Fault::OverBudget(Duration::from_secs(60)),
+        Fault::Batched(Duration::from_secs(60)),
     ];
     for at in Fixture::both().await {
         for fault in waits {

@@ -142,6 +142,7 @@ async fn every_word_of_the_code_is_known_to_the_schema() {
         Fault::Misconfigured,
         Fault::Paused,
         Fault::OverBudget(Duration::ZERO),
+        Fault::Batched(Duration::ZERO),
         Fault::Missing,
         Fault::Rejected,
         Fault::Interrupted,

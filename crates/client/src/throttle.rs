@@ -102,9 +102,11 @@ impl CallOutcome {
             // Without the right setting no call will be answered either.
             Fault::Denied | Fault::Misconfigured => Self::Denied,
             // Our own doing: it says nothing about the provider.
-            Fault::Interrupted | Fault::ClaimLost | Fault::OverBudget(_) | Fault::Paused => {
-                Self::Abandoned
-            }
+            Fault::Interrupted
+            | Fault::ClaimLost
+            | Fault::OverBudget(_)
+            | Fault::Batched(_)
+            | Fault::Paused => Self::Abandoned,
             Fault::Missing | Fault::Rejected | Fault::Internal => {
                 Self::Answered { limits: RateLimitHeaders::default(), tokens: None }
             }

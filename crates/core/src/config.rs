@@ -16,6 +16,7 @@ mod kinds;
 mod layers;
 mod limits;
 mod llm;
+mod llm_batch;
 mod ocr;
 mod ocr_providers;
 mod ocr_vision;
@@ -51,6 +52,7 @@ pub use limits::LimitsConfig;
 pub use llm::{
     EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
 };
+pub use llm_batch::{BatchConfig, DailyWindow};
 pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};

@@ -27,6 +27,9 @@ pub enum Fault {
     /// What may be spent in a day is spent; the time until the next one. Never ends a job by its
     /// age.
     OverBudget(Duration),
+    /// A question to a model was handed in with others, for less: the time for which its answer is
+    /// waited for at most. Never ends a job by its age.
+    Batched(Duration),
     /// The thing asked for is not there.
     Missing,
     /// The input itself is at fault; trying again gives the same answer.
@@ -50,6 +53,7 @@ impl Fault {
             Self::Misconfigured => "misconfigured",
             Self::Paused => "paused",
             Self::OverBudget(_) => "over_budget",
+            Self::Batched(_) => "batched",
             Self::Missing => "missing",
             Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",

@@ -45,6 +45,9 @@ const SCHEDULER_TURN: &str = "docmill_scheduler_turn";
 const SCHEDULER_WAIT: &str = "docmill_scheduler_wait_seconds";
 const SCHEDULER_PUT_OFF: &str = "docmill_scheduler_put_off_total";
 const SPENT: &str = "docmill_spent_nanos_total";
+const BATCHED: &str = "docmill_batch_requests_total";
+const BATCH_WAITING: &str = "docmill_batch_waiting";
+const BATCH_OLDEST: &str = "docmill_batch_oldest_seconds";
 const SPENT_TODAY: &str = "docmill_spent_today";
 const BUDGET: &str = "docmill_daily_budget";
 const BUDGET_SPENT: &str = "docmill_daily_budget_spent";
@@ -129,6 +132,9 @@ fn describe_metrics() {
     describe_histogram!(SCHEDULER_WAIT, "How long calls waited for a local model's turn");
     describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
     describe_counter!(SPENT, "Billionths of the currency that this worker has paid to providers");
+    describe_counter!(BATCHED, "Questions to models in batches, by provider and how they ended");
+    describe_gauge!(BATCH_WAITING, "Questions that wait for a batch, or for a batch's answer");
+    describe_gauge!(BATCH_OLDEST, "How long the oldest of them has waited");
     describe_gauge!(SPENT_TODAY, "Units of the currency that all workers have spent today (UTC)");
     describe_gauge!(BUDGET, "What may be spent in a day; 0: no bound");
     describe_gauge!(BUDGET_SPENT, "1 while work waits for the next day's budget; alarm");
@@ -417,6 +423,21 @@ pub fn scheduler_put_off(model: &str, reason: &'static str) {
 pub fn count_spending(provider: &str, model: &str, nanos: u64) {
     let labels = [("provider", provider.to_owned()), ("model", model.to_owned())];
     counter!(SPENT, &labels).increment(nanos);
+}
+
+/// Questions of batches ended: `answered`, `late` (paid for twice), or why a direct call takes their
+/// place: `errored`, `ended`, `deadline`.
+pub fn count_batched(provider: &str, outcome: &'static str, count: u64) {
+    let labels = [("provider", provider.to_owned()), ("outcome", outcome.to_owned())];
+    counter!(BATCHED, &labels).increment(count);
+}
+
+/// What waits in the batch lane, as the worker that leads it sees it; nothing of others.
+#[expect(clippy::cast_precision_loss, reason = "for gauges")]
+pub fn batch_lane(queued: i64, sent: i64, oldest_seconds: f64) {
+    gauge!(BATCH_WAITING, "state" => "queued").set(queued as f64);
+    gauge!(BATCH_WAITING, "state" => "sent").set(sent as f64);
+    gauge!(BATCH_OLDEST).set(oldest_seconds);
 }
 
 /// What all workers have spent today, and whether that is the whole budget.

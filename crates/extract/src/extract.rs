@@ -23,7 +23,7 @@ mod shown_pages;
 pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_model};
 pub use choose::{KindChoice, choice_identity, choose_kind};
 pub use combine::{combine_extractions, is_blank};
-pub use journal::{RecordedReplies, ReplyJournal, StoredCall};
+pub use journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};
 pub use shown_pages::{PictureEntry, ShownDocument, ShownPage};
 
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};

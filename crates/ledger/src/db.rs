@@ -7,6 +7,7 @@
 //! (`statements`) nor for a lock (`LONGEST_LOCK_WAIT`).
 
 pub mod adopting;
+pub mod batches;
 pub mod claims;
 pub mod costs;
 pub mod erasure;

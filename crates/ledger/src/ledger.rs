@@ -23,10 +23,10 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use docmill_core::config::SecretString;
-use docmill_core::fault::{Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, ReaderStatement,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, Priority, ReaderStatement,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -252,6 +252,53 @@ pub struct ProviderSpending {
     pub cost_nanos: Option<u64>,
 }
 
+/// How a question to a model stands in the batch lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchRequestState {
+    /// It waits for a batch, or for a batch's answer.
+    Waiting,
+    /// Its answer is stored.
+    Answered,
+    /// It is asked by a direct call: it was left to one, or its answer was used before.
+    Direct,
+}
+
+/// What the batch lane knows of an ingestion, and of one question about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchStanding {
+    /// How urgent the document is.
+    pub priority: Priority,
+    /// How long ago its first question was put into the lane; `None`: none was.
+    pub asked_ago: Option<Duration>,
+    /// How this question stands; `None`: it was not asked.
+    pub state: Option<BatchRequestState>,
+    /// Time until its deadline; zero once that has passed.
+    pub time_left: Duration,
+    /// Time since its deadline; zero before that.
+    pub overdue: Duration,
+}
+
+/// A question for the batch lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchEntry {
+    /// The ingestion that it is about.
+    pub id: IngestionId,
+    /// SHA-256, in hex, of the reading that it belongs to and of all that is asked.
+    pub request: String,
+    /// Who is asked, e.g. `openai`.
+    pub provider: String,
+    /// The configured model.
+    pub model: String,
+    /// Where that is asked: the address of the settings.
+    pub place: String,
+    /// Bytes of what is sent.
+    pub bytes: u64,
+    /// How long after the ingestion's first question its answer is waited for.
+    pub deadline: Duration,
+    /// The most that it may cost, in billionths of the currency; counted as spent at once.
+    pub reserved_nanos: u64,
+}
+
 /// What all workers have spent, perhaps for one tenant, since the day (UTC) began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpentToday {
@@ -357,6 +404,37 @@ pub trait AttemptLedger: Send + Sync {
 
     /// What was spent on an ingestion so far, in all its attempts, in billionths of the currency.
     async fn spent_on(&self, id: IngestionId) -> Result<u64>;
+
+    /// How a question stands in the batch lane, and takes note of all answers there are about the
+    /// ingestion. `None`: there is no lane here.
+    async fn find_batch_standing(
+        &self,
+        _id: IngestionId,
+        _request: &str,
+    ) -> Result<Option<BatchStanding>> {
+        Ok(None)
+    }
+
+    /// Puts a question into the batch lane and counts what it may cost as spent; nothing if it is
+    /// there already.
+    async fn enter_batch_lane(
+        &self,
+        _token: ClaimToken,
+        _entry: &BatchEntry,
+    ) -> Result<WriteResult> {
+        Err(Error::internal("there is no batch lane without a database"))
+    }
+
+    /// Takes a question out of the lane for a direct call; `false`: it was settled before.
+    async fn leave_batch_lane(&self, _id: IngestionId, _request: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The answers to these questions are among the document's replies now. Repeating it changes
+    /// nothing.
+    async fn use_batch_answers(&self, _id: IngestionId, _requests: &[String]) -> Result<()> {
+        Ok(())
+    }
 
     /// The object is another version than the row names: names the current one (its ETag) in the
     /// row, unless another ingestion of the document that was not cancelled is about it already.

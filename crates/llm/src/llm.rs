@@ -5,6 +5,7 @@
 //! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
 pub mod anthropic;
+pub mod batch;
 pub mod bedrock;
 pub mod chain;
 mod events;
@@ -63,7 +64,7 @@ impl PromptPicture {
 
 impl Prompt {
     /// Tokens of all of it, estimated.
-    fn estimate_tokens(&self) -> u64 {
+    pub fn estimate_tokens(&self) -> u64 {
         let text = estimate_tokens(&self.system).saturating_add(estimate_tokens(&self.user));
         text.saturating_add(self.picture_tokens())
     }

@@ -35,6 +35,7 @@ fn models(caps: &[u32]) -> Vec<ChainModel> {
         kinds: Vec::new(),
         max_output_tokens: *cap,
         pictures: None,
+        batches: None,
     };
     caps.iter().enumerate().map(model).collect()
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::State;
+use super::batches::{BatchAnswer, Sent};
 use super::script::{Answer, Request};
 use super::stream;
 use super::vendor::{Outgoing, Said, Trouble, Vendor};
@@ -97,6 +98,16 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     if incoming.method == "GET" && incoming.path == "/v1/models" && vendor != Vendor::Bedrock {
         let list = models.map(list).map(plain);
         return send(stream, &list.unwrap_or_else(|| error(404, "Invalid URL", None, None))).await;
+    }
+    let asked = (incoming.method.as_str(), incoming.path.as_str());
+    let sent = Sent { headers: &incoming.headers, body: &incoming.body };
+    match state.answer_batches(vendor, asked, sent) {
+        Some(BatchAnswer::Json(status, body)) => {
+            return send(stream, &Outgoing { status, headers: Vec::new(), body }).await;
+        }
+        Some(BatchAnswer::Lines(lines, breaks)) => return send_lines(stream, &lines, breaks).await,
+        Some(BatchAnswer::Nothing) => return Ok(After::Close),
+        None => {}
     }
     if !vendor.is_call(&incoming.method, &incoming.path) {
         return send(stream, &error(404, "Invalid URL", None, None)).await;
@@ -228,6 +239,20 @@ fn list(models: Vec<String>) -> Value {
 
 fn plain(body: Value) -> Outgoing {
     Outgoing { status: 200, headers: Vec::new(), body }
+}
+
+/// Sends a file; one that breaks off ends after its first line.
+async fn send_lines(stream: &mut TcpStream, lines: &str, breaks: bool) -> io::Result<After> {
+    let head = format!(
+        "HTTP/1.1 200 Scripted\r\ncontent-type: application/octet-stream\r\ncontent-length: {}\r\n\r\n",
+        lines.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    let first = lines.find('\n').map_or(lines.len(), |at| at + 1);
+    let shown = if breaks { lines.get(..first).unwrap_or(lines) } else { lines };
+    stream.write_all(shown.as_bytes()).await?;
+    stream.flush().await?;
+    Ok(if breaks { After::Close } else { After::Next })
 }
 
 async fn send(stream: &mut TcpStream, outgoing: &Outgoing) -> io::Result<After> {

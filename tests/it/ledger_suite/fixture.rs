@@ -301,6 +301,7 @@ fn outcome_of(code: &str) -> &'static str {
         Fault::Misconfigured,
         Fault::Paused,
         Fault::OverBudget(Duration::ZERO),
+        Fault::Batched(Duration::ZERO),
         Fault::Missing,
         Fault::Rejected,
         Fault::Interrupted,

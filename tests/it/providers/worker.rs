@@ -121,6 +121,7 @@ async fn pages_are_written_down_with_their_price_and_a_spent_budget_sends_no_fur
         cache_write: 0.into(),
         output: 0.into(),
         pages: "1.5".parse().unwrap(),
+        batch: "0.5".parse().unwrap(),
     };
     let worker = world
         .worker_with(|config| {
@@ -282,6 +283,7 @@ async fn a_page_that_a_vision_model_is_shown_is_written_down_with_the_price_of_i
         cache_write: 10.into(),
         output: 0.into(),
         pages: 0.into(),
+        batch: "0.5".parse().unwrap(),
     };
     let worker = world
         .worker_with(|config| {

@@ -33,6 +33,14 @@ pub struct ModelPrice {
     /// For a thousand pages.
     #[serde(default)]
     pub pages: Decimal,
+    /// What part of the prices for tokens a call in a batch costs.
+    #[serde(default = "batch_part")]
+    pub batch: Decimal,
+}
+
+/// Half, as OpenAI, Anthropic, Bedrock and Gemini have it.
+fn batch_part() -> Decimal {
+    Decimal::new(5, 1)
 }
 
 /// Prices and the budget.
@@ -108,8 +116,14 @@ impl CostConfig {
             if Date::parse(&price.from, form).is_err() {
                 problems.push(format!("cost.price[{at}].from is no date: write YYYY-MM-DD"));
             }
-            let amounts =
-                [price.input, price.cache_read, price.cache_write, price.output, price.pages];
+            let amounts = [
+                price.input,
+                price.cache_read,
+                price.cache_write,
+                price.output,
+                price.pages,
+                price.batch,
+            ];
             if amounts.iter().any(Decimal::is_sign_negative) {
                 problems.push(format!("cost.price[{at}] must not be negative"));
             }

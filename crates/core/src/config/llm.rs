@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::address;
+use super::llm_batch::BatchConfig;
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
@@ -69,6 +70,8 @@ pub struct LlmConfig {
     pub prompt_cache: PromptCache,
     /// Whether the model takes pictures: pages are shown to it where a kind asks for that.
     pub takes_pictures: bool,
+    /// What may wait is asked in batches, for less.
+    pub batch: BatchConfig,
     /// Stronger models, asked in this order where the gate says `again`.
     pub chain: Vec<EscalationModelConfig>,
 }
@@ -93,6 +96,7 @@ impl Default for LlmConfig {
             structured: StructuredOutput::Schema,
             prompt_cache: PromptCache::Short,
             takes_pictures: false,
+            batch: BatchConfig::default(),
             chain: Vec::new(),
         }
     }
@@ -124,6 +128,7 @@ impl LlmConfig {
             }
             return;
         }
+        self.batch.collect_problems(problems);
         self.check_one("llm", problems);
         for (at, rung) in self.chain.iter().enumerate() {
             rung.inherit_from(self).check_one(&format!("llm.chain[{at}]"), problems);
@@ -160,6 +165,14 @@ impl LlmConfig {
         }
         if self.provider == LlmProvider::Openai && self.structured == StructuredOutput::Tool {
             problems.push(format!("{at}.structured: `tool` is for anthropic and bedrock"));
+        }
+        let by_openai = self.provider == LlmProvider::Openai && self.server == LlmServer::Openai;
+        if self.batch.enabled && !by_openai && self.provider != LlmProvider::Anthropic {
+            let key =
+                if at == "llm" { "llm.batch.enabled".to_owned() } else { format!("{at}.batch") };
+            problems.push(format!(
+                "{key}: batches are for provider `anthropic`, and for `openai` with server `openai`"
+            ));
         }
         if self.timeout.is_zero() || self.idle_timeout.is_zero() || self.max_output_tokens == 0 {
             problems.push(format!(
@@ -255,6 +268,8 @@ pub struct EscalationModelConfig {
     pub prompt_cache: Option<PromptCache>,
     /// Whether this model takes pictures.
     pub takes_pictures: Option<bool>,
+    /// Whether its calls may go in batches as well; as `llm.batch.enabled` if left out.
+    pub batch: Option<bool>,
 }
 
 impl EscalationModelConfig {
@@ -282,6 +297,10 @@ impl EscalationModelConfig {
             structured: self.structured.unwrap_or(first.structured),
             prompt_cache: self.prompt_cache.unwrap_or(first.prompt_cache),
             takes_pictures: self.takes_pictures.unwrap_or(first.takes_pictures),
+            batch: BatchConfig {
+                enabled: first.batch.enabled && self.batch != Some(false),
+                ..first.batch.clone()
+            },
             chain: Vec::new(),
             ..first.clone()
         }

@@ -218,6 +218,7 @@ impl ExtractionSession<'_> {
         let mut under_way = FuturesUnordered::new();
         let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
         let (mut stopped, mut rescued) = (None, None);
+        let mut put_off: Option<Error> = None;
         loop {
             while stopped.is_none() && under_way.len() < self.terms.parts_at_once {
                 let Some(part) = todo.pop_front() else { break };
@@ -240,10 +241,17 @@ impl ExtractionSession<'_> {
                     rescued = rescued.or(sound);
                     stopped = stopped.or(Some(Ok(ending)));
                 }
+                // The other parts are asked for as well, so that they wait at the same time.
+                Err(error) if matches!(error.fault, Fault::Batched(_)) => {
+                    put_off = put_off.or(Some(error));
+                }
                 Err(error) => stopped = stopped.or(Some(Err(error))),
             }
         }
         let ending = stopped.transpose()?;
+        if let Some(error) = put_off {
+            return Err(error);
+        }
         whole.sort_by_key(|(part, _)| part.start);
         let answer = |(part, envelope): (RowRange, ReplyEnvelope)| PartReply {
             first_line: self.shown.text.first_line(&part).unwrap_or_default(),

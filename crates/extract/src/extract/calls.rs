@@ -4,7 +4,7 @@
 //! kept together by the next write.
 
 use super::hash_parts;
-use super::journal::{RecordedReplies, ReplyJournal, StoredCall};
+use super::journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
@@ -84,14 +84,24 @@ impl<'a> JournaledCalls<'a> {
             return Ok(Some(call));
         }
         let Some(_under_way) = self.reserve_call() else { return Ok(None) };
-        if !self.journal.lock().await.journal.may_call().await? {
-            return Ok(None);
-        }
-        let reply = self.llm.complete(prompt).await?;
+        let route = self.journal.lock().await.journal.route_call(&key, prompt).await?;
+        let (reply, batched) = match route {
+            CallRoute::Answered(reply) => (*reply, true),
+            CallRoute::Direct => {
+                if !self.journal.lock().await.journal.may_call().await? {
+                    return Ok(None);
+                }
+                (self.llm.complete(prompt).await?, false)
+            }
+        };
         metrics::count_tokens(&reply.usage);
         let came = {
             let mut state = self.state.lock();
-            state.replies.add_reply(purpose, key.clone(), reply);
+            if batched {
+                state.replies.add_batched(purpose, key.clone(), reply);
+            } else {
+                state.replies.add_reply(purpose, key.clone(), reply);
+            }
             state.came += 1;
             state.came
         };

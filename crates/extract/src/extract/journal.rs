@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use docmill_core::fault;
 use docmill_core::model::ModelUsage;
-use docmill_llm::llm::{FinishReason, ModelReply};
+use docmill_llm::llm::{FinishReason, ModelReply, Prompt};
 
 /// One finished call to a model, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,18 @@ pub struct StoredCall {
     pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
+    /// Whether it was answered in a batch, where it is booked as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub batched: bool,
+}
+
+/// How a call is made.
+#[derive(Debug)]
+pub enum CallRoute {
+    /// By itself, now.
+    Direct,
+    /// It was made in a batch, and this is the reply.
+    Answered(Box<ModelReply>),
 }
 
 /// Every finished call about one transcript.
@@ -72,7 +84,15 @@ impl RecordedReplies {
 
     pub(super) fn add_reply(&mut self, purpose: String, prompt: String, reply: ModelReply) {
         let ModelReply { text, stop, usage, model, limits: _ } = reply;
-        self.calls.push(StoredCall { purpose, prompt, text, stop, usage, model });
+        self.calls.push(StoredCall { purpose, prompt, text, stop, usage, model, batched: false });
+    }
+
+    /// The same for a reply that came in a batch.
+    pub(super) fn add_batched(&mut self, purpose: String, prompt: String, reply: ModelReply) {
+        self.add_reply(purpose, prompt, reply);
+        if let Some(call) = self.calls.last_mut() {
+            call.batched = true;
+        }
     }
 }
 
@@ -86,6 +106,12 @@ pub trait ReplyJournal: Send {
     /// document has cost enough. An error ends the extraction.
     async fn may_call(&mut self) -> fault::Result<bool> {
         Ok(true)
+    }
+
+    /// How a call is made whose reply is not kept; `key` stands for all that is asked. An error of
+    /// [`docmill_core::fault::Fault::Batched`]: it waits for a batch, and the document with it.
+    async fn route_call(&mut self, _key: &str, _prompt: &Prompt) -> fault::Result<CallRoute> {
+        Ok(CallRoute::Direct)
     }
 
     /// Keeps all replies so far. When it returns they are safe. An error ends the extraction: a

@@ -17,6 +17,7 @@
 //! to find one (it did, while that index was small).
 //! Not promised: fairness between claimers of one row.
 
+mod batch_lane;
 mod claim;
 mod claim_writes;
 mod coalesce;
@@ -35,10 +36,10 @@ use finish::ResultRow;
 
 use crate::db::{Db, parking, saturating_int};
 use crate::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
-    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, PauseTerms,
-    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
-    WorkerStatus, WriteResult,
+    AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
+    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
+    PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript,
+    VersionOutcome, WorkerStatus, WriteResult,
 };
 use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
@@ -103,6 +104,26 @@ impl AttemptLedger for PostgresLedger {
 
     async fn spent_on(&self, id: IngestionId) -> Result<u64> {
         spending::spent_on(&self.db, id).await
+    }
+
+    async fn find_batch_standing(
+        &self,
+        id: IngestionId,
+        request: &str,
+    ) -> Result<Option<BatchStanding>> {
+        batch_lane::find_batch_standing(&self.db, id, request).await
+    }
+
+    async fn enter_batch_lane(&self, token: ClaimToken, entry: &BatchEntry) -> Result<WriteResult> {
+        batch_lane::enter_batch_lane(&self.db, token, entry).await
+    }
+
+    async fn leave_batch_lane(&self, id: IngestionId, request: &str) -> Result<bool> {
+        batch_lane::leave_batch_lane(&self.db, id, request).await
+    }
+
+    async fn use_batch_answers(&self, id: IngestionId, requests: &[String]) -> Result<()> {
+        batch_lane::use_batch_answers(&self.db, id, requests).await
     }
 
     async fn adopt_version(

@@ -53,6 +53,12 @@ pub struct CostSum {
     pub cost_nanos: i64,
     /// Calls that had no price.
     pub unpriced_calls: i64,
+    /// Those of the calls that were answered in a batch.
+    pub batch_calls: i64,
+    /// What the same calls would have cost more directly, in billionths of the currency.
+    pub saved_nanos: i64,
+    /// Answers of batches that came after a direct call had taken their place: paid for twice.
+    pub late_calls: i64,
 }
 
 /// The sums since a time, days newest first, others dearest first, at most `limit`.
@@ -74,7 +80,9 @@ pub async fn sum_costs(
             sum(cache_write_tokens)::bigint AS "cache_write_tokens!",
             sum(output_tokens)::bigint AS "output_tokens!",
             sum(cost_nanos)::bigint AS "cost_nanos!",
-            sum(unpriced_calls)::bigint AS "unpriced_calls!"
+            sum(unpriced_calls)::bigint AS "unpriced_calls!",
+            sum(batch_calls)::bigint AS "batch_calls!", sum(saved_nanos)::bigint AS "saved_nanos!",
+            sum(late_calls)::bigint AS "late_calls!"
         FROM (SELECT s.*, CASE $1::text
                 WHEN 'day' THEN day::text
                 WHEN 'tenant' THEN COALESCE(tenant, '')

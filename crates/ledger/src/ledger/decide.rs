@@ -104,6 +104,7 @@ pub fn deferral_streak(how: &ClaimRelease) -> DeferralStreak {
         | Fault::Misconfigured
         | Fault::Paused
         | Fault::OverBudget(_)
+        | Fault::Batched(_)
         | Fault::Missing
         | Fault::Rejected
         | Fault::ClaimLost

@@ -6,6 +6,7 @@
 //! longer than `llm.stream_above` tokens is streamed: the vendor's SDK refuses to wait for such a
 //! one in silence.
 
+pub mod batches;
 mod stream;
 mod wire;
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::Llm;
+use super::batch::BatchApi;
 use docmill_core::model::PictureRule;
 
 /// One model of a chain.
@@ -17,6 +18,8 @@ pub struct ChainModel {
     pub max_output_tokens: u32,
     /// How it takes pictures; none: it is shown text only.
     pub pictures: Option<PictureRule>,
+    /// How it is asked in batches, if it may be.
+    pub batches: Option<Arc<dyn BatchApi>>,
 }
 
 /// Models in the order in which they are asked, weakest first. Empty: none is configured.
@@ -31,8 +34,8 @@ impl ModelChain {
 
     /// One model for every kind.
     pub fn from_single(llm: Arc<dyn Llm>, max_output_tokens: u32) -> Self {
-        let model = ChainModel { llm, kinds: Vec::new(), max_output_tokens, pictures: None };
-        Self(vec![model])
+        let kinds = Vec::new();
+        Self(vec![ChainModel { llm, kinds, max_output_tokens, pictures: None, batches: None }])
     }
 
     /// Whether there is no model at all.
@@ -43,6 +46,21 @@ impl ModelChain {
     /// All models, in the order of escalation.
     pub fn iter(&self) -> impl Iterator<Item = &ChainModel> {
         self.0.iter()
+    }
+
+    /// Those of the models that may be asked in batches, each once.
+    pub fn batch_apis(&self) -> Vec<Arc<dyn BatchApi>> {
+        let mut apis: Vec<Arc<dyn BatchApi>> = Vec::new();
+        for api in self.0.iter().filter_map(|rung| rung.batches.as_ref()) {
+            let is_same = |known: &Arc<dyn BatchApi>| {
+                (known.provider(), known.model(), known.place())
+                    == (api.provider(), api.model(), api.place())
+            };
+            if !apis.iter().any(is_same) {
+                apis.push(Arc::clone(api));
+            }
+        }
+        apis
     }
 
     /// The models that documents of this kind are read by.

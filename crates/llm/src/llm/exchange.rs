@@ -9,6 +9,7 @@
 //! after its first words; and a wait of more than 8 s is handed up instead of slept through, so
 //! that the job's slot is free meanwhile.
 
+mod calls;
 mod ping;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ use time::OffsetDateTime;
 use super::events::EventStreamError;
 use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
+pub(super) use calls::VendorRequest;
 use docmill_client::http;
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::config::{LlmConfig, SecretSource, strip_credentials};
@@ -133,6 +135,8 @@ pub(super) type AuthHeaderFn =
 /// A vendor's address and how to speak to it.
 pub(super) struct ChatTransport {
     client: Client,
+    /// The address of the settings.
+    base: Url,
     url: Url,
     models: Url,
     headers: HeaderMap,
@@ -160,6 +164,7 @@ impl ChatTransport {
             key: config.key_source(),
             authorised,
             client: http::build_client(&url, config.timeout)?,
+            base: join_url(&config.base_url, "")?,
             models: join_url(&config.base_url, "/models")?,
             url,
             headers,

@@ -6,6 +6,7 @@
 //! There is no server-side idempotency for completions; whoever must not pay twice stores the
 //! reply. `temperature` is left out: several models reject it.
 
+pub mod batches;
 mod servers;
 mod stream;
 mod wire;

@@ -83,6 +83,16 @@ pub fn kind_choice_key(id: IngestionId) -> String {
     format!("ingestions/{id}/kind-output.json")
 }
 
+/// A question that waits for a batch, as it is sent.
+pub fn batch_question_key(id: IngestionId, request: &str) -> String {
+    format!("ingestions/{id}/batch/{request}-question.json")
+}
+
+/// A batch's answer to it, until it is among the document's replies.
+pub fn batch_answer_key(id: IngestionId, request: &str) -> String {
+    format!("ingestions/{id}/batch/{request}-answer.json")
+}
+
 /// The repaired pages of an ingestion.
 pub fn preprocessed_key(id: IngestionId, extension: &str) -> String {
     format!("ingestions/{id}/preprocessed.{extension}")

@@ -1,0 +1,206 @@
+//! `[llm.batch]`: which questions may wait for a vendor's batch, for how long, and when batches are
+//! handed in.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use time::{OffsetDateTime, Time};
+
+use super::units::ByteSize;
+use crate::model::Priority;
+
+/// No vendor takes longer over a batch, and none keeps a question longer that was not answered.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(72 * 3600);
+/// What every vendor takes in one batch.
+const MOST_REQUESTS: u32 = 50_000;
+/// The same, in bytes; all of it is in memory while it is handed in.
+const MOST_BYTES: ByteSize = ByteSize::from_mib(190);
+
+/// What may wait goes in batches, for less.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BatchConfig {
+    /// Whether anything does.
+    pub enabled: bool,
+    /// Documents of this priority, and less urgent ones, may wait.
+    pub from: Priority,
+    /// Documents of these kinds may wait as well, unless they are `critical` or `high`.
+    pub kinds: Vec<String>,
+    /// So long after its first question a document is read by direct calls.
+    #[serde(with = "humantime_serde")]
+    pub deadline: Duration,
+    /// A batch that is late is cancelled; so long its end is waited for before the direct calls.
+    #[serde(with = "humantime_serde")]
+    pub grace: Duration,
+    /// Batches are handed in between these times of the day only (UTC); empty: at any.
+    pub window: DailyWindow,
+    /// A batch is handed in once its oldest question is so old,
+    #[serde(with = "humantime_serde")]
+    pub gather: Duration,
+    /// or once it has so many questions,
+    pub requests: u32,
+    /// or so many bytes.
+    pub bytes: ByteSize,
+    /// How often the vendor is asked at first; up to sixteen times as long apart later on.
+    #[serde(with = "humantime_serde")]
+    pub poll: Duration,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            from: Priority::Low,
+            kinds: Vec::new(),
+            deadline: Duration::from_secs(24 * 3600),
+            grace: Duration::from_secs(15 * 60),
+            window: DailyWindow::default(),
+            gather: Duration::from_secs(15 * 60),
+            requests: 1_000,
+            bytes: ByteSize::from_mib(32),
+            poll: Duration::from_secs(60),
+        }
+    }
+}
+
+impl BatchConfig {
+    /// Whether a document of this priority and kind may wait.
+    pub fn may_wait(&self, priority: Priority, kind: &str) -> bool {
+        let of_kind = priority >= Priority::Normal && self.kinds.iter().any(|name| name == kind);
+        priority >= self.from || of_kind
+    }
+
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
+        if self.deadline.is_zero() || self.deadline > LONGEST_DEADLINE {
+            problems.push("llm.batch.deadline must be above 0 and at most 72h".to_owned());
+        }
+        if self.poll.is_zero() {
+            problems.push("llm.batch.poll must be above 0".to_owned());
+        }
+        if self.requests == 0 || self.requests > MOST_REQUESTS {
+            problems.push(format!("llm.batch.requests must be between 1 and {MOST_REQUESTS}"));
+        }
+        if self.bytes.0 == 0 || self.bytes > MOST_BYTES {
+            problems.push(format!("llm.batch.bytes must be above 0 and at most {MOST_BYTES}"));
+        }
+        if self.enabled && self.gather >= self.deadline {
+            problems.push(
+                "llm.batch.gather must be shorter than llm.batch.deadline, or nothing is handed in"
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+/// Two times of the day in UTC, `22:00-06:00`; past midnight if the second is the earlier one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DailyWindow(Option<DailyHours>);
+
+/// From a minute of the day to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DailyHours {
+    opens: Time,
+    closes: Time,
+}
+
+impl DailyWindow {
+    /// How long from `now` until it opens; zero while it is open.
+    pub fn wait_until_open(&self, now: OffsetDateTime) -> Duration {
+        let Some(DailyHours { opens, closes }) = self.0 else { return Duration::ZERO };
+        let now = now.to_offset(time::UtcOffset::UTC).time();
+        let is_open = match opens < closes {
+            true => opens <= now && now < closes,
+            false => opens <= now || now < closes,
+        };
+        if is_open {
+            return Duration::ZERO;
+        }
+        // Of two times of one day the difference; a negative one reaches into the next day.
+        let day = time::Duration::DAY;
+        let wait = opens - now;
+        Duration::try_from(if wait.is_negative() { wait + day } else { wait }).unwrap_or_default()
+    }
+}
+
+impl FromStr for DailyWindow {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        let told = || "write two times of the day in UTC, such as 22:00-06:00".to_owned();
+        let form = time::macros::format_description!("[hour]:[minute]");
+        let (opens, closes) = text.split_once('-').ok_or_else(told)?;
+        let read = |text: &str| Time::parse(text.trim(), form).map_err(|_| told());
+        let (opens, closes) = (read(opens)?, read(closes)?);
+        if opens == closes { Err(told()) } else { Ok(Self(Some(DailyHours { opens, closes }))) }
+    }
+}
+
+impl fmt::Display for DailyWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(DailyHours { opens, closes }) = self.0 else { return Ok(()) };
+        let [from, until] =
+            [opens, closes].map(|at| format!("{:02}:{:02}", at.hour(), at.minute()));
+        write!(f, "{from}-{until}")
+    }
+}
+
+impl Serialize for DailyWindow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DailyWindow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    #[test]
+    fn a_window_may_reach_past_midnight_and_says_how_long_until_it_opens() {
+        let hours = |count: u64| Duration::from_secs(count * 3600);
+        #[rustfmt::skip]
+        let table = [
+            ("22:00-06:00", datetime!(2026-11-22 23:30 UTC), hours(0)),
+            ("22:00-06:00", datetime!(2026-11-22 05:59 UTC), hours(0)),
+            ("22:00-06:00", datetime!(2026-11-22 06:00 UTC), hours(16)),
+            ("01:00-05:00", datetime!(2026-11-22 04:00 UTC), hours(0)),
+            ("01:00-05:00", datetime!(2026-11-22 05:00 UTC), hours(20)),
+            ("01:00-05:00", datetime!(2026-11-22 00:00 UTC), hours(1)),
+            ("",            datetime!(2026-11-22 12:00 UTC), hours(0)),
+        ];
+        for (window, now, wait) in table {
+            let read: DailyWindow = window.parse().unwrap();
+            assert_eq!((read.wait_until_open(now), read.to_string()), (wait, window.to_owned()));
+        }
+        for wrong in ["22:00", "22-6", "24:00-06:00", "06:00-06:00", "-"] {
+            assert!(wrong.parse::<DailyWindow>().unwrap_err().contains("UTC"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_may_wait_is_told_by_priority_and_by_kind_and_what_is_urgent_never_does() {
+        let config = BatchConfig { kinds: vec!["receipt".to_owned()], ..BatchConfig::default() };
+        for (priority, kind, waits) in [
+            (Priority::Background, "invoice", true),
+            (Priority::Low, "invoice", true),
+            (Priority::Normal, "invoice", false),
+            (Priority::Normal, "receipt", true),
+            (Priority::High, "receipt", false),
+            (Priority::Critical, "receipt", false),
+        ] {
+            assert_eq!(config.may_wait(priority, kind), waits, "{priority} {kind}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Batches: many questions handed to a vendor at once, answered within a day, for less.
+//!
+//! The port over the vendors' batch interfaces. A batch has a name of ours, under which it is found
+//! again when the answer to its submission was lost; every question has an id that begins with that
+//! name. Nothing here decides what goes into a batch, nor what follows from its end: `ops::batches`
+//! does. What of a vendor's is stored there until it is read is removed by [`BatchApi::discard`].
+
+mod governed;
+mod results;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+pub use governed::GovernedBatches;
+pub use results::BatchResults;
+pub(super) use results::plain_word;
+
+use super::{FinishReason, ModelReply, Prompt};
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::fault::Result;
+use docmill_core::model::ModelUsage;
+
+/// A question of a batch as it travels.
+#[derive(Debug, Clone)]
+pub struct BatchQuestion {
+    /// What its answer is known by.
+    pub custom_id: String,
+    /// The request that would be sent by itself: [`BatchApi::encode_prompt`].
+    pub body: String,
+}
+
+/// A batch that may or may not have arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct SoughtBatch<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many questions it has.
+    pub requests: u64,
+    /// It was not handed in before.
+    pub since: OffsetDateTime,
+    /// Handles of batches that are others.
+    pub others: &'a [String],
+}
+
+/// What a search for a batch found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundBatch {
+    /// The vendor has it, under this handle.
+    Here(String),
+    /// The vendor has none that may be it.
+    Nowhere,
+    /// The vendor works on one that may be it, and does not say before it has ended.
+    Undecided,
+}
+
+/// How a batch stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BatchProgress {
+    /// The vendor works on it.
+    Working,
+    /// It is over: everything that was answered is in these files.
+    Ended {
+        /// Names for [`BatchApi::open_results`].
+        files: Vec<String>,
+        /// The vendor's word for how it ended.
+        reason: String,
+    },
+}
+
+/// The end of one question of a batch.
+#[derive(Debug, Clone)]
+pub struct BatchResult {
+    /// What the question was known by.
+    pub custom_id: String,
+    /// What came of it.
+    pub outcome: BatchOutcome,
+}
+
+/// What came of one question.
+#[derive(Debug, Clone)]
+pub enum BatchOutcome {
+    /// It was answered, which is paid for.
+    Answered(BatchedReply),
+    /// It was not, and costs nothing; the vendor's word for why.
+    Unanswered(String),
+}
+
+/// A model's reply as it is stored until its document uses it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchedReply {
+    /// The text, possibly cut or empty.
+    pub text: String,
+    /// Why the model stopped.
+    pub stop: FinishReason,
+    /// Tokens that the call used.
+    pub usage: ModelUsage,
+    /// The model that answered, as it names itself.
+    pub model: String,
+}
+
+impl From<ModelReply> for BatchedReply {
+    fn from(reply: ModelReply) -> Self {
+        let ModelReply { text, stop, usage, model, limits: _ } = reply.check_whitespace();
+        Self { text, stop, usage, model }
+    }
+}
+
+impl From<BatchedReply> for ModelReply {
+    fn from(stored: BatchedReply) -> Self {
+        let BatchedReply { text, stop, usage, model } = stored;
+        Self { text, stop, usage, model, limits: RateLimitHeaders::default() }
+    }
+}
+
+/// A vendor's interface for batches of one model.
+#[async_trait]
+pub trait BatchApi: Send + Sync {
+    /// Name as of [`super::Llm::provider`].
+    fn provider(&self) -> &str;
+
+    /// The configured model.
+    fn model(&self) -> &str;
+
+    /// The address of the settings, without credentials.
+    fn place(&self) -> &str;
+
+    /// The request for a prompt.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    fn encode_prompt(&self, prompt: &Prompt) -> Result<String>;
+
+    /// Hands a batch in; returns the vendor's handle. After an error it may have arrived all the same.
+    async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String>;
+
+    /// Looks for a batch by its name.
+    async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch>;
+
+    /// Asks how a batch stands.
+    async fn poll(&self, handle: &str) -> Result<BatchProgress>;
+
+    /// Opens a file of answers.
+    async fn open_results(&self, file: &str) -> Result<BatchResults>;
+
+    /// Asks for the end of a batch; what was answered by then stays so, and is paid for.
+    async fn cancel(&self, handle: &str) -> Result<()>;
+
+    /// Removes what the vendor keeps of a batch that has ended.
+    async fn discard(&self, handle: &str) -> Result<()>;
+}

@@ -1,0 +1,106 @@
+//! Requests to a vendor beside those for a reply: files, batches, lists.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Body, Method, RequestBuilder, Response, Url};
+
+use super::{ApiErrorBody, ChatTransport, SMALL_CAP, join_url};
+use docmill_client::http;
+use docmill_core::config::strip_credentials;
+use docmill_core::fault::{Error, Result};
+use serde::de::DeserializeOwned;
+
+/// One request below the vendor's address.
+pub(in crate::llm) struct VendorRequest<'a> {
+    method: Method,
+    path: &'a str,
+    query: Vec<(&'static str, String)>,
+    body: Option<Body>,
+    content_type: String,
+    longest: Option<Duration>,
+}
+
+impl<'a> VendorRequest<'a> {
+    pub(in crate::llm) fn new(method: Method, path: &'a str) -> Self {
+        let content_type = "application/json".to_owned();
+        Self { method, path, query: Vec::new(), body: None, content_type, longest: None }
+    }
+
+    pub(in crate::llm) fn get(path: &'a str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(in crate::llm) fn with_query(mut self, name: &'static str, value: &str) -> Self {
+        self.query.push((name, value.to_owned()));
+        self
+    }
+
+    pub(in crate::llm) fn with_body(mut self, body: impl Into<Body>, content_type: &str) -> Self {
+        self.body = Some(body.into());
+        content_type.clone_into(&mut self.content_type);
+        self
+    }
+
+    pub(in crate::llm) fn within(mut self, longest: Duration) -> Self {
+        self.longest = Some(longest);
+        self
+    }
+}
+
+impl ChatTransport {
+    /// The vendor's address, without credentials.
+    pub(in crate::llm) fn place(&self) -> String {
+        strip_credentials(self.base.as_str())
+    }
+
+    /// Makes a request once.
+    ///
+    /// # Errors
+    /// No answer, or one without a status of success.
+    pub(in crate::llm) async fn call_vendor(&self, call: VendorRequest<'_>) -> Result<Response> {
+        let url = self.vendor_url(&call)?;
+        let what = format!("{} {}", call.method, strip_credentials(url.as_str()));
+        let mut request: RequestBuilder = self.client.request(call.method, url);
+        request = request.headers(self.request_headers()?);
+        if let Some(body) = call.body {
+            request = request.header(CONTENT_TYPE, call.content_type).body(body);
+        }
+        if let Some(longest) = call.longest {
+            request = request.timeout(longest.min(self.timeout));
+        }
+        let response = request.send().await.map_err(|error| http::no_answer_error(error, &what))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let headers: HeaderMap = response.headers().clone();
+        let body = http::read_capped_body(response, SMALL_CAP).await.ok().flatten();
+        let refusal = ApiErrorBody::parse(&body.unwrap_or_default());
+        Err(refusal.into_error(&what, status, &headers, &self.model))
+    }
+
+    /// Makes a request once, and reads the JSON of its answer.
+    ///
+    /// # Errors
+    /// As [`ChatTransport::call_vendor`]; the answer is of another form.
+    pub(in crate::llm) async fn ask_vendor<T: DeserializeOwned>(
+        &self,
+        call: VendorRequest<'_>,
+    ) -> Result<T> {
+        let what = format!("{} {}", call.method, call.path);
+        let response = self.call_vendor(call).await?;
+        let body = http::read_capped_body(response, SMALL_CAP).await;
+        let body = body.map_err(|error| http::no_answer_error(error, &what))?;
+        let form = || Error::transient(format!("{what}: an answer of another form"));
+        serde_json::from_slice(&body.ok_or_else(form)?).map_err(|_| form())
+    }
+
+    fn vendor_url(&self, call: &VendorRequest<'_>) -> Result<Url> {
+        let mut url = join_url(self.base.as_str(), call.path)?;
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
+        Ok(url)
+    }
+}
