@@ -342,7 +342,10 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
         let mut signs: Vec<DateSign> = known.signs.iter().chain(&one.signs).copied().collect();
         let dropped: Vec<DateSign> =
             signs.iter().copied().filter(|sign| sign.is_excused() && !both(sign)).collect();
-        signs.retain(|sign| !dropped.contains(sign) && !(is_both && *sign == DateSign::OtherLabel));
+        signs.retain(|sign| !dropped.contains(sign));
+        if is_both {
+            signs.retain(|sign| *sign != DateSign::OtherLabel);
+        }
         signs.push(DateSign::Repeated);
         signs.sort_unstable();
         signs.dedup();
