@@ -2,7 +2,7 @@
 """Fits the weights of signs in the rules reader to labelled documents, and cross-validates them.
 
     docmill eval DIR --keep KEPT --evidence FILE     for each folder of documents
-    fit_reading.py FILE... [--field NAME]
+    fit_reading.py FILE... [--field NAME] [--documents REPORT...]
 
 Every line of FILE is one known field of one document: its candidates, the signs of each, and
 whether it is right. Only the tune part of the families is fitted on; a line of the check part is
@@ -14,6 +14,11 @@ the square root of its documents, so that twenty copies of one layout do not out
 Prints for each field how many documents are right, and how honest the certainty is: as it stands,
 as fitted, and with each family judged by weights that were fitted without it. Only the last is to
 be quoted. Then the weights, for the tables in crates/extract/src/extract/rules.
+
+REPORT is what `docmill eval DIR --split tune --json` printed for the same documents: then it also
+prints how many documents nobody would be asked to look at, and how many of those are wrong, with the
+weighed fields of each document as weights chose them that were fitted without its family. What the
+other rules said, and the values that are not weighed against each other, are those of the report.
 """
 
 import argparse
@@ -35,7 +40,9 @@ TABLES = {
 # Read in one way only: their certainty is fitted, all fields together.
 CLAIMS = ("certainty.rs", "WEIGHTS", None)
 FOLDS = 6
-LEVELS = (0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.01)
+# Reasons that hang on the certainty of fields; every other one stays whatever the weights are.
+OF_CERTAINTY = ("uncertain", "doubtful_reading")
+LEVELS = (0, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.01)
 
 
 def weights_in(table):
@@ -109,9 +116,49 @@ def fold_of(family):
     return hashlib.sha256(family.encode()).digest()[1] % FOLDS
 
 
-def fit_field(name, cases, table):
+def certainty_of(field, candidates, weights, none):
+    """The certainty of what is chosen, and whether it is right; None where nobody knows."""
+    chance = shares(weights, none, candidates)
+    best = max(range(len(candidates)), key=chance.__getitem__, default=None)
+    if field == "due_date" and not any(right for right, _ in candidates):
+        return max(chance), None
+    if best is None or not candidates[best][0]:
+        return (0.0 if best is None else chance[best]), False
+    return sum(p for p, (right, _) in zip(chance, candidates) if right), True
+
+
+def show_documents(reports, judged_fields):
+    levels = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for path in reports:
+        for one in json.loads(pathlib.Path(path).read_text())["documents"]:
+            if one["whole"] is None:
+                continue
+            fields = judged_fields.get(one["name"], {})
+            wrong = {field for field in one["faults"] if "." not in field}
+            for field, (_, right) in fields.items():
+                if field in TABLES and right is not None:
+                    (wrong.discard if right else wrong.add)(field)
+            reasons = [reason.split(":") for reason in one.get("reasons", [])]
+            other = [
+                rule for rule, *field in reasons
+                if rule not in OF_CERTAINTY or rule == "uncertain" and field[0] not in fields
+            ]
+            least = min((p for p, _ in fields.values()), default=1.0)
+            for level in LEVELS[3:-1]:
+                flagged = bool(other) or one["status"] != "completed" or least < level
+                levels[level][2 * bool(wrong) + flagged] += 1
+    print("documents, each family by the others")
+    for level, (right, right_flagged, wrong, _) in sorted(levels.items()):
+        print(
+            f"    {level:.2f}: {right + wrong} not flagged, {wrong} of them wrong; "
+            f"{right_flagged} of {right + right_flagged} right ones flagged"
+        )
+
+
+def fit_field(name, cases, table, documents):
     start, none = weights_in(table)
     moves = table[2] is not None
+    named, cases = cases, [case[:2] for case in cases]
     print(name)
     show("as it stands", judged(cases, start, none))
     weights, none_then = fitted(cases, start, none, moves)
@@ -119,8 +166,11 @@ def fit_field(name, cases, table):
     crossed = []
     for fold in range(FOLDS):
         others = [case for case in cases if fold_of(case[0]) != fold]
-        own = [case for case in cases if fold_of(case[0]) == fold]
-        crossed += judged(own, *fitted(others, start, none, moves))
+        own = [case for case in named if fold_of(case[0]) == fold]
+        found = fitted(others, start, none, moves)
+        crossed += judged([case[:2] for case in own], *found)
+        for _, candidates, document, field in own:
+            documents[document][field] = certainty_of(field, candidates, *found)
     show("each family by the others", crossed)
     print("  none of them", round(none_then, 1))
     print("  " + ", ".join(f"{sign} {value:.1f}" for sign, value in sorted(weights.items())))
@@ -130,15 +180,19 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("files", nargs="+")
     arguments.add_argument("--field")
+    arguments.add_argument("--documents", nargs="+", default=[])
     given = arguments.parse_args()
     cases = collections.defaultdict(list)
     for one in read_lines(given.files):
         field = one["field"] if one["field"] in TABLES else "claims"
         candidates = [(c["right"], tuple(sorted(set(c["signs"])))) for c in one["candidates"]]
-        cases[field].append((one["family"], candidates))
+        cases[field].append((one["family"], candidates, one["document"], one["field"]))
+    documents = collections.defaultdict(dict)
     for field, own in sorted(cases.items()):
         if given.field in (None, field):
-            fit_field(field, own, TABLES.get(field, CLAIMS))
+            fit_field(field, own, TABLES.get(field, CLAIMS), documents)
+    if given.documents:
+        show_documents(given.documents, documents)
 
 
 if __name__ == "__main__":

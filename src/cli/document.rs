@@ -324,6 +324,7 @@ async fn score_sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> 
             score: done.score,
             certainty: done.certainty,
             flagged_otherwise: done.review_reasons.iter().any(|reason| !is_of_certainty(reason)),
+            reasons: done.review_reasons,
         },
         Err(error) => {
             print::error(&format!("{}: {error}", path.display()));

@@ -56,6 +56,7 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         score: Some(verdict.score),
         certainty: verdict.certainty,
         flagged_otherwise: verdict.findings.iter().any(|it| it.rule != "uncertain"),
+        reasons: verdict.review_reasons(),
     }
 }
 
@@ -119,10 +120,15 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
             score: None,
             certainty: None,
             flagged_otherwise: false,
+            reasons: if total == 10 { vec!["vat_id_form".to_owned()] } else { Vec::new() },
         }
     };
     let report = eval::run(folder.path(), None, 2, process).await.unwrap();
     assert_eq!((report.all.documents, report.without_truth), (3, 1));
+    // What is sent to a person although it is right is counted by reason.
+    let counted = report.all.reasons.get("vat_id_form").unwrap();
+    assert_eq!((counted.right, counted.right_alone, counted.wrong), (1, 1, 0));
+    assert!(report.to_string().contains("vat_id_form"), "{report}");
     let own = report.groups.get("a").unwrap();
     assert_eq!((own.completed, own.whole_documents, own.silent_errors), (2, 1, 1));
     let total = own.fields.get("total").unwrap();

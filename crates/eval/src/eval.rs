@@ -36,7 +36,7 @@ pub use html::html_page;
 pub use report::{EvalReport, GroupReport, build_report};
 pub use scans::{ScanKindScore, TextMeans};
 pub use text::TextScore;
-pub use trade_off::FlagTradeOff;
+pub use trade_off::{FlagReasonCount, FlagTradeOff};
 
 /// What was read from one document, as far as it is scored.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +57,8 @@ pub struct EvalSample {
     pub certainty: Option<f32>,
     /// A person was asked for other reasons than that certainty.
     pub flagged_otherwise: bool,
+    /// Why a person was asked, or the document refused: `rule` or `rule:field`.
+    pub reasons: Vec<String>,
 }
 
 /// Why a folder cannot be scored.
@@ -145,6 +147,9 @@ pub struct DocumentScore {
     pub faults: Vec<String>,
     /// How the text that was read compares with the true text.
     pub text: Option<TextScore>,
+    /// Why a person was asked, or the document refused: `rule` or `rule:field`, no values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
     /// The gate's score, if it reached a verdict.
     pub score: Option<f32>,
     /// The least certainty of a field, where the reader weighs them.
@@ -364,6 +369,7 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
         score: sample.score,
         certainty: sample.certainty,
         flagged_otherwise: sample.flagged_otherwise,
+        reasons: sample.reasons.clone(),
         rows: all_rows,
         fields,
         differences,

@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::calibration::ScoreCalibration;
 use super::trade_off::FlagCase;
 use super::{
-    DocumentScore, FieldScore, FlagTradeOff, ListCompleteness, ScanKindScore, measures, scans,
+    DocumentScore, FieldScore, FlagReasonCount, FlagTradeOff, ListCompleteness, ScanKindScore,
+    measures, scans,
 };
 
 /// All documents, or those whose names begin alike.
@@ -39,6 +40,9 @@ pub struct GroupReport {
     /// What levels of certainty let through and send to a person; empty where none were weighed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trade_off: Vec<FlagTradeOff>,
+    /// Why documents were sent to a person or refused, by `rule` or `rule:field`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<String, FlagReasonCount>,
     /// Documents whose text is known.
     pub with_text: usize,
     /// Mean over those of the share of words found.
@@ -106,6 +110,10 @@ fn build_group<'a>(documents: impl Iterator<Item = &'a DocumentScore>) -> GroupR
         if let (Some(certainty), Some(right)) = (document.certainty, document.whole) {
             let otherwise = document.flagged_otherwise;
             cases.push(FlagCase { right, certainty, otherwise });
+        }
+        for reason in &document.reasons {
+            let alone = document.reasons.len() == 1;
+            group.reasons.entry(reason.clone()).or_default().add(document.whole, alone);
         }
         for (field, own) in &document.fields {
             group.fields.entry(field.clone()).or_default().add(own);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::calibration::ScoreCalibration;
-use super::{EvalReport, FlagTradeOff, GroupReport, ScanKindScore};
+use super::{EvalReport, FlagReasonCount, FlagTradeOff, GroupReport, ScanKindScore};
 
 impl fmt::Display for EvalReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,6 +84,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, name: &str, group: &GroupReport) -> f
     }
     write_calibration(f, &group.calibration)?;
     write_trade_off(f, &group.trade_off)?;
+    write_reasons(f, &group.reasons)?;
     if group.with_text > 0 {
         writeln!(
             f,
@@ -124,6 +125,23 @@ fn write_trade_off(f: &mut fmt::Formatter<'_>, curve: &[FlagTradeOff]) -> fmt::R
         let flagged = format_percent(share);
         let of = format!("{} of {}", one.right_flagged, one.right);
         writeln!(f, "  {level:>9.2}{unflagged:>11}{errors:>19}  {of} ({flagged})")?;
+    }
+    Ok(())
+}
+
+/// Which reasons sent what is right to a person, the most frequent first.
+fn write_reasons(
+    f: &mut fmt::Formatter<'_>,
+    reasons: &BTreeMap<String, FlagReasonCount>,
+) -> fmt::Result {
+    let mut all: Vec<_> = reasons.iter().filter(|(_, one)| one.right > 0).collect();
+    all.sort_by_key(|(_, one)| std::cmp::Reverse(one.right));
+    if !all.is_empty() {
+        writeln!(f, "  {:<42}right ones  for it alone  wrong ones", "reason to look")?;
+    }
+    for (reason, one) in all {
+        let FlagReasonCount { wrong, right, right_alone } = one;
+        writeln!(f, "  {reason:<42}{right:>10}{right_alone:>14}{wrong:>12}")?;
     }
     Ok(())
 }

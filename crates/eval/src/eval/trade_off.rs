@@ -1,7 +1,8 @@
 //! What each level of certainty lets through, and what it sends to a person for nothing.
 //!
 //! A document is sent to a person if a rule other than that of certainty speaks, or if a field is
-//! less certain than the level. Nothing here chooses a level.
+//! less certain than the level. Beside it, what each single reason sends there: a reason that mostly
+//! meets what is right asks for nothing. Nothing here chooses a level.
 
 use serde::Serialize;
 
@@ -53,6 +54,26 @@ impl FlagTradeOff {
             right: cases.iter().filter(|case| case.right).count(),
             right_flagged: cases.iter().filter(|case| case.right && flagged(case)).count(),
         }
+    }
+}
+
+/// How many documents one reason sent to a person, or kept from being completed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FlagReasonCount {
+    /// Documents with a wrong field.
+    pub wrong: usize,
+    /// Documents that are all right.
+    pub right: usize,
+    /// Of those, how many have no other reason.
+    pub right_alone: usize,
+}
+
+impl FlagReasonCount {
+    /// Counts one document; `right`: every scored field outside lists is, `None` if none is known.
+    pub(super) fn add(&mut self, right: Option<bool>, alone: bool) {
+        self.wrong += usize::from(right == Some(false));
+        self.right += usize::from(right == Some(true));
+        self.right_alone += usize::from(right == Some(true) && alone);
     }
 }
 

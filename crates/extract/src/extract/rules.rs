@@ -6,6 +6,8 @@
 mod certainty;
 mod dates;
 #[cfg(test)]
+mod doubts;
+#[cfg(test)]
 mod drawn;
 mod evidence;
 mod fields;
@@ -340,7 +342,9 @@ impl RulesExtractor<'_> {
         for ((field, found), none) in fields.into_iter().zip(found).zip(none) {
             let mut signs = match found {
                 None => {
+                    // The label is accounted for where its amount is the total.
                     let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
+                    let seen = seen.filter(|_| !(field == "subtotal" && totals.net_is_total));
                     let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
                     self.note_reading(field, [none].into_iter().chain(seen).chain(all).collect());
                     continue;
@@ -408,7 +412,10 @@ impl RulesExtractor<'_> {
         let Some(found) = found.filter(|_| self.kind.has_field(field)) else { return };
         // A currency that is not printed is a guess, which somebody has to see.
         let counts = self.roles.required.contains(&field) || field == "currency";
-        self.doubts += usize::from(counts && !found.certain);
+        // What was weighed is as certain as its signs say. A currency that was not seen is a guess.
+        let weighed = self.certainties.iter().find(|one| one.field == field && field != "currency");
+        let certain = weighed.map_or(found.certain, |one| one.certainty >= SURE);
+        self.doubts += usize::from(counts && !certain);
         self.add_evidence(field.to_owned(), found.page, found.line);
         if let Some(share) = found.share {
             self.note_certainty(field, share);

@@ -129,12 +129,19 @@ impl GateSubject<'_> {
     /// Whether the page or the currency says why the total is not the sum.
     fn sum_explained(&self, made: Decimal, total: Decimal, rule: &SumRule<'_>) -> bool {
         let Some(rest) = total.checked_sub(made) else { return false };
-        let rounded = rule.rounding.is_some_and(|rounding| {
-            let currency = self.field_value(&rounding.currency).as_str();
-            let unit = currency.and_then(|code| rounding.to.get(code));
-            unit.is_some_and(|unit| is_rounded(made, total, *unit, rounding.mode))
-        });
-        rounded || self.ground.printed_beside(rest, rule.charges)
+        let rounded = |made: Decimal| {
+            rule.rounding.is_some_and(|rounding| {
+                let currency = self.field_value(&rounding.currency).as_str();
+                let unit = currency.and_then(|code| rounding.to.get(code));
+                unit.is_some_and(|unit| is_rounded(made, total, *unit, rounding.mode))
+            })
+        };
+        // A charge is printed, and what it makes is rounded.
+        let charged = || {
+            let mut charges = self.ground.numbers_beside(rule.charges);
+            charges.any(|charge| made.checked_add(charge).is_some_and(rounded))
+        };
+        rounded(made) || self.ground.printed_beside(rest, rule.charges) || charged()
     }
 
     /// Whether a payment is printed that makes another printed amount with the total: then the

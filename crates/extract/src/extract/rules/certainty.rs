@@ -69,6 +69,8 @@ pub(super) enum ReadingSign {
     AddressUnder,
     /// It stands elsewhere.
     AddressElsewhere,
+    /// It stands beside its label in the section of the name.
+    AddressLabelled,
     /// It stands under the name, without a postal code.
     AddressWithoutCode,
     /// It has a street with a number beside the town.
@@ -104,51 +106,52 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 45] = [
-    (S::AddsUp, 2.7),
+const WEIGHTS: [(ReadingSign, f32); 46] = [
+    (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
-    (S::LabelAlone, 1.6),
-    (S::Rivals, -0.3),
+    (S::LabelAlone, 2.0),
+    (S::Rivals, -1.0),
     (S::TaxByRate, 4.0),
-    (S::LinesMakeIt, 3.7),
-    (S::AllByLines, 1.9),
+    (S::LinesMakeIt, 3.8),
+    (S::AllByLines, 2.1),
     (S::PaidMakesIt, -0.0),
-    (S::Largest, 0.9),
-    (S::Outdone, -2.2),
-    (S::Net, -0.5),
-    (S::Tax, 1.1),
-    (S::NoNet, 2.9),
-    (S::NoTax, 2.3),
-    (S::NoTotal, -3.9),
-    (S::LabelSeen, -2.4),
+    (S::Largest, 1.2),
+    (S::Outdone, -2.4),
+    (S::Net, -0.7),
+    (S::Tax, 0.8),
+    (S::NoNet, 3.0),
+    (S::NoTax, 2.0),
+    (S::NoTotal, -4.0),
+    (S::LabelSeen, -2.1),
     (S::CurrencyNamed, 4.0),
-    (S::CurrencyOfTotal, 7.0),
-    (S::CurrencyCounted, 3.3),
-    (S::CurrencyGuessed, 2.5),
-    (S::NoCurrency, 3.8),
-    (S::IdLabelled, 5.0),
+    (S::CurrencyOfTotal, 7.1),
+    (S::CurrencyCounted, 3.5),
+    (S::CurrencyGuessed, 2.7),
+    (S::NoCurrency, 3.9),
+    (S::IdLabelled, 4.7),
     (S::IdBare, 1.0),
-    (S::IdNational, 3.1),
-    (S::IdRivals, -5.3),
-    (S::IdNearName, 4.7),
+    (S::IdNational, 3.2),
+    (S::IdRivals, -6.0),
+    (S::IdNearName, 4.8),
     (S::NoId, 5.4),
-    (S::AddressOnLine, 3.4),
-    (S::AddressUnder, 1.2),
+    (S::AddressOnLine, 3.2),
+    (S::AddressUnder, 0.9),
     (S::AddressElsewhere, 1.5),
-    (S::AddressWithoutCode, 1.0),
-    (S::AddressFull, 3.5),
-    (S::AddressFaint, -0.2),
-    (S::AddressSeen, -1.3),
-    (S::NoAddress, 2.7),
-    (S::NameDoubtful, -1.2),
-    (S::Ocr, -0.9),
-    (S::OcrSum, -1.9),
-    (S::OcrAbsent, -0.8),
-    (S::OcrAddress, -2.0),
-    (S::OcrAlone, -0.5),
-    (S::Till, 2.1),
+    (S::AddressLabelled, 1.5),
+    (S::AddressWithoutCode, 0.8),
+    (S::AddressFull, 3.6),
+    (S::AddressFaint, -0.1),
+    (S::AddressSeen, -1.5),
+    (S::NoAddress, 2.6),
+    (S::NameDoubtful, -0.8),
+    (S::Ocr, -1.6),
+    (S::OcrSum, -2.2),
+    (S::OcrAbsent, -0.9),
+    (S::OcrAddress, -2.1),
+    (S::OcrAlone, 0.4),
+    (S::Till, 2.3),
     (S::TillAbsent, -0.7),
-    (S::TillAddress, 0.7),
+    (S::TillAddress, 1.0),
     (S::Faint, -1.0),
 ];
 
@@ -157,8 +160,13 @@ pub(super) fn sign_of_ocr(signs: &[ReadingSign]) -> ReadingSign {
     let has = |wanted: &[ReadingSign]| signs.iter().any(|sign| wanted.contains(sign));
     if has(&[S::NoNet, S::NoTax, S::NoTotal, S::NoCurrency, S::NoId, S::NoAddress]) {
         S::OcrAbsent
-    } else if has(&[S::AddressOnLine, S::AddressUnder, S::AddressElsewhere, S::AddressWithoutCode])
-    {
+    } else if has(&[
+        S::AddressOnLine,
+        S::AddressUnder,
+        S::AddressElsewhere,
+        S::AddressLabelled,
+        S::AddressWithoutCode,
+    ]) {
         S::OcrAddress
     } else if has(&[S::AddsUp, S::AddsUpUntaxed, S::TaxByRate]) {
         S::OcrSum

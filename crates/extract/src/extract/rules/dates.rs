@@ -155,6 +155,10 @@ impl<'a> DateSearch<'a> {
         let mut merged = merge_days(found);
         for one in &mut merged {
             one.signs.extend(relation_to(issued.filter(|_| !role.issued), one.date));
+            let labelled = [DateSign::OwnLabel, DateSign::WeakLabel];
+            if !role.issued && !one.signs.iter().any(|sign| labelled.contains(sign)) {
+                one.signs.push(DateSign::Unlabelled);
+            }
         }
         merged
     }
@@ -173,10 +177,10 @@ impl<'a> DateSearch<'a> {
         let beside = self.spots.value_candidates(spot).into_iter();
         // What a label of something else is about stands next to it.
         let reach = if own { usize::MAX } else { 1 };
-        let at = beside
-            .take(reach)
-            .find_map(|one| Some((self.date_beside(&one)?, one.below, one.inline)));
-        let Some((place, below, _)) = at else { return };
+        let at = beside.take(reach).find_map(|one| Some((self.date_beside(&one)?, one.below)));
+        let Some((place, below)) = at.or_else(|| Some((self.date_after_wrap(spot)?, false))) else {
+            return;
+        };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
         one.signs.push(match (own, spot.strong) {
             (true, true) => DateSign::OwnLabel,
@@ -204,6 +208,23 @@ impl<'a> DateSearch<'a> {
         if let Some(one) = one {
             one.signs.push(DateSign::Titled);
         }
+    }
+
+    /// A line that breaks between the label at its end and the date: `Invoice 12 of` above `3 May`.
+    fn date_after_wrap(&self, spot: &LabelMatch) -> Option<(usize, usize)> {
+        let layout = self.spots.layout;
+        let label = self.spots.cell_of(spot)?;
+        let row = layout.row_cells(label.row);
+        let ends = spot.words.end == label.words.len() && layout.right_of(spot.cell).is_empty();
+        let first = row.first().filter(|_| ends && (spot.words.start > 0 || row.len() > 1))?;
+        let next = layout.row_cells(label.row + 1).first()?;
+        let follows = next.page == label.page
+            && (next.area.x - first.area.x).abs() < 0.6 * next.area.h
+            && (-0.5 * next.area.h..1.2 * next.area.h)
+                .contains(&(next.area.y - label.area.bottom()));
+        let dates = date::find_dates(&next.joined_text());
+        let at_front = follows && dates.first().is_some_and(|one| one.range.start == 0);
+        at_front.then_some((layout.index_of(next)?, 0))
     }
 
     /// Where the first date of some words begins, if that is near their front.
@@ -313,10 +334,18 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
             continue;
         };
         let both = |sign: &DateSign| known.signs.contains(sign) && one.signs.contains(sign);
+        // One mention has the label, another is called otherwise: the day is both.
+        let weak = |it: &DateCandidate| {
+            it.signs.contains(&DateSign::WeakLabel) && !it.signs.contains(&DateSign::OtherLabel)
+        };
+        let is_both = weak(known) || weak(&one);
         let mut signs: Vec<DateSign> = known.signs.iter().chain(&one.signs).copied().collect();
         let dropped: Vec<DateSign> =
             signs.iter().copied().filter(|sign| sign.is_excused() && !both(sign)).collect();
         signs.retain(|sign| !dropped.contains(sign));
+        if is_both {
+            signs.retain(|sign| *sign != DateSign::OtherLabel);
+        }
         signs.push(DateSign::Repeated);
         signs.sort_unstable();
         signs.dedup();

@@ -346,6 +346,155 @@ TVA 20 %     20,00 €
 Total TTC   120,00 €"],
         || json!({ "invoice_number": null, "supplier_vat_id": "FR11123456782", "total": 120 }),
     ),
+    (
+        "numbers between the heading of a seller and the name hid the name, and a line that broke behind \
+         `vom` the day",
+        "invoice",
+        &["\
+Lesbarmachung der XML-Daten von Rechnungen
+
+HANDELSRECHNUNG (380)   Nr. 471102   vom
+06.12.2018
+
+Liefer- und Leistungsdatum : 05.12.2018
+
+Verkäufer:
+Nummer            : 549910
+Globale Nummer    : 4000001123452
+Erle Metallbau
+Mühlweg 20
+DE 80333 Nordstadt
+
+Käufer:
+Nummer            : GE2020211
+Birke AG Mitte
+Hafen 15
+DE 69876 Südhafen
+
+Summe netto    100,00
+Steuer 19 %     19,00
+Summe brutto   119,00"],
+        || {
+            json!({
+                "supplier_name": "Erle Metallbau", "invoice_number": "471102",
+                "invoice_date": "2018-12-06", "total": 119,
+            })
+        },
+    ),
+    (
+        "the customer's VAT identifier, repeated at the head of the page, was taken for the issuer's",
+        "invoice",
+        &["\
+Invoice
+Invoice number 762538150004
+Date of issue  April 13, 2023
+Date due       April 13, 2023
+VAT Number     DE999000113
+
+Alderblok GmbH                      Bill to
+Am Ufer 2                           Birch Analytics GmbH
+A-4020 Linz                         Hafen 4
+Austria                             06108 Nordstadt
+billing@alderblok.example.com       Germany
+                                    DE VAT DE999000113
+
+Description               Qty    Unit price    Amount
+Entry                       1        €99.00    €99.00
+
+                          Subtotal             €99.00
+                          Total                €99.00
+
+VAT of Alderblok GmbH ATU99900013"],
+        || json!({ "supplier_name": "Alderblok GmbH", "supplier_vat_id": "ATU99900013" }),
+    ),
+    (
+        "a Canadian address was not found, because its postal code was not known as one",
+        "invoice",
+        &["\
+Invoice
+Invoice number B172FB370003
+Date of issue  April 16, 2023
+
+Aldersoft Limited                   Bill to
+88 No. 3 Road                       Felix Birke
+Richmond British Columbia V6Y 0L4   Hafen 4
+Canada                              06108 Nordstadt
+                                    Germany
+
+Description               Qty    Unit price    Amount
+Plus Plan                   1        $19.00    $19.00
+
+                          Total                $19.00"],
+        || {
+            json!({
+                "supplier_name": "Aldersoft Limited",
+                "supplier_address": "88 No. 3 Road, Richmond British Columbia V6Y 0L4, Canada",
+            })
+        },
+    ),
+    (
+        "net amount and tax in the summary of a till were not read, because a sum before rounding was \
+         taken for the net amount",
+        "receipt",
+        &["\
+Alder and Tea 28
+No 53, Mill Road
+80333 Northtown
+
+Date: 25 Mar 2018 9:27PM
+
+Noodles                105.00
+Subtotal:              105.00
+Total:                 105.00
+Cash:                  105.00
+Change:                  0.00
+*****GST S*****
+Tax Code    Amount        Tax
+S @6%        99.06       5.94"],
+        || json!({ "subtotal": 99.06, "vat_amount": 5.94, "total": 105 }),
+    ),
+    (
+        "of two taxes without rates one was taken for the total",
+        "receipt",
+        &["\
+PEGASUS TEA
+Mill Airport
+12 Mill Road
+80333 Northtown
+
+Date: Jan 31, 2017 18:17:38
+
+1 Pita           8.99
+1 Drink          2.59
+1 Cookies        2.29
+Subtotal        13.87
+Tax 1            1.30
+Tax 2            0.38
+Total           15.55
+VISA           -15.55
+Balance          0.00"],
+        || json!({ "subtotal": 13.87, "vat_amount": 1.68, "total": 15.55 }),
+    ),
+    (
+        "a national tax number of seven digits, a tax written with points, and a day under `Échéance le \
+         paiement` were not read",
+        "invoice",
+        &["\
+ALDER LTD.
+60 RUE DU MOULIN                        Date d'émission : 15/09/2021
+34560 NORDVILLE                Échéance le paiement : 01/12/2021
+FRANCE
+Nº TVA.: 123456-7
+
+FACTURE: ABC12345
+
+Client: Marie Bouleau
+
+                                              Sous total        40,00 €
+                                              T.V.A.             8,00 €
+                                              Total TTC         48,00 €"],
+        || json!({ "supplier_vat_id": "123456-7", "due_date": "2021-12-01", "vat_amount": 8 }),
+    ),
 ];
 
 #[test]

@@ -209,12 +209,20 @@ impl<'a> NumberSearch<'a> {
     }
 }
 
+/// Letters and digits alone: what is written with other marks, or a dash at its end, is the same.
+fn compact_number(value: &str) -> String {
+    value.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// Each number once, with the signs of all its mentions. That something else is called by it counts
 /// only where no label of the document's own number stands beside it.
 fn merge_values(found: Vec<NumberCandidate<'_>>) -> Vec<NumberCandidate<'_>> {
     let mut merged: Vec<NumberCandidate<'_>> = Vec::new();
     for one in found {
-        match merged.iter_mut().find(|known| known.value == one.value) {
+        match merged
+            .iter_mut()
+            .find(|known| compact_number(&known.value) == compact_number(&one.value))
+        {
             Some(known) => known.signs.extend(one.signs),
             None => merged.push(one),
         }

@@ -27,6 +27,9 @@ const MOST_CANDIDATES: usize = 600;
 
 const LONGEST_NAME: usize = 80;
 
+/// Lines with numbers of a party between its heading and its name.
+const MOST_NUMBERS: usize = 3;
+
 /// What separates name, street and town on a sender line.
 const SEPARATORS: [&str; 7] = [" - ", " – ", " • ", " · ", " | ", " * ", ", "];
 
@@ -94,12 +97,20 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
             ..SupplierDetails::default()
         };
     };
+    let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
+    let own =
+        candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
+    let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     // Whatever else speaks for it.
     let doubtful = [NameSign::Customer, NameSign::Tangled];
     let most = if best.signs.iter().any(|sign| doubtful.contains(sign)) { DOUBTFUL } else { 1.0 };
-    let (name, joined) = search.full_name(best);
-    let (address, mut address_reading) = search.address_of(best, joined);
-    if *share < SURE_NAME {
+    let above = candidates.iter().find(|one| search.goes_on_with(one, best));
+    let (name, joined) = search.full_name(above.unwrap_or(best));
+    let (address, mut address_reading) = match above {
+        Some(above) => search.address_of(above, joined),
+        None => search.address_of(best, joined),
+    };
+    if share < SURE_NAME {
         address_reading.push(ReadingSign::NameDoubtful);
     }
     SupplierDetails {
@@ -112,6 +123,9 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         vat_id: vat,
     }
 }
+
+/// Candidates with less than this share add nothing to each other.
+const FAINT_SHARE: f32 = 0.001;
 
 /// Below this share of certainty nothing that hangs on the name is certain.
 const SURE_NAME: f32 = 0.8;
@@ -197,6 +211,33 @@ impl<'a> SupplierSearch<'a> {
         }
     }
 
+    /// Whether both name one firm: the lines of a name over two lines, or the name with and without
+    /// its legal form.
+    fn is_same_firm(&self, one: &NameCandidate<'_>, other: &NameCandidate<'_>) -> bool {
+        let names = [&one.name, &other.name].map(|name| fold_text(name));
+        let [a, b] = names.each_ref().map(|name| name.split(' ').collect::<Vec<&str>>());
+        let longer = |long: &[&str], short: &[&str]| {
+            let rest = long.get(short.len()..).unwrap_or_default();
+            long.starts_with(short)
+                && !rest.is_empty()
+                && rest.len() <= 3
+                && self.labels.has_label_at("legal_form", rest)
+        };
+        a == b
+            || longer(&a, &b)
+            || longer(&b, &a)
+            || self.goes_on_with(one, other)
+            || self.goes_on_with(other, one)
+    }
+
+    /// Whether the second is the second line of the name that a heading names.
+    fn goes_on_with(&self, first: &NameCandidate<'_>, second: &NameCandidate<'_>) -> bool {
+        let (name, joined) = self.full_name(first);
+        joined > 0
+            && first.signs.contains(&NameSign::Labelled)
+            && compact_name(&name).ends_with(&compact_name(&second.name))
+    }
+
     /// The name beside or under a party's label that stands alone or ends in a colon.
     fn beside_label(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
         let cell = self.spots.cell_of(spot)?;
@@ -211,7 +252,35 @@ impl<'a> SupplierSearch<'a> {
         }
         let beside = self.spots.value_candidates(spot).into_iter();
         let mut texts = beside.map(|one| (tidy_name(&one.value_words().join(" ")), one.cell));
-        texts.find(|(name, _)| self.is_name(name))
+        texts.find(|(name, _)| self.is_name(name)).or_else(|| self.name_after_numbers(spot, cell))
+    }
+
+    /// Under a heading that stands alone: `Number: 5` and the like may come before the name.
+    fn name_after_numbers(
+        &self,
+        spot: &LabelMatch,
+        heading: &'a TextCell,
+    ) -> Option<(String, &'a TextCell)> {
+        if spot.words.end < heading.words.len() || !self.layout.right_of(spot.cell).is_empty() {
+            return None;
+        }
+        let mut at = heading;
+        for _ in 0..=MOST_NUMBERS {
+            let mut next = self.layout.rows_from(at).filter(|other| is_next_line(at, other));
+            at = next.find(|other| (other.area.x - heading.area.x).abs() < 0.6 * heading.area.h)?;
+            let index = self.layout.index_of(at)?;
+            let numbered = at.words.iter().any(|word| word.ends_with(':'))
+                || self
+                    .layout
+                    .right_of(index)
+                    .first()
+                    .is_some_and(|c| c.joined_text().starts_with(':'));
+            let name = tidy_name(&at.joined_text());
+            if !numbered {
+                return self.is_name(&name).then_some((name, at));
+            }
+        }
+        None
     }
 
     /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.

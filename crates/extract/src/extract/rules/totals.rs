@@ -39,6 +39,8 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) taxed: bool,
     /// The tax is what a printed rate makes of the total, which includes it.
     pub(super) tax_by_rate: bool,
+    /// What is labelled as the net amount is the total, and includes the tax.
+    pub(super) net_is_total: bool,
     /// Another labelled total is larger.
     pub(super) outdone: bool,
     /// The currency printed beside the gross amount.
@@ -104,12 +106,34 @@ pub(super) fn find_totals<'a>(
     }
     let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
     let outdone = is_outdone(&chosen, &candidates);
-    if spots.till && !chosen.adds_up {
-        let tax = chosen.gross.as_ref().and_then(|gross| included_tax(spots, gross.value, mark));
-        chosen.tax_by_rate = tax.is_some();
-        chosen.vat = tax.or(chosen.vat);
+    if spots.till && !(chosen.adds_up && chosen.taxed) {
+        take_included_tax(spots, mark, &mut chosen);
     }
     TotalAmounts { paid: is_paid, outdone, ..chosen }
+}
+
+/// A printed rate makes a printed tax of the total: then a sum before tax that is as much as the
+/// total is none, and what both leave is the net amount where it is printed.
+fn take_included_tax(
+    spots: &LabelMatches<'_>,
+    mark: Option<DecimalSeparator>,
+    chosen: &mut TotalAmounts<'_>,
+) {
+    let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
+    let Some(tax) = included_tax(spots, gross, mark) else { return };
+    let rest = gross - tax.value;
+    let printed = find_printed(spots.layout, rest, mark);
+    chosen.tax_by_rate = true;
+    chosen.adds_up = printed.is_some() && !tax.value.is_zero();
+    chosen.taxed = true;
+    if chosen.net.as_ref().is_some_and(|net| net.value == gross) {
+        chosen.net_is_total = true;
+        chosen.net = None;
+    }
+    if let Some(cell) = printed {
+        chosen.net = Some(FoundValue::new(rest, true, cell));
+    }
+    chosen.vat = Some(tax);
 }
 
 /// Whether another labelled total is larger, by more than a rounding.
@@ -269,6 +293,7 @@ fn add_sum_of_rates<'a>(
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let mut rows: Vec<(usize, Decimal, &'a TextCell, Option<&'static str>)> = Vec::new();
+    let mut rated = !spots.till;
     for spot in spots.of_field("vat_amount") {
         let Some(cell) = spots.cell_of(spot) else { continue };
         let row = spots.layout.row_cells(cell.row);
@@ -277,7 +302,10 @@ fn add_sum_of_rates<'a>(
         let has_rate = number::find_numbers(&texts, mark).iter().any(|amount| amount.percent);
         let (amounts, below) = amounts_beside(spots, spot, mark);
         let known = rows.iter().any(|(other, ..)| *other == cell.row);
-        if let Some((amount, _)) = amounts.last().filter(|_| has_rate && !below && !known) {
+        // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates.
+        let is_tax = has_rate || spots.till;
+        if let Some((amount, _)) = amounts.last().filter(|_| is_tax && !below && !known) {
+            rated |= has_rate;
             rows.push((cell.row, amount.value, cell, amount.currency));
         }
     }
@@ -286,7 +314,8 @@ fn add_sum_of_rates<'a>(
         let (cell, currency) = (*cell, *currency);
         candidates.push(AmountCandidate {
             role: AmountRole::Vat,
-            weight: 4.0,
+            // Only where it adds up.
+            weight: if rated { 4.0 } else { 0.5 },
             value,
             currency,
             cell,
@@ -417,11 +446,9 @@ fn choose_totals<'a>(
                 vat: Some(FoundValue::new(vat.value, true, vat.cell)),
                 gross: Some(FoundValue::new(gross.value, true, gross.cell)),
                 adds_up: true,
-                paid: false,
-                outdone: false,
-                tax_by_rate: false,
                 taxed: !vat.value.is_zero(),
                 currency: gross.currency.or(net.currency).or(vat.currency),
+                ..TotalAmounts::default()
             }
         }
         _ => choose_by_label(candidates, layout, mark),
@@ -479,12 +506,9 @@ fn choose_by_label<'a>(
         vat: vat.map(|vat| FoundValue::new(vat.value, false, vat.cell)),
         net,
         gross: Some(FoundValue::new(gross.value, certain, gross.cell)),
-        adds_up: false,
-        paid: false,
-        outdone: false,
-        tax_by_rate: false,
         taxed: vat_is_known,
         currency: gross.currency,
+        ..TotalAmounts::default()
     }
 }
 

@@ -17,12 +17,14 @@ fn what_stands_between_net_with_tax_and_total_has_to_be_named_or_usual() {
     let totals = |total: f64, currency: &str| json!({"subtotal": 473, "vat_amount": 56.87, "total": total, "currency": currency});
     let broken = ["net_and_vat_are_not_total:total"];
     #[rustfmt::skip]
-    let table: [(&str, &str, f64, &str, &[&str]); 6] = [
+    let table: [(&str, &str, f64, &str, &[&str]); 8] = [
         ("a named rounding", "Net 473,00\nVAT 56,87\nRundung 0,13\nTotal 530,00 EUR", 530.0, "EUR", &[]),
         ("a named deposit", "Net 473,00\nVAT 56,87\nPfand 8,00\nTotal 537,87 EUR", 537.87, "EUR", &[]),
         ("another amount beside the word", "Net 473,00\nVAT 56,87\nPfand 7,00\nTotal 537,87 EUR", 537.87, "EUR", &broken),
         ("whole crowns", "Net 473,00\nVAT 56,87\nTotal 530,00 SEK", 530.0, "SEK", &[]),
         ("more than rounding to whole crowns", "Net 473,00\nVAT 56,87\nTotal 531,00 SEK", 531.0, "SEK", &broken),
+        ("a named deposit, and whole crowns", "Net 473,00\nVAT 56,87\nPfand 8,00\nTotal 538,00 SEK", 538.0, "SEK", &[]),
+        ("a named deposit, and another rounding", "Net 473,00\nVAT 56,87\nPfand 8,00\nTotal 539,00 SEK", 539.0, "SEK", &broken),
         ("euros are not rounded", "Net 473,00\nVAT 56,87\nTotal 530,00 EUR", 530.0, "EUR", &broken),
     ];
     for (name, printed, total, currency, expected) in table {

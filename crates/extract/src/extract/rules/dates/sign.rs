@@ -56,6 +56,8 @@ pub(in super::super) enum DateSign {
     Earliest,
     /// No other is after it.
     Latest,
+    /// No label of this day is beside it, wherever it stands.
+    Unlabelled,
     /// Before the day of issue.
     BeforeIssue,
     /// The day of issue itself.
@@ -70,62 +72,63 @@ use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
 const ISSUED: [(DateSign, f32); 26] = [
-    (S::OwnLabel, 3.2),
-    (S::WeakLabel, 2.0),
+    (S::OwnLabel, 3.3),
+    (S::WeakLabel, 2.2),
     (S::LabelAbove, -1.1),
-    (S::OtherLabel, -4.7),
-    (S::Titled, 3.8),
+    (S::OtherLabel, -5.2),
+    (S::Titled, 4.0),
     (S::NumberBefore, 3.5),
     (S::OtherBefore, -4.0),
-    (S::MidSentence, -2.0),
-    (S::Alone, 1.1),
-    (S::Dated, -4.1),
-    (S::WithTime, -0.5),
-    (S::TillTime, 2.1),
+    (S::MidSentence, -2.1),
+    (S::Alone, 0.7),
+    (S::Dated, -4.0),
+    (S::WithTime, -0.6),
+    (S::TillTime, 2.2),
     (S::OnTill, 0.5),
     (S::Prose, -1.5),
-    (S::SeveralInCell, -2.8),
-    (S::Margin, -5.7),
-    (S::Upper, 4.5),
+    (S::SeveralInCell, -2.9),
+    (S::Margin, -6.0),
+    (S::Upper, 4.6),
     (S::Lower, -0.4),
     (S::Later, -2.0),
     (S::AmountRow, -1.6),
     (S::Faint, 0.0),
-    (S::First, 5.1),
+    (S::First, 5.5),
     (S::Only, 2.5),
-    (S::Repeated, 3.1),
-    (S::Earliest, 0.1),
-    (S::Latest, -4.9),
+    (S::Repeated, 2.7),
+    (S::Earliest, 0.2),
+    (S::Latest, -5.0),
 ];
 
 /// Log-odds of the signs of another day, such as the one by which to pay.
-const OTHER: [(DateSign, f32); 26] = [
-    (S::OwnLabel, 10.0),
+const OTHER: [(DateSign, f32); 27] = [
+    (S::OwnLabel, 10.3),
+    (S::Unlabelled, -1.2),
     (S::WeakLabel, 2.0),
-    (S::LabelAbove, 0.6),
+    (S::LabelAbove, 0.7),
     (S::OtherLabel, -3.5),
     (S::OtherBefore, -3.0),
     (S::MidSentence, -1.0),
-    (S::Alone, 0.2),
-    (S::Dated, 0.6),
-    (S::WithTime, -1.6),
+    (S::Alone, 0.4),
+    (S::Dated, 0.7),
+    (S::WithTime, -1.7),
     (S::Prose, -0.7),
-    (S::SeveralInCell, -2.4),
+    (S::SeveralInCell, -2.6),
     (S::Margin, -1.0),
-    (S::Upper, -0.5),
-    (S::Lower, 2.4),
-    (S::Later, -1.7),
-    (S::AmountRow, 0.1),
+    (S::Upper, -0.4),
+    (S::Lower, 2.8),
+    (S::Later, -1.9),
+    (S::AmountRow, 0.2),
     (S::Faint, -0.5),
-    (S::Latest, 3.0),
+    (S::Latest, 3.6),
     (S::BeforeIssue, -2.1),
     (S::SameAsIssue, -1.3),
-    (S::AfterIssue, 1.4),
-    (S::LongAfterIssue, -2.1),
-    (S::Earliest, 1.2),
+    (S::AfterIssue, 1.8),
+    (S::LongAfterIssue, -2.3),
+    (S::Earliest, 1.3),
     (S::First, -0.1),
-    (S::Only, 0.5),
-    (S::Repeated, 1.0),
+    (S::Only, 0.6),
+    (S::Repeated, 1.1),
 ];
 
 /// The weights of the day of issue, or of another one.
@@ -135,7 +138,7 @@ pub(super) fn weights_of(issued: bool) -> &'static [(DateSign, f32)] {
 
 /// What speaks for none of the dates being it.
 pub(super) fn none_of_them(issued: bool) -> f32 {
-    if issued { 2.7 } else { 5.5 }
+    if issued { 2.9 } else { 5.5 }
 }
 
 /// The log-odds of a set of signs.

@@ -54,32 +54,32 @@ use NumberSign as S;
 
 /// Log-odds of each sign.
 const WEIGHTS: [(NumberSign, f32); 22] = [
-    (S::OwnLabel, 6.4),
+    (S::OwnLabel, 6.6),
     (S::WeakLabel, 1.6),
-    (S::OtherLabel, -4.1),
-    (S::ShortLabel, 7.0),
-    (S::Marked, 4.3),
-    (S::Inline, 3.7),
-    (S::LabelAbove, -3.4),
+    (S::OtherLabel, -4.3),
+    (S::ShortLabel, 7.5),
+    (S::Marked, 4.8),
+    (S::Inline, 3.9),
+    (S::LabelAbove, -3.7),
     (S::Further, -1.0),
-    (S::MidText, -5.0),
+    (S::MidText, -5.2),
     (S::LongText, -1.5),
-    (S::OtherWithin, -2.0),
-    (S::Head, 2.2),
+    (S::OtherWithin, -2.1),
+    (S::Head, 2.3),
     (S::Upper, 1.4),
     (S::Lower, -1.6),
     (S::Later, -1.5),
     (S::AmountRow, -1.8),
-    (S::Faint, -2.8),
+    (S::Faint, -3.0),
     (S::Short, -3.1),
-    (S::Letters, -1.3),
+    (S::Letters, -1.4),
     (S::Long, 1.2),
     (S::Decimal, -1.5),
-    (S::Again, -1.8),
+    (S::Again, -2.0),
 ];
 
 /// What speaks for none of the texts being it.
-pub(super) const NONE_OF_THEM: f32 = 1.2;
+pub(super) const NONE_OF_THEM: f32 = 1.1;
 
 impl NumberSign {
     /// Whether it says that the number may be the document's own.

@@ -127,12 +127,21 @@ impl SupplierSearch<'_> {
             let sender =
                 || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
             match text.replace(' ', "") == compact {
-                true => self.address_below(cell, joined).filter(|it| it.town).map(|it| it.text()),
-                false => sender().map(|(_, address)| address),
+                true => self
+                    .address_below(cell, joined)
+                    .filter(|it| it.town)
+                    .map(|it| (it.text(), it.signs(ReadingSign::AddressElsewhere))),
+                false => {
+                    sender().map(|(_, address)| (address, vec![ReadingSign::AddressElsewhere]))
+                }
             }
         });
-        match (elsewhere.or_else(|| self.labelled_address(best.cell)), under) {
-            (Some(address), _) => (Some(address), vec![ReadingSign::AddressElsewhere]),
+        let labelled = || {
+            let found = self.labelled_address(best.cell)?;
+            Some((found, vec![ReadingSign::AddressLabelled]))
+        };
+        match (elsewhere.or_else(labelled), under) {
+            (Some((address, signs)), _) => (Some(address), signs),
             (None, Some(found)) if self.spots.till => {
                 (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
             }
@@ -347,6 +356,20 @@ pub(super) fn has_postal_code(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
         short && mixed && ((3..=6).contains(&digits) || parted)
     });
+    // `V6Y 0L4`
+    let canadian = words.windows(2).any(|pair| match pair {
+        [area, unit] => {
+            let shape = |word: &str, digits: [bool; 3]| {
+                let word = word.trim_matches(',');
+                word.len() == 3
+                    && word.chars().zip(digits).all(|(c, digit)| {
+                        if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() }
+                    })
+            };
+            shape(area, [false, true, false]) && shape(unit, [true, false, true])
+        }
+        _ => false,
+    });
     let british = words.windows(2).any(|pair| match pair {
         [out, inward] => {
             let inward = inward.trim_matches(',');
@@ -359,5 +382,5 @@ pub(super) fn has_postal_code(text: &str) -> bool {
         }
         _ => false,
     });
-    (code && words.len() >= 2 && text.contains(char::is_alphabetic)) || british
+    (code && words.len() >= 2 && text.contains(char::is_alphabetic)) || british || canadian
 }

@@ -7,10 +7,19 @@ use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::vat_id;
 
+/// Identifiers of the customer that are told apart.
+const MOST_CUSTOMER_IDS: usize = 8;
+
+/// Letters and digits alone.
+fn compact_id(id: &str) -> String {
+    id.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
 impl SupplierSearch<'_> {
     /// The identifier that is least likely the customer's.
     pub(super) fn find_vat_id(&self) -> Option<FoundValue<String>> {
         let mut best: Option<(f32, FoundValue<String>)> = None;
+        let customers = self.customer_ids();
         for (index, cell) in self.layout.cells.iter().enumerate() {
             for start in 0..cell.words.len() {
                 let before = cell.folded.iter().rev().filter(|(_, word)| *word < start);
@@ -21,6 +30,9 @@ impl SupplierSearch<'_> {
                 let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
                 let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
                 let Some((id, _)) = found else { continue };
+                if customers.contains(&compact_id(&id)) {
+                    break;
+                }
                 let mut score = self.vat_score(cell, index, start);
                 score -= index as f32 / (self.layout.cells.len() * 4).max(1) as f32;
                 if score > 0.0 && best.as_ref().is_none_or(|(other, _)| score > *other) {
@@ -49,17 +61,34 @@ impl SupplierSearch<'_> {
             (false, true) => ReadingSign::IdLabelled,
             (false, false) => ReadingSign::IdBare,
         }];
-        let compact = |id: &str| id.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-        let own = compact(&vat.value);
-        let others = self.layout.cells.iter().any(|cell| {
+        let (own, customers) = (compact_id(&vat.value), self.customer_ids());
+        // What is the customer's is no rival.
+        let others = self.layout.cells.iter().enumerate().any(|(index, cell)| {
             (0..cell.words.len()).any(|start| {
                 let words = cell.words_in(start..cell.words.len());
-                vat_id::find_at(&words).is_some_and(|(id, _)| compact(&id) != own)
+                let rival = vat_id::find_at(&words).is_some_and(|(id, _)| {
+                    let id = compact_id(&id);
+                    id != own && !customers.contains(&id)
+                });
+                rival && self.vat_score(cell, index, start) > 0.0
             })
         });
         signs.extend(others.then_some(ReadingSign::IdRivals));
         signs.extend(name.contains(&NameSign::VatNear).then_some(ReadingSign::IdNearName));
         signs
+    }
+
+    /// The identifiers that stand in the recipient's block, wherever else they are printed: payment
+    /// providers repeat the customer's at the head of the page.
+    fn customer_ids(&self) -> Vec<String> {
+        let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
+        let ids = cells.flat_map(|cell| {
+            (0..cell.words.len()).filter_map(|start| {
+                let words = cell.words_in(start..cell.words.len());
+                vat_id::find_at(&words).map(|(id, _)| compact_id(&id))
+            })
+        });
+        ids.take(MOST_CUSTOMER_IDS).collect()
     }
 
     /// Without a country's prefix only a label tells such an identifier.
@@ -73,7 +102,7 @@ impl SupplierSearch<'_> {
             let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
-            let fits = (8..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            let fits = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
             (fits && !id.contains([',', '€', '%']))
                 .then(|| FoundValue::new(id.to_owned(), false, cell))
         })

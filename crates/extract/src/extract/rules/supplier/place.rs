@@ -198,7 +198,13 @@ impl SupplierSearch<'_> {
         let mut found: Vec<usize> = Vec::new();
         for heading in headings.take(MOST_HEADINGS) {
             let Some(cell) = self.spots.cell_of(heading) else { continue };
-            let block = self.block_below(cell);
+            let mut block = self.block_below(cell);
+            // `Bill to   Somebody`, with the rest of the block under the name.
+            let beside = self.layout.right_of(heading.cell).first().filter(|_| block.is_empty());
+            if let Some(name) = beside {
+                block = self.block_below(name);
+                block.push(name);
+            }
             found.extend(block.into_iter().filter_map(|line| self.layout.index_of(line)));
         }
         found.sort_unstable();
