@@ -1,4 +1,4 @@
-//! A real browser, steered as WebDriver says (JSON over HTTP): Debian's Chromium and its driver. Every
+//! A real browser, steered as `WebDriver` says (JSON over HTTP): Debian's Chromium and its driver. Every
 //! key and click that a person would need is counted.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::world::{SOON, until};
 
-/// How WebDriver writes a reference to an element.
+/// How `WebDriver` writes a reference to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Keys by the names that people have for them, as WebDriver writes them.
+/// Keys by the names that people have for them, as `WebDriver` writes them.
 const KEYS: [(&str, char); 9] = [
     ("Tab", '\u{e004}'),
     ("Enter", '\u{e007}'),

@@ -145,6 +145,24 @@ struct MeasuredStep {
     seconds: f64,
 }
 
+/// Rejects the document that is shown, and accepts the one that was undone.
+async fn finish_by_keys(ann: &DrivenBrowser, undone: &str) {
+    // To the reason, and rejected.
+    let begun = Instant::now();
+    while ann.focus().await != "why" {
+        ann.press("Alt+Down").await;
+        assert!(begun.elapsed() < SOON);
+    }
+    ann.write("ad").await;
+    ann.press("Alt+r").await;
+    ann.until_at("done=rejected").await;
+    ann.take_counts();
+    // What was undone is still there, and accepted by its access key.
+    ann.until_at(undone).await;
+    ann.press("Alt+a").await;
+    ann.until_at("/reviews?done=accepted").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_undo() {
     let desk = WebConsole::open().await;
@@ -210,20 +228,7 @@ async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_und
     ann.until_at(&documents[3]).await;
     steps.push(measure("an accept", begun, &ann));
 
-    // To the reason, and rejected.
-    let begun = Instant::now();
-    while ann.focus().await != "why" {
-        ann.press("Alt+Up").await;
-        assert!(begun.elapsed() < SOON);
-    }
-    ann.write("ad").await;
-    ann.press("Alt+r").await;
-    ann.until_at("done=rejected").await;
-    ann.take_counts();
-    // What was undone is still there, and accepted by its access key.
-    ann.until_at(&documents[0]).await;
-    ann.press("Alt+a").await;
-    ann.until_at("/reviews?done=accepted").await;
+    finish_by_keys(&ann, &documents[0]).await;
     let decided = "SELECT string_agg(decision, ' ' ORDER BY id) FROM document_revision";
     assert_eq!(desk.scalar(decided).await, "corrected undone corrected accepted rejected accepted");
     assert_stayed_here(&desk, &ann).await;
