@@ -10,7 +10,7 @@ use super::{BatchCollector, FORGOTTEN, SETTLES};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
-use docmill_ledger::db::batches::{self as rows, AnswerCost, BatchRoute, OpenBatch, SentRequest};
+use docmill_ledger::db::batches::{self as rows, AnswerCost, BatchRoute, OpenBatch, SentQuestion};
 use docmill_llm::llm::batch::{
     BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchedReply, FoundBatch, SoughtBatch,
 };
@@ -214,7 +214,7 @@ impl BatchCollector {
         files: &[String],
     ) -> Result<()> {
         let sent = rows::list_requests(&self.db, &batch.name).await?;
-        let by_id: HashMap<&str, &SentRequest> =
+        let by_id: HashMap<&str, &SentQuestion> =
             sent.iter().map(|sent| (sent.custom_id.as_str(), sent)).collect();
         for file in files {
             let mut results = api.open_results(file).await?;
@@ -236,7 +236,7 @@ impl BatchCollector {
     async fn take_answer(
         &self,
         api: &dyn BatchApi,
-        sent: &SentRequest,
+        sent: &SentQuestion,
         reply: &BatchedReply,
     ) -> Result<()> {
         let (provider, model) = (api.provider(), api.model());

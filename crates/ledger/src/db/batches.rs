@@ -64,7 +64,7 @@ pub struct OpenBatch {
 
 /// A question of a batch.
 #[derive(Debug, Clone)]
-pub struct SentRequest {
+pub struct SentQuestion {
     /// What the vendor knows it by.
     pub custom_id: String,
     /// Its ingestion.
@@ -197,9 +197,9 @@ pub async fn list_due(db: &Db, route: &BatchRoute) -> Result<Vec<OpenBatch>> {
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn list_requests(db: &Db, name: &str) -> Result<Vec<SentRequest>> {
+pub async fn list_requests(db: &Db, name: &str) -> Result<Vec<SentQuestion>> {
     sqlx::query_as!(
-        SentRequest,
+        SentQuestion,
         r#"SELECT custom_id AS "custom_id!", ingestion_id, request, state = 'sent' AS "is_waiting!"
         FROM batch_request WHERE batch = $1 ORDER BY asked_at, id"#,
         name,

@@ -70,7 +70,7 @@ pub enum BatchProgress {
 
 /// The end of one question of a batch.
 #[derive(Debug, Clone)]
-pub struct BatchResult {
+pub struct BatchedResult {
     /// What the question was known by.
     pub custom_id: String,
     /// What came of it.

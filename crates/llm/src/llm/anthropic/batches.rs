@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use super::{VERSION, wire};
 use crate::llm::Prompt;
 use crate::llm::batch::{
-    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchResult, BatchResults, FoundBatch,
+    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch,
     SoughtBatch, plain_word,
 };
 use crate::llm::exchange::{AuthHeaderFn, ChatTransport, VendorRequest, secret_header};
@@ -135,7 +135,7 @@ struct AnthropicResult {
 }
 
 /// Reads a line of a file of answers.
-fn parse_result(line: &[u8], model: &str) -> Option<BatchResult> {
+fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
     let AnthropicResultLine { custom_id, result } = serde_json::from_slice(line).ok()?;
     let reply = || {
         let body = serde_json::to_vec(&result.message).ok()?;
@@ -150,7 +150,7 @@ fn parse_result(line: &[u8], model: &str) -> Option<BatchResult> {
             BatchOutcome::Unanswered(word)
         }
     };
-    Some(BatchResult { custom_id, outcome })
+    Some(BatchedResult { custom_id, outcome })
 }
 
 #[async_trait]

@@ -3,13 +3,13 @@
 
 use reqwest::Response;
 
-use super::BatchResult;
+use super::BatchedResult;
 use crate::llm::exchange::REPLY_CAP;
 use docmill_client::http;
 use docmill_core::fault::Result;
 
 /// Reads one line; `None`: it is none of a vendor's.
-pub(in crate::llm) type ResultParser = fn(&[u8], &str) -> Option<BatchResult>;
+pub(in crate::llm) type ResultParser = fn(&[u8], &str) -> Option<BatchedResult>;
 
 /// The answers of one file, as they arrive.
 pub struct BatchResults {
@@ -37,7 +37,7 @@ impl BatchResults {
     ///
     /// # Errors
     /// The connection broke or took too long.
-    pub async fn next(&mut self) -> Result<Option<BatchResult>> {
+    pub async fn next(&mut self) -> Result<Option<BatchedResult>> {
         loop {
             while let Some(line) = self.lines.pop_line() {
                 if let Some(result) = (self.parse)(&line, &self.model) {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::servers::ServerProfile;
 use super::wire::{self, TokenLimitField};
 use crate::llm::batch::{
-    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchResult, BatchResults, FoundBatch,
+    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch,
     SoughtBatch, plain_word,
 };
 use crate::llm::exchange::{AuthHeaderFn, ChatTransport, VendorRequest};
@@ -182,7 +182,7 @@ struct OpenAiResultError {
 }
 
 /// Reads a line of a file of answers, or of one of errors.
-fn parse_result(line: &[u8], model: &str) -> Option<BatchResult> {
+fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
     let line: OpenAiResultLine = serde_json::from_slice(line).ok()?;
     let unanswered = |code: Option<&str>| BatchOutcome::Unanswered(plain_word(code, "errored"));
     let outcome = match line.response {
@@ -190,7 +190,7 @@ fn parse_result(line: &[u8], model: &str) -> Option<BatchResult> {
             .map_or_else(|| unanswered(None), |reply| BatchOutcome::Answered(reply.into())),
         None => unanswered(line.error.and_then(|error| error.code).as_deref()),
     };
-    Some(BatchResult { custom_id: line.custom_id, outcome })
+    Some(BatchedResult { custom_id: line.custom_id, outcome })
 }
 
 /// The reply, or the refusal that stands for one.
