@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 
 use crate::llm::vendors::config_of;
 use crate::reading::papers::{content, encoded, pdf, picture, scan};
+use crate::support::documents;
 use crate::support::page_processes::{reader_of, recipe};
+use crate::support::world::World;
 
 const SLIP: [&str; 4] =
     ["Slip number 4711", "Supplier Honest Parts Ltd", "Total amount 480.25 EUR", "Thank you"];
@@ -349,4 +351,27 @@ async fn what_a_person_cannot_see_is_neither_on_the_picture_nor_read_from_it_aga
             assert!(!text.contains("HIDDEN") && !text.contains("9999"), "{name}: {text}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_shows_a_bad_page_and_writes_down_what_it_showed_and_what_it_took() {
+    let world = World::with_model(Script { record: true, ..Script::always(Answer::Read) }).await;
+    let worker = world
+        .worker_with(|config| {
+            config.llm.takes_pictures = true;
+            // Every page that is not perfect is doubtful.
+            config.ocr.quality_threshold = 1.0;
+        })
+        .await;
+    let page = encoded(&picture(documents::invoice("S-1")), ImageFormat::Png);
+    let id = world.submit("a.png", page).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    let detail = world.column(id, "detail").await.unwrap_or_default();
+    let server = world.llm.as_ref().unwrap();
+    let size = only_picture(&Request { body: server.exchanges()[0].request.clone(), number: 0 });
+    let tokens = PictureRule::OTHER.count_tokens(size.0, size.1);
+    let taken = world.column(id, "extraction_input_tokens").await.unwrap();
+    assert!(detail.starts_with("page 1 shown to "), "{detail}");
+    assert!(taken.parse::<u64>().unwrap() > tokens, "{taken} with a picture of {tokens}");
 }

@@ -25,6 +25,9 @@ use super::reply::{self, ReplyDefect, ReplyEnvelope};
 use super::schema::ReplySchema;
 use super::shown_pages::{self, ShownDocument};
 
+/// Tokens that the lines of a document have in a prompt at least.
+const LEAST_LINES: usize = 600;
+
 /// What bounds the calls, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLimits {
@@ -102,8 +105,12 @@ pub async fn read_by_model(
     terms: &CallLimits,
     journal: &mut dyn ReplyJournal,
 ) -> Result<ModelReading, ExtractError> {
-    // Whatever pictures take of it, the text has half of the prompt.
-    shown.keep_within(terms.prompt_tokens as usize / 2);
+    if !shown.pages.is_empty() {
+        let form = ReplySchema::for_reading(kind, true)?;
+        let fixed = fixed_tokens(&prompt::system_prompt(kind, &form), &form) + LEAST_LINES;
+        // Whatever pictures take of it, the lines have half of the prompt.
+        shown.keep_within((terms.prompt_tokens as usize).saturating_sub(fixed) / 2);
+    }
     let form = ReplySchema::for_reading(kind, !shown.pages.is_empty())?;
     let shown_pages = shown.pages.iter().map(|page| page.number).collect();
     let session = ExtractionSession {
@@ -171,6 +178,12 @@ impl ModelReading {
         let partial = (!empty).then(|| Box::new(extraction));
         Err(ExtractError::Ended { ending, partial, usage, model })
     }
+}
+
+/// Tokens of what comes before the lines. The schema travels beside the prompt as well, and what
+/// surrounds the lines is small.
+fn fixed_tokens(system: &str, form: &ReplySchema) -> usize {
+    prompt::estimated_tokens(system) + prompt::estimated_tokens(&form.schema.to_string()) + 300
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
@@ -265,19 +278,15 @@ impl ExtractionSession<'_> {
         if self.shown.text.is_empty() {
             return Err(Error::internal("a transcript without text was given to a model"));
         }
-        // The schema travels beside the prompt as well, and what surrounds the lines is small.
-        let fixed = prompt::estimated_tokens(&self.system)
-            + prompt::estimated_tokens(&self.form.schema.to_string())
-            + self.shown.picture_tokens()
-            + 300;
+        let fixed = fixed_tokens(&self.system, &self.form) + self.shown.picture_tokens();
         let limit = self.terms.prompt_tokens as usize;
-        if limit < fixed + 600 {
+        if limit < fixed + LEAST_LINES {
             return Err(Error::new(
                 Fault::Misconfigured,
                 format!(
                     "limits.prompt_tokens is {limit}, but the prompt of this kind takes about \
                      {fixed} tokens before the first line of a document: raise it to at least {}",
-                    fixed + 600
+                    fixed + LEAST_LINES
                 ),
             ));
         }

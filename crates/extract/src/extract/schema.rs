@@ -102,8 +102,12 @@ impl ReplySchema {
         errors.map(|error| SchemaViolation::from_error(&error)).collect()
     }
 
-    /// Puts null for what the kind does not require and the reply leaves out, at every depth.
+    /// Puts null for what the kind does not require and the reply leaves out, at every depth. A reply
+    /// that names no place in a picture has read nothing from one.
     pub fn fill_absent_fields(&self, reply: &mut Value) {
+        if let Some(reply) = reply.as_object_mut().filter(|_| self.has_pictures()) {
+            reply.entry("pictures").or_insert_with(|| json!([]));
+        }
         if let Some(fields) = reply.get_mut("fields") {
             fill_absent(&self.source, fields);
         }

@@ -11,6 +11,8 @@ use super::ground::PrintedValues;
 use crate::gate::MOST_PLACES;
 use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
 
+/// Words of a line that a value is looked for in at once; a longer one takes the lines as a whole.
+const LONGEST_VALUE: usize = 12;
 /// Sureness of words that nobody but a model saw, as such words of page readers have it.
 const ALONE: f32 = 0.35;
 
@@ -79,8 +81,9 @@ pub fn add_reread_lines(transcript: &Transcript, claims: &[RereadClaim]) -> Tran
 fn find_words(lines: &[TextLine], value: &Value) -> Option<Vec<TextWord>> {
     let says = |words: &[TextWord]| says_value(&[TextLine { words: words.to_vec() }], value);
     for line in lines.iter().filter(|line| says(&line.words)) {
-        let windows = (1..=line.words.len()).flat_map(|length| line.words.windows(length));
-        if let Some(words) = windows.into_iter().find(|words| says(words)) {
+        let longest = line.words.len().min(LONGEST_VALUE);
+        let mut windows = (1..=longest).flat_map(|length| line.words.windows(length));
+        if let Some(words) = windows.find(|words| says(words)) {
             return Some(words.to_vec());
         }
     }
