@@ -217,6 +217,7 @@ fn what_is_plain_is_not_doubted_and_what_is_not_is() {
         today: date!(2024 - 01 - 15),
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        pictures_shown: false,
     };
     let mut wrong = Vec::new();
     for DrawnDoubt { what, kind, page, values, reason, doubtful } in DOUBTS {
