@@ -1,5 +1,4 @@
 //! What `docmill export` lists, against a real Postgres.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill::ops::inspect::{self, IngestionFilter};
 use docmill_core::model::IngestionId;

@@ -1,5 +1,4 @@
 //! Encrypted PDFs: opened with the password of their row or of their tenant, by whoever may know it.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use sqlx::AssertSqlSafe;
 

@@ -86,6 +86,7 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Full(ATTEMPTS.to_owned()), &COUNTS)?
         .install_recorder()?;
     describe_metrics();
+    describe_spending();
     describe_webhooks();
     Ok(handle)
 }
@@ -131,13 +132,6 @@ fn describe_metrics() {
     describe_gauge!(SCHEDULER_TURN, "1 while a local model has memory in this process");
     describe_histogram!(SCHEDULER_WAIT, "How long calls waited for a local model's turn");
     describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
-    describe_counter!(SPENT, "Billionths of the currency that this worker has paid to providers");
-    describe_counter!(BATCHED, "Questions to models in batches, by provider and how they ended");
-    describe_gauge!(BATCH_WAITING, "Questions that wait for a batch, or for a batch's answer");
-    describe_gauge!(BATCH_OLDEST, "How long the oldest of them has waited");
-    describe_gauge!(SPENT_TODAY, "Units of the currency that all workers have spent today (UTC)");
-    describe_gauge!(BUDGET, "What may be spent in a day; 0: no bound");
-    describe_gauge!(BUDGET_SPENT, "1 while work waits for the next day's budget; alarm");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_counter!(MAINTAINED, "Passes of maintenance that this worker made as the leader");
     describe_counter!(CHORE_FAILED, "Chores of maintenance that failed, by chore; alarm");
@@ -154,6 +148,16 @@ fn describe_metrics() {
     describe_gauge!(OLDEST, "Age of the oldest open ingestion, told by the maintenance leader");
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
+}
+
+fn describe_spending() {
+    describe_counter!(SPENT, "Billionths of the currency that this worker has paid to providers");
+    describe_counter!(BATCHED, "Questions to models in batches, by provider and how they ended");
+    describe_gauge!(BATCH_WAITING, "Questions that wait for a batch, or for a batch's answer");
+    describe_gauge!(BATCH_OLDEST, "How long the oldest of them has waited");
+    describe_gauge!(SPENT_TODAY, "Units of the currency that all workers have spent today (UTC)");
+    describe_gauge!(BUDGET, "What may be spent in a day; 0: no bound");
+    describe_gauge!(BUDGET_SPENT, "1 while work waits for the next day's budget; alarm");
 }
 
 fn describe_webhooks() {

@@ -127,6 +127,22 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     complete(stream, state, (vendor, path), Request { body, number }).await
 }
 
+/// What the model says, with the tokens that it counts.
+fn say(state: &State, answer: &Answer, request: &Request) -> Option<Said> {
+    let (window, blind) = {
+        let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
+        (script.window, script.blind)
+    };
+    let pictures = if blind { Vec::new() } else { request.pictures() };
+    let seen = pictures.iter().map(|picture| picture.tokens()).sum();
+    answer.reply(request).map(|(text, end)| Said {
+        number: request.number,
+        tokens: state.records.tokens(&request.body, &text).with_input(seen).within(window),
+        text,
+        end,
+    })
+}
+
 async fn complete(
     stream: &mut TcpStream,
     state: &State,
@@ -162,18 +178,7 @@ async fn complete(
         }
         _ => {}
     }
-    let (window, blind) = {
-        let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
-        (script.window, script.blind)
-    };
-    let pictures = if blind { Vec::new() } else { request.pictures() };
-    let seen = pictures.iter().map(|picture| picture.tokens()).sum();
-    let said = answer.reply(&request).map(|(text, end)| Said {
-        number: request.number,
-        tokens: state.records.tokens(&request.body, &text).with_input(seen).within(window),
-        text,
-        end,
-    });
+    let said = say(state, &answer, &request);
     if let Some(said) = &said
         && vendor.is_streamed(&path, &request.body)
     {

@@ -205,11 +205,6 @@ fn row_of(row: &PgRow) -> LedgerRow {
     let artefact = |path: &str, identity: &str| {
         Some(ArtefactRef { path: row.get::<Option<_>, _>(path)?, identity: row.get(identity) })
     };
-    let usage = row.get::<Option<i64>, _>("extraction_input_tokens").map(|input| ModelUsage {
-        input: input.try_into().unwrap(),
-        output: row.get::<i64, _>("extraction_output_tokens").try_into().unwrap(),
-        ..ModelUsage::default()
-    });
     let count = |name: &str| u32::try_from(row.get::<i32, _>(name)).unwrap();
     LedgerRow {
         document_id: DocumentId(row.get("document_id")),
@@ -253,22 +248,32 @@ fn row_of(row: &PgRow) -> LedgerRow {
         review_reasons: row.get("review_reasons"),
         reader: row.get("reader"),
         model: row.get("extraction_model"),
-        usage,
+        usage: usage_of(row),
         sha256: row.get("sha256"),
         duplicate_key: row.get("duplicate_key"),
         gate_score: row.get("gate_score"),
         grounded: row
             .get::<Option<serde_json::Value>, _>("grounded")
             .map(|found| serde_json::from_value(found).unwrap()),
-        stated: row.get::<Option<bool>, _>("extraction_successful").map(|successful| {
-            let confidence = row.get::<String, _>("extraction_confidence").into();
-            ReaderStatement {
-                successful,
-                confidence: serde_json::from_value(confidence).unwrap(),
-                missing_fields: row.get("missing_fields"),
-            }
-        }),
+        stated: statement_of(row),
     }
+}
+
+fn usage_of(row: &PgRow) -> Option<ModelUsage> {
+    row.get::<Option<i64>, _>("extraction_input_tokens").map(|input| ModelUsage {
+        input: input.try_into().unwrap(),
+        output: row.get::<i64, _>("extraction_output_tokens").try_into().unwrap(),
+        ..ModelUsage::default()
+    })
+}
+
+fn statement_of(row: &PgRow) -> Option<ReaderStatement> {
+    let confidence = row.get::<Option<String>, _>("extraction_confidence");
+    row.get::<Option<bool>, _>("extraction_successful").map(|successful| ReaderStatement {
+        successful,
+        confidence: serde_json::from_value(confidence.into()).unwrap(),
+        missing_fields: row.get("missing_fields"),
+    })
 }
 
 fn attempt_of(row: &PgRow) -> LedgerAttempt {

@@ -196,8 +196,7 @@ pub(super) fn is_remark(text: &str) -> bool {
 
 /// Whether these may be lines of a piece of a page, with boxes in shares of it.
 pub(super) fn is_reread(lines: &[TextLine]) -> bool {
-    let is_share_box =
-        |it: BoundingBox| [it.x, it.y, it.w, it.h].into_iter().all(|number| is_share(number));
+    let is_share_box = |it: BoundingBox| [it.x, it.y, it.w, it.h].into_iter().all(is_share);
     let mut words = lines.iter().flat_map(|line| &line.words);
     lines.iter().all(is_line) && words.all(|word| is_share_box(word.bounding_box))
 }

@@ -100,7 +100,7 @@ impl KindDescription {
 
 impl KindDescription {
     fn read_showing(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
-        let number = || u64::from_str_radix(value.as_integer()?.as_str(), 10).ok();
+        let number = || value.as_integer()?.as_str().parse::<u64>().ok();
         match key {
             "show_pages" => {
                 let when = value.as_str().and_then(ShowPages::from_name);
