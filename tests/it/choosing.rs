@@ -2,6 +2,7 @@
 //! other.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use docmill_core::config::Config;
 use docmill_core::model::IngestionId;
 use docmill_testkit::models::{Answer, Request, Script, read_document};
 use serde_json::json;
@@ -37,6 +38,11 @@ fn choosing(kind: &'static str) -> Script {
     })
 }
 
+/// No second question about what the first left empty.
+fn ask_once(config: &mut Config) {
+    config.llm.ask_again = false;
+}
+
 async fn ended(world: &World, id: IngestionId) {
     until(SOON, || async { world.column(id, "status").await.unwrap() != "in-progress" }).await;
 }
@@ -45,7 +51,7 @@ async fn ended(world: &World, id: IngestionId) {
 async fn a_model_settles_a_tie_and_its_call_is_stored_and_counted() {
     let world = World::with_model(choosing("receipt")).await;
     let id = world.submit("undecided.pdf", undecided()).await;
-    let worker = world.worker().await;
+    let worker = world.worker_with(ask_once).await;
     ended(&world, id).await;
     worker.stop().await;
     assert_eq!(world.column(id, "kind").await.unwrap(), "receipt");
@@ -68,7 +74,7 @@ async fn invariant_8_a_kind_that_was_paid_for_is_not_asked_for_again() {
     });
     let world = World::with_model(script).await;
     let id = world.submit("undecided.pdf", undecided()).await;
-    let worker = world.worker().await;
+    let worker = world.worker_with(ask_once).await;
     world.pass_until(|| async { world.column(id, "status").await.unwrap() != "in-progress" }).await;
     worker.stop().await;
     assert!(world.attempts(id).await.len() > 1, "the first attempt failed while reading");
@@ -83,7 +89,12 @@ async fn an_answer_that_is_none_and_a_model_that_is_not_to_be_asked_leave_the_ti
     for (ask, calls) in [(true, 2), (false, 1)] {
         let world = World::with_model(choosing("an invoice, I think")).await;
         let id = world.submit("undecided.pdf", undecided()).await;
-        let worker = world.worker_with(|config| config.kinds.ask_on_ties = ask).await;
+        let worker = world
+            .worker_with(|config| {
+                ask_once(config);
+                config.kinds.ask_on_ties = ask;
+            })
+            .await;
         ended(&world, id).await;
         worker.stop().await;
         let reasons = world.column(id, "array_to_string(review_reasons, ' ')").await.unwrap();

@@ -81,14 +81,15 @@ async fn an_id_that_never_gets_a_row_is_put_aside_after_many_receives() {
             config.queue.unknown_age = Duration::ZERO;
         })
         .await;
-    let kept = "SELECT body || '|' || reason || '|' || receive_count
+    // More often, where it comes again before the first receives are dealt with.
+    let kept = "SELECT concat_ws('|', body, reason, receive_count >= 3)
         FROM docmill.quarantined_message UNION ALL SELECT '' LIMIT 1";
     until(SOON, || async {
         world.sqs.advance(Duration::from_secs(60));
         !world.scalar(kept).await.is_empty()
     })
     .await;
-    assert_eq!(world.scalar(kept).await, format!("{id}|unknown_ingestion|3"));
+    assert_eq!(world.scalar(kept).await, format!("{id}|unknown_ingestion|t"));
     world.until_empty().await;
     worker.stop().await;
 }

@@ -9,6 +9,12 @@ use crate::support::world::{SOON, World, until};
 /// `samples/encrypted.pdf` has this one.
 const PASSWORD: &str = "a password";
 
+/// Whether one of the passwords is in it; our own words for what is locked happen to hold one.
+fn names_a_password(text: &str) -> bool {
+    let text = text.replace("a password is needed", "");
+    [PASSWORD, "wrong", "of nobody"].iter().any(|password| text.contains(password))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_of_the_row_or_of_the_tenant_opens_a_pdf_and_no_log_has_it() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -50,10 +56,10 @@ async fn a_password_of_the_row_or_of_the_tenant_opens_a_pdf_and_no_log_has_it() 
         let pages = world.column(id, "pages::text").await;
         assert_eq!(pages.as_deref(), opens.then_some("1"), "{name}");
         let detail = world.column(id, "detail").await.unwrap_or_default();
-        assert!(!detail.contains(PASSWORD) && !detail.contains("wrong"), "{name}: {detail}");
+        assert!(!names_a_password(&detail), "{name}: {detail}");
     }
     let log = worker.log();
-    assert!(!log.contains(PASSWORD) && !log.contains("of nobody"), "{log}");
+    assert!(!names_a_password(&log), "{log}");
 }
 
 #[tokio::test]

@@ -375,13 +375,14 @@ fn object_schema(fields: &str) -> Value {
 }
 
 fn type_schema(kind: &str) -> Value {
-    if let Some(element) = kind.strip_suffix("[]") {
-        return json!({ "type": "array", "items": type_schema(element) });
-    }
     let (name, null) = match kind.strip_suffix('?') {
         Some(name) => (name, true),
         None => (kind, false),
     };
+    if let Some(element) = name.strip_suffix("[]") {
+        let kind = if null { json!(["array", "null"]) } else { json!("array") };
+        return json!({ "type": kind, "items": type_schema(element) });
+    }
     let (plain, format) = match name {
         "any" => return json!({}),
         "text" => ("string", None),

@@ -57,8 +57,7 @@ impl Fixture {
         match self {
             Self::Memory(_) => Self::memory(),
             Self::Postgres { database, ledger, .. } => {
-                let sql = "TRUNCATE document, doomed_document, document_revision, review_lease, webhook_delivery, ingestion, \
-                     attempt, operator_action";
+                let sql = "TRUNCATE document, doomed_document, ingestion, operator_action CASCADE";
                 sqlx::query(sql).execute(database.pool()).await.unwrap();
                 database.freeze(START).await;
                 Self::Postgres { database, ledger, now: std::sync::Mutex::new(START) }

@@ -209,7 +209,8 @@ async fn below_a_sub_path_every_link_form_and_redirect_stays_below_it() {
             &[("decision", "accept")],
         )
         .await;
-    assert_eq!(done.location(), "/tools/docmill/reviews?done=accepted");
+    let undo = format!("/tools/docmill/reviews?done=accepted&undo={document}");
+    assert_eq!(done.location(), undo);
     let api = local.get("/api/v1/openapi.json").await.json();
     assert_eq!(api["servers"][0]["url"], "/tools/docmill/api/v1");
     let outside = reqwest::get(format!("http://{}/overview", desk.address)).await.unwrap();
