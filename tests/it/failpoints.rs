@@ -214,6 +214,9 @@ async fn run_over_queue((point, way, most_calls): SeamCase, deed: Deed) {
         }
     }
     assert_one_end(&world, id, &case).await;
+    // A worn message that its worker left behind may reach its limit while nobody looks at it.
+    let dead = world.queue.receive_dead(10, Duration::ZERO).await.unwrap();
+    assert!(dead.is_empty() || way == Way::Replaced, "{case}: a dead letter");
     let calls = world.llm.as_ref().unwrap().calls().len();
     assert!((1..=most_calls).contains(&calls), "{case}: {calls} calls, {most_calls} at most");
 }
@@ -242,8 +245,6 @@ async fn assert_one_end(world: &World, id: IngestionId, case: &str) {
                    ON i.document_id = document.id
                    WHERE document.structured_data = i.structured_data";
     assert_eq!(number(world, results).await, 1, "{case}: one result");
-    let dead = world.queue.receive_dead(10, Duration::ZERO).await.unwrap();
-    assert!(dead.is_empty(), "{case}: a dead letter");
 }
 
 async fn run_all(cases: &[SeamCase], deed: Deed) {

@@ -121,8 +121,7 @@ async fn what_runs_in_a_loop_reads_few_rows_of_a_hundred_thousand_that_have_ende
 
 /// Statements that people ask for once in a while, and that may read much.
 const ASKED_BY_PEOPLE: [&str; 4] = [
-    // `docmill export`, of all documents
-    "d.structured_data AS \"data!\"",
+    "d.structured_data AS \"data!\"", // `docmill export`, of all documents
     // `docmill search`
     "concat_ws(E'\\n', d.original_name",
     // `docmill list` with filters that no index serves
