@@ -10,6 +10,7 @@ mod bucket;
 mod claim;
 mod cost;
 mod cpu;
+mod daily_hours;
 mod database;
 mod janitor;
 mod kinds;
@@ -45,6 +46,7 @@ pub use bucket::BucketConfig;
 pub use claim::ClaimConfig;
 pub use cost::{CostConfig, ModelPrice};
 pub use cpu::{ConfinementMode, CpuConfig, ProcessSharing};
+pub use daily_hours::DailyHours;
 pub use database::DatabaseConfig;
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
@@ -52,7 +54,7 @@ pub use limits::LimitsConfig;
 pub use llm::{
     EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
 };
-pub use llm_batch::{BatchConfig, DailyWindow};
+pub use llm_batch::{BatchConfig, BatchWindow};
 pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};

@@ -4,21 +4,13 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::{Local, NaiveTime, Timelike as _};
-
-/// Seconds of a day; a day with another hour more or less is taken as one of these.
-const DAY: u32 = 24 * 3600;
+use chrono::{Local, Timelike as _};
+use docmill_core::config::DailyHours;
+use time::Time;
 
 /// Hours of every day; none: all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunWindows(Vec<DailyWindow>);
-
-/// From a second of the day to another, which may be the next day's; the same: the whole day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DailyWindow {
-    from: u32,
-    to: u32,
-}
+pub struct RunWindows(Vec<DailyHours>);
 
 impl RunWindows {
     /// Several texts, each with windows.
@@ -32,22 +24,9 @@ impl RunWindows {
     }
 
     fn closed_at(&self, second: u32) -> Option<Duration> {
-        if self.0.iter().any(|window| window.contains(second)) {
-            return None;
-        }
-        let until = |window: &DailyWindow| (window.from + DAY - second) % DAY;
-        let first = self.0.iter().map(until).min()?;
-        Some(Duration::from_secs(u64::from(first)))
-    }
-}
-
-impl DailyWindow {
-    fn contains(self, second: u32) -> bool {
-        if self.from < self.to {
-            (self.from..self.to).contains(&second)
-        } else {
-            second >= self.from || second < self.to
-        }
+        let now = Time::MIDNIGHT + Duration::from_secs(second.into());
+        let first = self.0.iter().map(|hours| hours.wait_until_open(now)).min()?;
+        (!first.is_zero()).then_some(first)
     }
 }
 
@@ -55,20 +34,11 @@ impl FromStr for RunWindows {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let windows: Option<Vec<DailyWindow>> = text.split(',').map(parse_window).collect();
-        windows.map(Self).ok_or_else(|| {
+        let windows: Result<_, _> = text.split(',').map(str::parse).collect();
+        windows.map(Self).map_err(|_: String| {
             format!("`{text}` is no run window: HH:MM-HH:MM, several separated by commas")
         })
     }
-}
-
-fn parse_window(text: &str) -> Option<DailyWindow> {
-    let (from, to) = text.trim().split_once('-')?;
-    let second = |time: &str| {
-        let time = NaiveTime::parse_from_str(time.trim(), "%H:%M").ok()?;
-        Some(time.num_seconds_from_midnight())
-    };
-    Some(DailyWindow { from: second(from)?, to: second(to)? })
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use time::{OffsetDateTime, Time};
+use time::OffsetDateTime;
 
+use super::daily_hours::DailyHours;
 use super::units::ByteSize;
 use crate::model::Priority;
 
@@ -35,7 +36,7 @@ pub struct BatchConfig {
     #[serde(with = "humantime_serde")]
     pub grace: Duration,
     /// Batches are handed in between these times of the day only (UTC); empty: at any.
-    pub window: DailyWindow,
+    pub window: BatchWindow,
     /// A batch is handed in once its oldest question is so old,
     #[serde(with = "humantime_serde")]
     pub gather: Duration,
@@ -56,7 +57,7 @@ impl Default for BatchConfig {
             kinds: Vec::new(),
             deadline: Duration::from_secs(24 * 3600),
             grace: Duration::from_secs(15 * 60),
-            window: DailyWindow::default(),
+            window: BatchWindow::default(),
             gather: Duration::from_secs(15 * 60),
             requests: 1_000,
             bytes: ByteSize::from_mib(32),
@@ -94,68 +95,44 @@ impl BatchConfig {
     }
 }
 
-/// Two times of the day in UTC, `22:00-06:00`; past midnight if the second is the earlier one.
+/// Hours of the day in UTC; none: at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DailyWindow(Option<DailyHours>);
+pub struct BatchWindow(Option<DailyHours>);
 
-/// From a minute of the day to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DailyHours {
-    opens: Time,
-    closes: Time,
-}
-
-impl DailyWindow {
+impl BatchWindow {
     /// How long from `now` until it opens; zero while it is open.
     pub fn wait_until_open(&self, now: OffsetDateTime) -> Duration {
-        let Some(DailyHours { opens, closes }) = self.0 else { return Duration::ZERO };
         let now = now.to_offset(time::UtcOffset::UTC).time();
-        let is_open = match opens < closes {
-            true => opens <= now && now < closes,
-            false => opens <= now || now < closes,
-        };
-        if is_open {
-            return Duration::ZERO;
-        }
-        // Of two times of one day the difference; a negative one reaches into the next day.
-        let day = time::Duration::DAY;
-        let wait = opens - now;
-        Duration::try_from(if wait.is_negative() { wait + day } else { wait }).unwrap_or_default()
+        self.0.map_or(Duration::ZERO, |hours| hours.wait_until_open(now))
     }
 }
 
-impl FromStr for DailyWindow {
+impl FromStr for BatchWindow {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self(None));
         }
+        let hours = text.parse().ok().filter(|hours: &DailyHours| !hours.is_whole_day());
         let told = || "write two times of the day in UTC, such as 22:00-06:00".to_owned();
-        let form = time::macros::format_description!("[hour]:[minute]");
-        let (opens, closes) = text.split_once('-').ok_or_else(told)?;
-        let read = |text: &str| Time::parse(text.trim(), form).map_err(|_| told());
-        let (opens, closes) = (read(opens)?, read(closes)?);
-        if opens == closes { Err(told()) } else { Ok(Self(Some(DailyHours { opens, closes }))) }
+        hours.map(|hours| Self(Some(hours))).ok_or_else(told)
     }
 }
 
-impl fmt::Display for DailyWindow {
+impl fmt::Display for BatchWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(DailyHours { opens, closes }) = self.0 else { return Ok(()) };
-        let [from, until] =
-            [opens, closes].map(|at| format!("{:02}:{:02}", at.hour(), at.minute()));
-        write!(f, "{from}-{until}")
+        self.0.map_or(Ok(()), |hours| hours.fmt(f))
     }
 }
 
-impl Serialize for DailyWindow {
+impl Serialize for BatchWindow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for DailyWindow {
+impl<'de> Deserialize<'de> for BatchWindow {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
@@ -181,11 +158,11 @@ mod tests {
             ("",            datetime!(2026-11-22 12:00 UTC), hours(0)),
         ];
         for (window, now, wait) in table {
-            let read: DailyWindow = window.parse().unwrap();
+            let read: BatchWindow = window.parse().unwrap();
             assert_eq!((read.wait_until_open(now), read.to_string()), (wait, window.to_owned()));
         }
         for wrong in ["22:00", "22-6", "24:00-06:00", "06:00-06:00", "-"] {
-            assert!(wrong.parse::<DailyWindow>().unwrap_err().contains("UTC"), "{wrong}");
+            assert!(wrong.parse::<BatchWindow>().unwrap_err().contains("UTC"), "{wrong}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::language::{self, LanguageEvidence};
 use super::page::PageRaster;
 use super::picture::PixelTransform;
 use super::recognise::PageRecogniser;
-use super::text_cells::{PageCrop, TextCells};
+use super::text_cells::{RasterPart, TextCells};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 
@@ -159,7 +159,7 @@ pub(super) fn rotate_raster(page: PageRaster, quarter_turns: u8) -> PageRaster {
     PixelTransform { transpose, mirror, flip }.apply(page)
 }
 
-fn crop_raster(page: &PageRaster, part: PageCrop) -> PageRaster {
+fn crop_raster(page: &PageRaster, part: RasterPart) -> PageRaster {
     let across = page.width as usize;
     let rows = (part.top..part.top + part.height).filter_map(|y| {
         let start = y * across + part.left;

@@ -19,7 +19,7 @@ pub(super) struct TextCells {
 
 /// A part of a page, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageCrop {
+pub(super) struct RasterPart {
     /// Left edge of the part.
     pub left: usize,
     /// Top edge of the part.
@@ -96,7 +96,7 @@ impl TextCells {
     }
 
     /// The part of at most `columns` by `rows` cells with the most text; `None` on a page without.
-    pub(super) fn densest_part(&self, columns: usize, rows: usize) -> Option<PageCrop> {
+    pub(super) fn densest_part(&self, columns: usize, rows: usize) -> Option<RasterPart> {
         let down = self.is_text.len().checked_div(self.across)?;
         let (columns, rows) = (columns.min(self.across), rows.min(down));
         let mut best = (0, 0, 0);
@@ -114,7 +114,7 @@ impl TextCells {
         }
         let (text, left, top) = best;
         let cell = self.cell;
-        let part = PageCrop {
+        let part = RasterPart {
             left: left * cell,
             top: top * cell,
             width: columns * cell,
