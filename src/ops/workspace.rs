@@ -11,6 +11,7 @@
 
 mod claim;
 mod dolma;
+mod finished;
 mod job;
 mod ledger;
 mod markdown;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
+use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::OutcomeReason;
 
 /// After a long deferral the next one lasts at least this part of that time: a limit that lasts for
@@ -87,7 +88,7 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
 /// one need not do again, so a document that is merely long comes to its end, however many attempts
 /// that takes: none of them counts. One that kept nothing would end the same way each time.
 pub fn decide_timeout(has_progress: bool) -> RetryDecision {
-    if has_progress {
+    if has_progress && !mend::is_taken_out(SwitchableMend::KeptProgress) {
         RetryDecision::Again { counted: false, after: Duration::ZERO }
     } else {
         RetryDecision::End(OutcomeReason::Timeout)

@@ -19,6 +19,7 @@ use crate::worker::registry::InFlightMessage;
 use crate::worker::{DATABASE, LONGEST_DELAY, QueueBacklog, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
+use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::metrics;
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
@@ -211,7 +212,8 @@ async fn claim_until_answered(
         let count = asked.len();
         tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
         backlog.intake_gate.close(DATABASE);
-        in_doubt |= error.fault == fault::Fault::Unavailable;
+        in_doubt |= error.fault == fault::Fault::Unavailable
+            && !mend::is_taken_out(SwitchableMend::ClaimRepeat);
         if !in_doubt || runner.is_stopping() {
             return Err(UnansweredClaims { error, in_doubt });
         }

@@ -1,6 +1,6 @@
 //! The batch lane against stand-ins of the vendors: one outcome for each document and no answer paid
 //! for twice, whatever is lost, killed, late or left out on the way.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use docmill_core::config::{Config, LlmProvider, LlmServer};
 use docmill_core::model::IngestionId;
 use docmill_testkit::models::{BatchPlan, Script, Server, Vendor};
 
+use crate::chain::without_supplier;
 use crate::costs::prices;
 use crate::maintenance::maintenance_of;
 use crate::support::documents;
@@ -28,7 +29,11 @@ struct BatchWorld {
 
 impl BatchWorld {
     async fn new(vendor: Vendor) -> Self {
-        let world = World::with_model(Script { vendor, ..Script::default() }).await;
+        Self::with_script(vendor, Script::default()).await
+    }
+
+    async fn with_script(vendor: Vendor, script: Script) -> Self {
+        let world = World::with_model(Script { vendor, ..script }).await;
         let mut config = world.config.clone();
         config.llm.provider = match vendor {
             Vendor::Anthropic => LlmProvider::Anthropic,
@@ -222,6 +227,54 @@ async fn a_question_that_its_batch_leaves_open_is_asked_directly_and_the_others_
         lane.assert_paid_once(&ids, "3 2 0").await;
         let open = "SELECT (sum(cost_nanos) < 1000000000)::text FROM docmill.spending";
         assert_eq!(lane.world.scalar(open).await, "true", "what was reserved is given back");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_a_batch_fails_whole_each_of_its_documents_is_read_by_one_direct_call() {
+    for vendor in VENDORS {
+        let lane = BatchWorld::new(vendor).await;
+        let worker = lane.worker().await;
+        let ids = lane.submit_waiting(3).await;
+        lane.model().plan_batches(BatchPlan { fails: true, ..BatchPlan::default() });
+        let collector = lane.collector("a").await;
+        lane.finish(&collector, &ids).await;
+        worker.stop().await;
+        assert_eq!(lane.model().batches().len(), 1, "{vendor:?}: it is not handed in again");
+        lane.assert_paid_once(&ids, "3 0 0").await;
+        let open = "SELECT (sum(cost_nanos) < 1000000000)::text FROM docmill.spending";
+        assert_eq!(lane.world.scalar(open).await, "true", "what was reserved is given back");
+        let left = "SELECT count(*)::text FROM docmill.batch WHERE state <> 'ended'";
+        assert_eq!(lane.world.scalar(left).await, "0", "{vendor:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_model_of_a_chain_has_a_batch_of_its_own_and_where_one_fails_only_that_one_is_asked_again()
+{
+    for (fails, booked) in [(false, "2 2 0"), (true, "2 1 0")] {
+        let vendor = Vendor::Openai;
+        let mut lane = BatchWorld::with_script(vendor, Script::function(without_supplier)).await;
+        let stronger = Server::start(Script { vendor, ..Script::default() }).await.unwrap();
+        stronger.plan_batches(BatchPlan { fails, ..BatchPlan::default() });
+        let address = stronger.base_url();
+        let text = format!("model = 'stronger'\nbase_url = '{address}'\napi_key = 'key'");
+        lane.config.llm.chain = vec![toml::from_str(&text).unwrap()];
+        let worker = lane.worker().await;
+        let ids = lane.submit_waiting(1).await;
+        let collector = lane.collector("a").await;
+        lane.finish(&collector, &ids).await;
+        worker.stop().await;
+        assert_eq!(lane.world.attempts(ids[0]).await, ["batched", "batched", "completed"]);
+        let model = lane.world.column(ids[0], "extraction_model").await;
+        assert_eq!(model.as_deref(), Some("stronger"));
+        let handed_in = [lane.model().batches().len(), stronger.batches().len()];
+        assert_eq!(handed_in, [1, 1], "one for each model");
+        // Directly, that is.
+        let asked = [lane.model().calls().len(), stronger.calls().len()];
+        assert_eq!(asked, [0, usize::from(fails)]);
+        assert_eq!(stronger.completed_twice(), Vec::<String>::new());
+        lane.assert_paid_once(&ids, booked).await;
     }
 }
 

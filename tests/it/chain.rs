@@ -23,7 +23,7 @@ fn rung(vendor: Vendor, server: &Server) -> EscalationModelConfig {
     EscalationModelConfig { provider: Some(whole.provider), ..rung }
 }
 
-fn without_supplier(request: &Request) -> Answer {
+pub(crate) fn without_supplier(request: &Request) -> Answer {
     let mut content = docmill_testkit::models::read_document(&request.body);
     content["fields"]["supplier_name"] = serde_json::Value::Null;
     Answer::Ok { content }

@@ -11,7 +11,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use docmill_core::model::IngestionId;
 use docmill_testkit::openai::{Answer, Script};
@@ -357,10 +357,6 @@ const OBJECT_SEAMS: [&str; 8] = [
     "unlock.before",
 ];
 
-/// Of a group that is done nobody looks at the locks again: those of a worker that died after it had put
-/// the result stay in a workspace, and keep nobody from anything.
-const LEAVES_LOCKS: [&str; 4] = ["result.after", "delete.before", "delete.after", "unlock.before"];
-
 fn die_over_bucket(point: &str) {
     let dir = papers();
     let folder = dir.path();
@@ -394,8 +390,13 @@ fn die_over_workspace(point: &str) {
     assert_eq!(results.len(), 1, "{point}: {results:?}");
     let lines = std::fs::read_to_string(&results[0]).unwrap();
     assert_eq!(lines.lines().count(), 1, "{point}: {lines}");
-    let locks = files_below(&folder.join("ws/worker_locks"));
-    assert_eq!(!locks.is_empty(), LEAVES_LOCKS.contains(&point), "{point}: {locks:?}");
+    // Those of a worker that died past its result are abandoned by and by, and go with the next run.
+    let began = Instant::now();
+    while let Some(lock) = files_below(&folder.join("ws/worker_locks")).pop() {
+        assert!(began.elapsed() < SOON, "{point}: {lock} is left");
+        std::thread::sleep(Duration::from_millis(500));
+        ask(folder, &work);
+    }
 }
 
 /// All at the same time: most of it is waiting for locks to be abandoned.
@@ -413,7 +414,7 @@ fn a_worker_of_a_bucket_killed_at_any_seam_leaves_one_result_and_no_mark() {
 }
 
 #[test]
-fn a_worker_of_a_workspace_killed_at_any_seam_leaves_one_result_and_no_lock_that_matters() {
+fn a_worker_of_a_workspace_killed_at_any_seam_leaves_one_result_and_no_lock() {
     die_everywhere(die_over_workspace);
 }
 

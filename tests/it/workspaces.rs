@@ -15,9 +15,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::ops::workspace::{
-    DocumentSources, DocumentText, GroupClaim, GroupClaimResult, ReadOutcome, Workspace,
-    WorkspaceOptions, WorkspaceReader, WorkspaceTally, WorkspaceWorkerSetup, load_stats,
-    populate_workspace,
+    DocumentSources, DocumentStatus, DocumentText, GroupClaim, GroupClaimResult, GroupEntry,
+    ReadOutcome, Workspace, WorkspaceOptions, WorkspaceReader, WorkspaceTally,
+    WorkspaceWorkerSetup, load_stats, populate_workspace,
 };
 use docmill::pipeline::ClaimHandle;
 use docmill::shutdown::Shutdown;
@@ -26,7 +26,7 @@ use docmill_core::work_clock::note_progress;
 use docmill_queue::queue::objects::engine::StoreClock;
 use docmill_queue::queue::objects::olmocr::index::{WorkGroup, WorkIndex};
 use docmill_queue::queue::objects::olmocr::{
-    INDEX, WorkspaceFormat, all_lock_keys, flag_key, group_hash, result_key,
+    INDEX, WorkspaceFormat, all_lock_keys, flag_key, group_hash, ledger_key, result_key,
 };
 use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
@@ -369,6 +369,43 @@ async fn a_group_that_was_finished_while_its_lock_was_taken_is_not_done_again() 
     let claimed = desk.workspace.claim_group("late", &group).await.unwrap();
     assert!(matches!(claimed, GroupClaimResult::Done), "{claimed:?}");
     assert_eq!(store.keys("worker_locks/"), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_a_worker_left_of_a_finished_group_goes_once_its_locks_are_abandoned() {
+    let (desk, store) = Desk::in_memory().await;
+    let groups = desk.populate(2, 1).await;
+    for group in &groups {
+        drop(ours(desk.workspace.claim_group("dead", group).await.unwrap()));
+        desk.put(&result_key(&group.hash)).await;
+        let entry = GroupEntry {
+            path: group.paths[0].clone(),
+            standing: DocumentStatus::Read,
+            ..GroupEntry::default()
+        };
+        let entry = serde_json::to_vec(&entry).unwrap();
+        let key = ledger_key(&group.hash, &group.paths[0]);
+        desk.store.put(&key, entry.into(), &BTreeMap::new()).await.unwrap();
+    }
+    for lock in all_lock_keys(&groups[0].hash) {
+        store.age(&lock, TIMEOUT + Duration::from_secs(1));
+    }
+    // One whose opening again was begun: its lines are nowhere else.
+    store.delete(&result_key(&groups[1].hash)).await.unwrap();
+    desk.put(&flag_key(&groups[1].hash)).await;
+    let reader = Fake::new();
+    assert_eq!((desk.work(&reader).await.groups, reader.count()), (0, 0));
+    let mut held = all_lock_keys(&groups[1].hash).to_vec();
+    held.sort();
+    assert_eq!(store.keys("worker_locks/"), held, "its worker may live");
+    let key = ledger_key(&groups[1].hash, &groups[1].paths[0]);
+    assert_eq!(store.keys("document_ledger/"), [key.clone()]);
+    for lock in held {
+        store.age(&lock, TIMEOUT + Duration::from_secs(1));
+    }
+    desk.work(&reader).await;
+    assert_eq!(store.keys("worker_locks/"), [""; 0]);
+    assert_eq!(store.keys("document_ledger/"), [key]);
 }
 
 #[tokio::test]

@@ -211,6 +211,9 @@ impl WorkspaceBacklog {
     async fn load_waiting(&self) -> Result<()> {
         let (index, finished) =
             tokio::try_join!(self.workspace.load_index(), self.workspace.finished_groups())?;
+        if let Err(error) = self.workspace.clear_finished(&self.worker, &finished).await {
+            tracing::warn!(error = %error, "what dead workers left stays for now: {error}");
+        }
         let mut groups = index.0.groups;
         groups.retain(|group| !finished.contains(&group.hash));
         fastrand::shuffle(&mut groups);

@@ -18,67 +18,60 @@ use docmill_queue::queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
 };
 use time::OffsetDateTime;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
+use super::plan::{CallFault, PortCall};
+use super::trouble::{CallFate, PlannedTrouble, WorkerGate, lost};
 use crate::support::memory_queue::MemoryQueue;
-
-/// What a schedule draws, from its seed.
-pub(super) struct Chance {
-    random: Mutex<fastrand::Rng>,
-    calm_from: Instant,
-}
-
-impl Chance {
-    pub(super) fn new(seed: u64, trouble: Duration) -> Self {
-        let random = Mutex::new(fastrand::Rng::with_seed(seed));
-        Self { random, calm_from: Instant::now() + trouble }
-    }
-
-    pub(super) fn below(&self, end: usize) -> usize {
-        self.random.lock().unwrap().usize(..end)
-    }
-
-    pub(super) fn between(&self, least: Duration, most: Duration) -> Duration {
-        least + (most - least).mul_f64(self.random.lock().unwrap().f64())
-    }
-
-    /// One in so many, until the faults cease.
-    pub(super) fn strikes(&self, one_in: usize) -> bool {
-        Instant::now() < self.calm_from && self.below(one_in) == 0
-    }
-
-    /// A call takes its time, now and then very long.
-    pub(super) async fn take_time(&self) {
-        let most = if self.strikes(40) { 12_000 } else { 40 };
-        sleep(self.between(Duration::ZERO, Duration::from_millis(most))).await;
-    }
-}
-
-fn lost() -> Error {
-    Error::new(Fault::Unavailable, "no answer")
-}
 
 /// The rows, by the time of the schedule.
 pub(super) struct SharedLedger {
     memory: MemoryLedger,
-    synced: Mutex<Instant>,
+    clock: Mutex<LedgerClock>,
+}
+
+struct LedgerClock {
+    synced: Instant,
+    /// For so long it stands still.
+    owed: Duration,
+    /// What it shows, from its beginning.
+    shown: Duration,
 }
 
 impl SharedLedger {
     pub(super) fn new() -> Self {
         let memory = MemoryLedger::new(OffsetDateTime::UNIX_EPOCH);
-        Self { memory, synced: Mutex::new(Instant::now()) }
+        let clock =
+            LedgerClock { synced: Instant::now(), owed: Duration::ZERO, shown: Duration::ZERO };
+        Self { memory, clock: Mutex::new(clock) }
     }
 
-    pub(super) fn sync(&self) {
-        let mut synced = self.synced.lock().unwrap();
-        let now = Instant::now();
-        self.memory.advance(now - *synced);
-        *synced = now;
+    /// The clock goes ahead of everybody else's.
+    pub(super) fn put_ahead(&self, by: Duration) {
+        self.memory().advance(by);
+        self.clock.lock().unwrap().shown += by;
+    }
+
+    /// By its own clock.
+    pub(super) fn time_passed(&self) -> Duration {
+        self.memory();
+        self.clock.lock().unwrap().shown
+    }
+
+    /// The clock falls behind everybody else's: never back, as Postgres' own.
+    pub(super) fn put_behind(&self, by: Duration) {
+        self.clock.lock().unwrap().owed += by;
     }
 
     pub(super) fn memory(&self) -> &MemoryLedger {
-        self.sync();
+        let mut clock = self.clock.lock().unwrap();
+        let now = Instant::now();
+        let passed = now - clock.synced;
+        let held = passed.min(clock.owed);
+        clock.owed -= held;
+        clock.synced = now;
+        clock.shown += passed - held;
+        self.memory.advance(passed - held);
         &self.memory
     }
 }
@@ -86,26 +79,46 @@ impl SharedLedger {
 /// The ledger as one worker reaches it.
 pub(super) struct FaultyLedger {
     inner: Arc<SharedLedger>,
-    chance: Arc<Chance>,
+    trouble: Arc<PlannedTrouble>,
+    gate: Arc<WorkerGate>,
 }
 
 impl FaultyLedger {
-    pub(super) fn new(inner: Arc<SharedLedger>, chance: Arc<Chance>) -> Self {
-        Self { inner, chance }
+    pub(super) fn new(
+        inner: Arc<SharedLedger>,
+        trouble: Arc<PlannedTrouble>,
+        gate: Arc<WorkerGate>,
+    ) -> Self {
+        Self { inner, trouble, gate }
     }
 
     /// A call: on its way, done or not, and answered or not.
-    async fn call<T>(&self, work: impl AsyncFnOnce(&MemoryLedger) -> Result<T>) -> Result<T> {
-        self.chance.take_time().await;
-        if self.chance.strikes(25) {
+    async fn call<T>(
+        &self,
+        call: PortCall,
+        work: impl AsyncFnOnce(&MemoryLedger) -> Result<T>,
+    ) -> Result<T> {
+        let fate = self.trouble.next(call);
+        self.gate.pass().await;
+        self.trouble.travel(fate, 0).await;
+        self.trouble.reach_ledger().await?;
+        if fate.fault == Some(CallFault::Refused) {
             return Err(lost());
         }
         let answer = work(self.inner.memory()).await?;
-        self.chance.take_time().await;
-        if self.chance.strikes(25) {
+        self.trouble.travel(fate, 1).await;
+        self.gate.pass().await;
+        if fate.fault == Some(CallFault::AnswerLost) {
             return Err(lost());
         }
         Ok(answer)
+    }
+
+    /// A call whose only trouble is that of all.
+    async fn reach(&self) -> Result<&MemoryLedger> {
+        self.gate.pass().await;
+        self.trouble.reach_ledger().await?;
+        Ok(self.inner.memory())
     }
 }
 
@@ -117,7 +130,7 @@ impl AttemptLedger for FaultyLedger {
         token: ClaimToken,
         saved: &StoredTranscript,
     ) -> Result<WriteResult> {
-        self.call(async |ledger| ledger.save_transcription(id, token, saved).await).await
+        self.reach().await?.save_transcription(id, token, saved).await
     }
 
     async fn save_extraction(
@@ -126,7 +139,7 @@ impl AttemptLedger for FaultyLedger {
         token: ClaimToken,
         artefact: &ArtefactRef,
     ) -> Result<WriteResult> {
-        self.call(async |ledger| ledger.save_extraction(id, token, artefact).await).await
+        self.reach().await?.save_extraction(id, token, artefact).await
     }
 
     async fn find_duplicate(
@@ -136,7 +149,7 @@ impl AttemptLedger for FaultyLedger {
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        self.inner.memory().find_duplicate(document, tenant, supplier, number).await
+        self.reach().await?.find_duplicate(document, tenant, supplier, number).await
     }
 
     async fn add_spending(
@@ -145,15 +158,15 @@ impl AttemptLedger for FaultyLedger {
         claims: i64,
         spent: &ProviderSpending,
     ) -> Result<()> {
-        self.inner.memory().add_spending(id, claims, spent).await
+        self.reach().await?.add_spending(id, claims, spent).await
     }
 
     async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
-        self.inner.memory().spent_today(tenant).await
+        self.reach().await?.spent_today(tenant).await
     }
 
     async fn spent_on(&self, id: IngestionId) -> Result<u64> {
-        self.inner.memory().spent_on(id).await
+        self.reach().await?.spent_on(id).await
     }
 
     async fn adopt_version(
@@ -162,15 +175,15 @@ impl AttemptLedger for FaultyLedger {
         token: ClaimToken,
         etag: &str,
     ) -> Result<VersionOutcome> {
-        self.inner.memory().adopt_version(id, token, etag).await
+        self.reach().await?.adopt_version(id, token, etag).await
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
-        self.inner.memory().is_blocked(sha256).await
+        self.reach().await?.is_blocked(sha256).await
     }
 
     async fn current_time(&self) -> Result<OffsetDateTime> {
-        self.inner.memory().current_time().await
+        self.reach().await?.current_time().await
     }
 }
 
@@ -183,7 +196,7 @@ impl Ledger for FaultyLedger {
     ) -> Result<Vec<ClaimOutcome>> {
         let begun = Instant::now();
         let claim = async |ledger: &MemoryLedger| ledger.claim_with_tokens(asked, terms).await;
-        let mut answers = self.call(claim).await?;
+        let mut answers = self.call(PortCall::Claim, claim).await?;
         for answer in &mut answers {
             if let ClaimOutcome::Claimed(claimed) = answer {
                 // By the schedule's clock, which the ledger in memory does not know.
@@ -198,7 +211,8 @@ impl Ledger for FaultyLedger {
         claims: &[LeaseRenewal],
         lease: Duration,
     ) -> Result<Vec<LeaseStatus>> {
-        self.call(async |ledger| ledger.renew_leases(claims, lease).await).await
+        let renew = async |ledger: &MemoryLedger| ledger.renew_leases(claims, lease).await;
+        self.call(PortCall::Renew, renew).await
     }
 
     async fn release_claim(
@@ -207,7 +221,8 @@ impl Ledger for FaultyLedger {
         token: ClaimToken,
         how: &ClaimRelease,
     ) -> Result<WriteResult> {
-        self.call(async |ledger| ledger.release_claim(id, token, how).await).await
+        let release = async |ledger: &MemoryLedger| ledger.release_claim(id, token, how).await;
+        self.call(PortCall::Release, release).await
     }
 
     async fn record_result(
@@ -216,64 +231,113 @@ impl Ledger for FaultyLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        self.call(async |ledger| ledger.record_result(id, token, end).await).await
+        let record = async |ledger: &MemoryLedger| ledger.record_result(id, token, end).await;
+        self.call(PortCall::Record, record).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
-        self.call(async |ledger| ledger.read_back(id, token).await).await
+        let read = async |ledger: &MemoryLedger| ledger.read_back(id, token).await;
+        self.call(PortCall::ReadBack, read).await
     }
 
     async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
-        self.inner.memory().register_object(object).await
+        self.reach().await?.register_object(object).await
     }
 
     async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
-        self.inner.memory().find_unknown(ids).await
+        self.reach().await?.find_unknown(ids).await
     }
 
     async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
-        self.inner.memory().quarantine_message(message).await
+        self.reach().await?.quarantine_message(message).await
     }
 
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
-        self.inner.memory().active_pauses().await
+        self.reach().await?.active_pauses().await
     }
 
     async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {
-        self.inner.memory().save_worker_status(worker, vitals).await
+        self.reach().await?.save_worker_status(worker, vitals).await
     }
 }
 
 /// The queue as one worker reaches it.
 pub(super) struct FaultyQueue {
     inner: Arc<MemoryQueue>,
-    chance: Arc<Chance>,
+    trouble: Arc<PlannedTrouble>,
+    gate: Arc<WorkerGate>,
+}
+
+/// A call about several entries that is under way: what becomes of each, and those that arrive.
+struct SentEntries<E> {
+    fates: Vec<CallFate>,
+    arriving: Vec<E>,
 }
 
 impl FaultyQueue {
-    pub(super) fn new(inner: Arc<MemoryQueue>, chance: Arc<Chance>) -> Self {
-        Self { inner, chance }
+    pub(super) fn new(
+        inner: Arc<MemoryQueue>,
+        trouble: Arc<PlannedTrouble>,
+        gate: Arc<WorkerGate>,
+    ) -> Self {
+        Self { inner, trouble, gate }
     }
 
-    /// A call about several entries, each of which may fail by itself.
-    async fn call(
+    /// A call about entries, each of which may fail by itself.
+    async fn depart<E: Clone + Sync>(
         &self,
-        entries: usize,
-        work: impl AsyncFnOnce(&MemoryQueue) -> Vec<Result<()>>,
-    ) -> Vec<Result<()>> {
-        self.chance.take_time().await;
-        if self.chance.strikes(25) {
-            return (0..entries).map(|_| Err(lost())).collect();
+        call: PortCall,
+        entries: &[E],
+        receipt_of: fn(&E) -> Option<&ReceiptHandle>,
+    ) -> SentEntries<E> {
+        let fates: Vec<CallFate> = entries.iter().map(|_| self.trouble.next(call)).collect();
+        self.gate.pass().await;
+        for fate in &fates {
+            self.trouble.travel(*fate, 0).await;
         }
-        let mut answers = work(self.inner.as_ref()).await;
-        self.chance.take_time().await;
-        for answer in &mut answers {
-            if self.chance.strikes(25) {
-                *answer = Err(lost());
+        let mut arriving = Vec::new();
+        for (fate, entry) in fates.iter().zip(entries) {
+            match fate.fault {
+                Some(CallFault::Refused) => {}
+                Some(CallFault::HandleExpired) => {
+                    receipt_of(entry).into_iter().for_each(|receipt| self.inner.expire(receipt));
+                }
+                _ => arriving.push(entry.clone()),
             }
         }
-        answers
+        SentEntries { fates, arriving }
     }
+
+    /// Its answers; `expired` is said of a receipt that is no longer good.
+    async fn arrive<E>(
+        &self,
+        sent: &SentEntries<E>,
+        answers: Vec<Result<()>>,
+        expired: fn() -> Result<()>,
+    ) -> Vec<Result<()>> {
+        let mut answers = answers.into_iter();
+        let mut all = Vec::new();
+        for fate in &sent.fates {
+            self.trouble.travel(*fate, 1).await;
+            all.push(match fate.fault {
+                Some(CallFault::Refused) => Err(lost()),
+                Some(CallFault::HandleExpired) => expired(),
+                Some(CallFault::AnswerLost) => answers.next().unwrap().and(Err(lost())),
+                _ => answers.next().unwrap(),
+            });
+        }
+        self.gate.pass().await;
+        all
+    }
+}
+
+fn say_expired() -> Result<()> {
+    Err(Error::new(Fault::Missing, "the receipt has expired"))
+}
+
+/// As SQS may: what an old receipt deletes or hides is not there to be looked at.
+fn say_done() -> Result<()> {
+    Ok(())
 }
 
 #[async_trait]
@@ -283,19 +347,21 @@ impl MessageQueue for FaultyQueue {
     }
 
     async fn receive(&self, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
+        let fate = self.trouble.next(PortCall::Receive);
+        self.gate.pass().await;
         let received = Instant::now();
         let mut found = self.inner.receive(max, wait).await?;
-        self.chance.take_time().await;
-        if self.chance.strikes(20) {
+        self.trouble.travel(fate, 1).await;
+        self.gate.pass().await;
+        match fate.fault {
             // They were handed out all the same.
-            return Err(lost());
+            Some(CallFault::AnswerLost) => return Err(lost()),
+            Some(CallFault::Reordered) => found.reverse(),
+            _ => {}
         }
         for delivery in &mut found {
             delivery.received = received.into_std();
         }
-        // In any order.
-        let turn = self.chance.below(found.len().max(1));
-        found.rotate_left(turn);
         Ok(found)
     }
 
@@ -304,21 +370,27 @@ impl MessageQueue for FaultyQueue {
         receipts: &[ReceiptHandle],
         visibility: Duration,
     ) -> Vec<Result<()>> {
-        let extend =
-            async |queue: &MemoryQueue| queue.extend_visibility(receipts, visibility).await;
-        self.call(receipts.len(), extend).await
+        let sent = self.depart(PortCall::Extend, receipts, |receipt| Some(receipt)).await;
+        let answers = self.inner.extend_visibility(&sent.arriving, visibility).await;
+        self.arrive(&sent, answers, say_expired).await
     }
 
     async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
-        self.call(receipts.len(), async |queue| queue.acknowledge(receipts).await).await
+        let sent = self.depart(PortCall::Delete, receipts, |receipt| Some(receipt)).await;
+        let answers = self.inner.acknowledge(&sent.arriving).await;
+        self.arrive(&sent, answers, say_done).await
     }
 
     async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
-        self.call(receipts.len(), async |queue| queue.hide(receipts).await).await
+        let sent = self.depart(PortCall::Hide, receipts, |(receipt, _)| Some(receipt)).await;
+        let answers = self.inner.hide(&sent.arriving).await;
+        self.arrive(&sent, answers, say_done).await
     }
 
     async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
-        self.call(messages.len(), async |queue| queue.send(messages).await).await
+        let sent = self.depart(PortCall::Send, messages, |_| None).await;
+        let answers = self.inner.send(&sent.arriving).await;
+        self.arrive(&sent, answers, say_done).await
     }
 
     async fn depth(&self) -> Result<QueueDepth> {

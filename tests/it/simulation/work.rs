@@ -9,34 +9,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill::pipeline::{ClaimHandle, StepError, verdict};
 use docmill::worker::work::IngestionWork;
-use docmill_core::fault::{Error, Fault};
+use docmill_core::fault::Error;
 use docmill_core::model::{ClaimedIngestion, IngestionId, IngestionStage, OutcomeReason};
+use docmill_core::work_clock::{note_progress, wait_off_clock};
 use docmill_ledger::ledger::{IngestionResult, PauseTerms};
 use docmill_storage::store::ObjectStore;
 use docmill_storage::store::memory::MemoryStore;
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::ports::Chance;
-
-/// What a document does to its workers.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum DocumentPlan {
-    Reads,
-    IsRefused,
-    Panics,
-    Slow,
-}
-
-impl DocumentPlan {
-    pub(super) fn draw(chance: &Chance) -> Self {
-        match chance.below(8) {
-            0 => Self::IsRefused,
-            1 => Self::Panics,
-            2 | 3 => Self::Slow,
-            _ => Self::Reads,
-        }
-    }
-}
+use super::plan::{CallFault, DocumentPlan, PortCall};
+use super::trouble::{PlannedTrouble, WorkerGate};
 
 /// What was paid for one stage of one document, and how often that was cut short.
 #[derive(Debug, Default)]
@@ -48,16 +31,22 @@ struct StageBill {
 /// A document and the code of a stage of it.
 type Stage = (IngestionId, &'static str);
 
-/// The work on all documents of a schedule.
-pub(super) struct ScriptedWork {
-    plans: BTreeMap<IngestionId, DocumentPlan>,
-    chance: Arc<Chance>,
-    store: MemoryStore,
+/// What is known of the documents of a schedule, whichever worker has them.
+pub(super) struct ScriptedDocuments {
+    plans: BTreeMap<IngestionId, (usize, DocumentPlan)>,
     stored: Mutex<BTreeSet<Stage>>,
     bills: Arc<Mutex<BTreeMap<Stage, StageBill>>>,
+}
+
+/// The work of one worker, whose jobs share one core.
+pub(super) struct ScriptedWork {
+    documents: Arc<ScriptedDocuments>,
+    trouble: Arc<PlannedTrouble>,
+    gate: Arc<WorkerGate>,
+    core: Semaphore,
+    store: MemoryStore,
     running: Arc<AtomicU32>,
-    most_running: AtomicU32,
-    resends: AtomicU32,
+    most_running: Arc<AtomicU32>,
 }
 
 /// Dropped before what was paid for is stored: cut short.
@@ -84,33 +73,13 @@ impl Drop for RunningWork {
     }
 }
 
-impl ScriptedWork {
-    pub(super) fn new(
-        plans: impl Iterator<Item = (IngestionId, DocumentPlan)>,
-        chance: Arc<Chance>,
-    ) -> Self {
-        Self {
-            plans: plans.collect(),
-            chance,
-            store: MemoryStore::default(),
-            stored: Mutex::default(),
-            bills: Arc::default(),
-            running: Arc::default(),
-            most_running: AtomicU32::new(0),
-            resends: AtomicU32::new(0),
-        }
+impl ScriptedDocuments {
+    pub(super) fn new(plans: impl Iterator<Item = (IngestionId, (usize, DocumentPlan))>) -> Self {
+        Self { plans: plans.collect(), stored: Mutex::default(), bills: Arc::default() }
     }
 
-    pub(super) fn note_resend(&self) {
-        self.resends.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(super) fn resends(&self) -> u32 {
-        self.resends.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn most_running(&self) -> u32 {
-        self.most_running.load(Ordering::SeqCst)
+    pub(super) fn plan(&self, id: IngestionId) -> DocumentPlan {
+        self.plans[&id].1
     }
 
     /// The document was opened again.
@@ -118,10 +87,30 @@ impl ScriptedWork {
         self.bills.lock().unwrap().retain(|(of, _), _| *of != id);
     }
 
-    /// Nothing was paid for twice but what was cut short.
-    pub(super) fn assert_bounds(&self, id: IngestionId) {
-        for (stage, bill) in self.bills.lock().unwrap().iter().filter(|(stage, _)| stage.0 == id) {
-            assert!(bill.paid <= 1 + bill.cut_short, "{stage:?}: {bill:?}");
+    /// What was paid for twice, and was not cut short.
+    pub(super) fn find_overpaid(&self, id: IngestionId) -> Option<String> {
+        let bills = self.bills.lock().unwrap();
+        let mut of_document = bills.iter().filter(|(stage, _)| stage.0 == id);
+        let overpaid = of_document.find(|(_, bill)| bill.paid > 1 + bill.cut_short);
+        overpaid.map(|(stage, bill)| format!("paid too often: {stage:?}: {bill:?}"))
+    }
+}
+
+impl ScriptedWork {
+    pub(super) fn new(
+        documents: Arc<ScriptedDocuments>,
+        trouble: Arc<PlannedTrouble>,
+        gate: Arc<WorkerGate>,
+        most_running: Arc<AtomicU32>,
+    ) -> Self {
+        Self {
+            documents,
+            trouble,
+            gate,
+            core: Semaphore::new(1),
+            store: MemoryStore::default(),
+            running: Arc::default(),
+            most_running,
         }
     }
 
@@ -131,29 +120,40 @@ impl ScriptedWork {
         id: IngestionId,
         stage: IngestionStage,
         claim: &ClaimHandle,
-        longest: Duration,
     ) -> Result<(), StepError> {
         claim.enter(stage);
-        let stage = (id, stage.code());
-        if self.stored.lock().unwrap().contains(&stage) {
+        let key = (id, stage.code());
+        if self.documents.stored.lock().unwrap().contains(&key) {
             return Ok(());
         }
         claim.ensure_live().await?;
-        self.bills.lock().unwrap().entry(stage).or_default().paid += 1;
-        let mut call = PaidCall { bills: Arc::clone(&self.bills), stage, kept: false };
-        sleep(self.chance.between(Duration::from_millis(10), longest)).await;
-        if self.chance.strikes(12) {
-            let faults = [Fault::Transient, Fault::Unavailable, Fault::Throttled(None)];
-            let fault = faults[self.chance.below(faults.len())];
+        let fate = self.trouble.next(PortCall::Provider);
+        self.trouble.enter_provider(fate)?;
+        let paid = {
+            let mut bills = self.documents.bills.lock().unwrap();
+            let bill = bills.entry(key).or_default();
+            bill.paid += 1;
+            bill.paid
+        };
+        let bills = Arc::clone(&self.documents.bills);
+        let mut call = PaidCall { bills, stage: key, kept: false };
+        let (number, plan) = self.documents.plans[&id];
+        let longest = Duration::from_secs(if plan == DocumentPlan::Slow { 100 } else { 5 });
+        let place = [number as u64, stage as u64, u64::from(paid)];
+        sleep(self.trouble.spread(&place, longest)).await;
+        // Its standing still is not what its work takes.
+        wait_off_clock(self.gate.pass()).await;
+        if let Some(CallFault::Fails(fault)) = fate.fault {
             return Err(Error::new(fault, "the provider says no").into());
         }
         claim.ensure_live().await?;
-        if !self.stored.lock().unwrap().insert(stage) {
+        if !self.documents.stored.lock().unwrap().insert(key) {
             return Err(
                 Error::transient("another claim wrote this artefact in the meantime").into()
             );
         }
         call.kept = true;
+        note_progress();
         Ok(())
     }
 }
@@ -169,18 +169,20 @@ impl IngestionWork for ScriptedWork {
         let _running = RunningWork(Arc::clone(&self.running));
         self.most_running.fetch_max(now, Ordering::SeqCst);
         claim.enter(IngestionStage::Fetch);
-        self.chance.take_time().await;
-        let plan = self.plans[&claimed.id];
-        let longest = Duration::from_secs(if matches!(plan, DocumentPlan::Slow) { 900 } else { 5 });
-        self.pay(claimed.id, IngestionStage::Transcribe, claim, longest).await?;
-        match plan {
+        sleep(Duration::from_millis(20)).await;
+        {
+            let _core = wait_off_clock(self.core.acquire()).await.unwrap();
+            self.pay(claimed.id, IngestionStage::Transcribe, claim).await?;
+        }
+        match self.documents.plan(claimed.id) {
             DocumentPlan::IsRefused => {
                 return Err(StepError::rejected(OutcomeReason::Corrupt, "as planned".to_owned()));
             }
-            DocumentPlan::Panics => panic!("as planned"),
+            // Without the words of a panic: nobody is to read thousands of them.
+            DocumentPlan::Panics => std::panic::resume_unwind(Box::new("as planned")),
             DocumentPlan::Reads | DocumentPlan::Slow => {}
         }
-        self.pay(claimed.id, IngestionStage::Extract, claim, longest).await?;
+        self.pay(claimed.id, IngestionStage::Extract, claim).await?;
         let failed =
             verdict::early_result(OutcomeReason::GateRefused, claim.stage(), String::new());
         Ok(IngestionResult { reason: None, needs_human_review: false, ..failed })

@@ -38,6 +38,8 @@ struct Item {
     visible_at: Instant,
     /// Hidden because it was received, not because it was sent with a delay.
     received: bool,
+    /// From when the longest time of hiding counts.
+    taken_at: Instant,
 }
 
 type Shelf = BTreeMap<u64, Item>;
@@ -58,6 +60,7 @@ struct Inside {
 pub(crate) struct MemoryQueue {
     visibility: Duration,
     dead_after: Option<u32>,
+    longest: Duration,
     inside: Mutex<Inside>,
     wake: Notify,
 }
@@ -77,7 +80,24 @@ impl MemoryQueue {
             duplicates: 0,
             calls: BTreeMap::new(),
         };
-        Self { visibility, dead_after, inside: Mutex::new(inside), wake: Notify::new() }
+        let (inside, wake) = (Mutex::new(inside), Notify::new());
+        Self { visibility, dead_after, longest: LONGEST, inside, wake }
+    }
+
+    /// With another limit than twelve hours to how long a message may be hidden from its receive on.
+    pub(crate) fn with_longest(self, longest: Duration) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// The receipt is no longer good, and its message is there for everybody.
+    pub(crate) fn expire(&self, receipt: &ReceiptHandle) {
+        let mut inside = self.inside();
+        let now = inside.now();
+        if let Ok(item) = of_receipt(&mut inside.live, receipt) {
+            item.visible_at = now;
+        }
+        drop(inside);
+        self.wake.notify_waiters();
     }
 
     /// Moves this queue's clock forward; what becomes visible wakes waiting receives.
@@ -128,10 +148,10 @@ impl MemoryQueue {
         results
     }
 
-    fn hide_one(inside: &mut Inside, receipt: &ReceiptHandle, time: Duration) -> Result<()> {
-        let visible_at = inside.now() + time.min(LONGEST);
+    fn hide_one(&self, inside: &mut Inside, receipt: &ReceiptHandle, time: Duration) -> Result<()> {
+        let visible_at = inside.now() + time;
         let item = of_receipt(&mut inside.live, receipt)?;
-        item.visible_at = visible_at;
+        item.visible_at = visible_at.min(item.taken_at + self.longest);
         Ok(())
     }
 }
@@ -165,6 +185,7 @@ impl Inside {
             count: 0,
             visible_at: self.now() + message.delay,
             received: false,
+            taken_at: self.now(),
         };
         self.live.insert(self.last, item);
     }
@@ -199,7 +220,7 @@ impl Inside {
                 self.duplicates -= 1;
                 twins.push(item.clone());
             }
-            item.visible_at = now + hidden;
+            (item.taken_at, item.visible_at) = (now, now + hidden);
             deliveries.push(Delivery {
                 message_id: item.message_id.clone(),
                 body: item.message.body.clone(),
@@ -288,7 +309,7 @@ impl MessageQueue for MemoryQueue {
             if item.visible_at <= now {
                 return Err(Error::new(Fault::Missing, "the receipt has expired"));
             }
-            Self::hide_one(inside, receipt, visibility)
+            self.hide_one(inside, receipt, visibility)
         })
     }
 
@@ -298,7 +319,7 @@ impl MessageQueue for MemoryQueue {
 
     async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>> {
         self.each(Call::Hide, receipts, |inside, (receipt, time)| {
-            match Self::hide_one(inside, receipt, *time) {
+            match self.hide_one(inside, receipt, *time) {
                 Err(error) if error.fault == Fault::Missing => Ok(()),
                 other => other,
             }
@@ -333,7 +354,7 @@ impl MessageQueue for MemoryQueue {
     }
 
     fn longest_hide(&self) -> Duration {
-        LONGEST
+        self.longest
     }
 
     async fn receives_before_dead(&self) -> Result<Option<u32>> {

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 
 use crate::ledger::{ClaimRelease, IngestionResult};
 use docmill_core::fault::Fault;
+use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::{IngestionStatus, digest};
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
@@ -98,6 +99,11 @@ pub fn deferral_streak(how: &ClaimRelease) -> DeferralStreak {
     match how.fault {
         _ if how.counted => DeferralStreak::Ends,
         Fault::Throttled(_) | Fault::Unavailable => DeferralStreak::Grows,
+        Fault::Denied | Fault::Misconfigured | Fault::Paused
+            if mend::is_taken_out(SwitchableMend::DenialStreak) =>
+        {
+            DeferralStreak::Grows
+        }
         Fault::Interrupted => DeferralStreak::Stays,
         Fault::Transient
         | Fault::Denied

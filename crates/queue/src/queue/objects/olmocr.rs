@@ -121,6 +121,13 @@ pub fn finished_group(key: &str) -> Option<&str> {
     }
 }
 
+/// The group whose lock this is, in either layout.
+pub fn locked_group(key: &str) -> Option<&str> {
+    let name = key.strip_prefix(LOCKS)?;
+    let newer = name.strip_prefix("worker_").and_then(|name| name.strip_suffix(".lock"));
+    newer.or_else(|| name.strip_prefix("output_")?.strip_suffix(".jsonl"))
+}
+
 /// The name of a group: SHA-1 over its sorted paths, nothing between them. That two groups can get
 /// one name (`a.pdf`, `b.pdf` and `a.pdfb.pdf`) is olmOCR's; see [`index::WorkIndex::add_paths`].
 pub fn group_hash(paths: &[String]) -> String {

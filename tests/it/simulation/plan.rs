@@ -1,0 +1,247 @@
+//! A schedule as data: documents, workers, and a list of faults, drawn from a seed. Each fault says by
+//! itself where it strikes, so that one taken off the list moves none of the others.
+
+use std::fmt;
+use std::time::Duration;
+
+use docmill_core::fault::Fault;
+
+/// Faults happen for so long.
+pub(super) const TROUBLE: Duration = Duration::from_secs(15 * 60);
+/// Workers of a schedule that is not cut down, and its documents.
+const WORKERS: usize = 2;
+const DOCUMENTS: usize = 6;
+/// Of each sort, so many calls may have a fault.
+const CALLS: usize = 120;
+
+/// A call that goes over a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PortCall {
+    Claim,
+    Renew,
+    Release,
+    Record,
+    ReadBack,
+    Receive,
+    Extend,
+    Delete,
+    Hide,
+    Send,
+    Provider,
+}
+
+/// What goes wrong with one call, or with one entry of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum CallFault {
+    /// Nothing is done.
+    Refused,
+    /// It is done, and its answer is lost; of a receive: the messages were handed out to nobody.
+    AnswerLost,
+    /// It takes up to twelve seconds each way.
+    Slow,
+    /// Messages come in another order.
+    Reordered,
+    /// The receipt is not good any more, and the message there for everybody.
+    HandleExpired,
+    /// The provider was paid, and failed.
+    Fails(Fault),
+}
+
+/// Something that happens at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum WorldEvent {
+    /// A worker dies, and another takes its place.
+    Death { worker: usize },
+    /// A worker is asked to stop, and another takes its place.
+    Stop { worker: usize },
+    /// Nothing that a worker asks or is told gets through, then all of it.
+    Standstill { worker: usize, lasts: Duration },
+    /// An operator withdraws a document.
+    Cancel { document: usize },
+    /// An operator opens one that has ended.
+    Retry { document: usize },
+    /// Messages are delivered twice.
+    Duplicates { count: u32 },
+    /// The clock of the ledger goes ahead of the workers'.
+    ClockAhead { by: Duration },
+    /// The clock of the ledger falls behind the workers'.
+    ClockBehind { by: Duration },
+    /// The ledger answers nobody.
+    LedgerSilent { lasts: Duration },
+    /// The provider refuses our credentials.
+    Refusal { lasts: Duration },
+    /// The provider throttles every other call.
+    Rush { lasts: Duration },
+}
+
+/// One thing that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum PlannedFault {
+    /// With the so-manieth call of its sort, from 0, whoever makes it.
+    Call { call: PortCall, nth: usize, fault: CallFault },
+    /// So long after the beginning.
+    At { at: Duration, event: WorldEvent },
+}
+
+/// What a document does to its workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DocumentPlan {
+    Reads,
+    IsRefused,
+    Panics,
+    Slow,
+}
+
+/// A schedule, whole or cut down. What is left keeps the number that it had.
+#[derive(Debug, Clone)]
+pub(super) struct SchedulePlan {
+    pub seed: u64,
+    pub workers: usize,
+    pub documents: Vec<(usize, DocumentPlan)>,
+    pub faults: Vec<(usize, PlannedFault)>,
+}
+
+impl SchedulePlan {
+    pub(super) fn draw(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let documents = (0..DOCUMENTS).map(|at| (at, draw_document(&mut random))).collect();
+        let mut faults = Vec::new();
+        for (call, odds) in ODDS {
+            for nth in 0..CALLS {
+                let struck = odds.iter().find(|(_, one_in)| random.u32(..*one_in) == 0);
+                faults.extend(struck.map(|(fault, _)| PlannedFault::Call {
+                    call: *call,
+                    nth,
+                    fault: *fault,
+                }));
+            }
+        }
+        let mut at = Duration::ZERO;
+        loop {
+            at += between(&mut random, 5, 90);
+            if at >= TROUBLE {
+                break;
+            }
+            let event = draw_event(&mut random);
+            faults.extend(event.map(|event| PlannedFault::At { at, event }));
+        }
+        if random.u32(..3) == 0 {
+            let (at, lasts) = (between(&mut random, 0, 400), between(&mut random, 300, 400));
+            faults.push(PlannedFault::At { at, event: WorldEvent::Refusal { lasts } });
+            let rush = WorldEvent::Rush { lasts: Duration::from_secs(120) };
+            faults.push(PlannedFault::At { at: at + lasts, event: rush });
+        }
+        let faults = faults.into_iter().enumerate().collect();
+        Self { seed, workers: WORKERS, documents, faults }
+    }
+
+    /// As the command line has it: only what is named there.
+    pub(super) fn keep_named(&mut self) {
+        let named = |name| {
+            let text = std::env::var(name).ok()?;
+            let numbers = text.split(',').filter(|part| !part.is_empty());
+            Some(numbers.map(|part| part.parse().unwrap()).collect::<Vec<usize>>())
+        };
+        if let Some(kept) = named("FAULTS") {
+            self.faults.retain(|(number, _)| kept.contains(number));
+        }
+        if let Some(kept) = named("DOCUMENTS") {
+            self.documents.retain(|(number, _)| kept.contains(number));
+        }
+        if let Some(&[workers]) = named("WORKERS").as_deref() {
+            self.workers = workers;
+        }
+    }
+
+    /// The command that runs exactly this schedule.
+    pub(super) fn command(&self) -> String {
+        let list = |numbers: Vec<usize>| {
+            numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        };
+        let faults = list(self.faults.iter().map(|(number, _)| *number).collect());
+        let documents = list(self.documents.iter().map(|(number, _)| *number).collect());
+        let (seed, workers) = (self.seed, self.workers);
+        format!(
+            "SEED={seed} FAULTS={faults} DOCUMENTS={documents} WORKERS={workers} \
+             scripts/simulate.sh"
+        )
+    }
+}
+
+impl fmt::Display for SchedulePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} workers, documents {:?}", self.workers, self.documents)?;
+        for (number, fault) in &self.faults {
+            match fault {
+                PlannedFault::Call { call, nth, fault } => {
+                    writeln!(f, "  {number}: {call:?} number {nth}: {fault:?}")?;
+                }
+                PlannedFault::At { at, event } => {
+                    writeln!(f, "  {number}: after {at:.0?}: {event:?}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The faults that a call may have, and how seldom.
+type CallOdds = &'static [(CallFault, u32)];
+
+const BY_LEDGER: CallOdds =
+    &[(CallFault::Refused, 25), (CallFault::AnswerLost, 25), (CallFault::Slow, 40)];
+const BY_QUEUE: CallOdds = &[
+    (CallFault::Refused, 25),
+    (CallFault::AnswerLost, 25),
+    (CallFault::Slow, 40),
+    (CallFault::HandleExpired, 40),
+];
+const ODDS: &[(PortCall, CallOdds)] = &[
+    (PortCall::Claim, BY_LEDGER),
+    (PortCall::Renew, BY_LEDGER),
+    (PortCall::Release, BY_LEDGER),
+    (PortCall::Record, BY_LEDGER),
+    (PortCall::ReadBack, BY_LEDGER),
+    (PortCall::Receive, &[(CallFault::AnswerLost, 20), (CallFault::Reordered, 8)]),
+    (PortCall::Extend, BY_QUEUE),
+    (PortCall::Delete, BY_QUEUE),
+    (PortCall::Hide, BY_QUEUE),
+    (PortCall::Send, BY_LEDGER),
+    (
+        PortCall::Provider,
+        &[
+            (CallFault::Fails(Fault::Transient), 36),
+            (CallFault::Fails(Fault::Unavailable), 36),
+            (CallFault::Fails(Fault::Throttled(None)), 36),
+        ],
+    ),
+];
+
+fn between(random: &mut fastrand::Rng, least: u64, most: u64) -> Duration {
+    Duration::from_millis(random.u64(least * 1000..most * 1000))
+}
+
+fn draw_document(random: &mut fastrand::Rng) -> DocumentPlan {
+    match random.u32(..8) {
+        0 => DocumentPlan::IsRefused,
+        1 => DocumentPlan::Panics,
+        2 | 3 => DocumentPlan::Slow,
+        _ => DocumentPlan::Reads,
+    }
+}
+
+fn draw_event(random: &mut fastrand::Rng) -> Option<WorldEvent> {
+    let (worker, document) = (random.usize(..WORKERS), random.usize(..DOCUMENTS));
+    Some(match random.u32(..16) {
+        0 | 1 => WorldEvent::Death { worker },
+        2 | 3 => WorldEvent::Stop { worker },
+        4 | 5 => WorldEvent::Standstill { worker, lasts: between(random, 5, 200) },
+        6 => WorldEvent::Cancel { document },
+        7..=9 => WorldEvent::Retry { document },
+        10 => WorldEvent::Duplicates { count: random.u32(1..4) },
+        11 => WorldEvent::ClockAhead { by: between(random, 1, 20) },
+        12 => WorldEvent::ClockBehind { by: between(random, 1, 20) },
+        13 => WorldEvent::LedgerSilent { lasts: between(random, 5, 200) },
+        _ => return None,
+    })
+}

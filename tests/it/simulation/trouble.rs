@@ -1,0 +1,163 @@
+//! The faults of a plan as they come: which call is struck, who stands still, what is down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use docmill_core::fault::{Error, Fault, Result};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::plan::{CallFault, PlannedFault, PortCall, SchedulePlan, TROUBLE};
+
+/// A statement that nobody answers is given up after so long.
+const SILENCE: Duration = Duration::from_secs(15);
+
+pub(super) fn lost() -> Error {
+    Error::new(Fault::Unavailable, "no answer")
+}
+
+/// The outside of a schedule, until it is calm.
+pub(super) struct PlannedTrouble {
+    seed: u64,
+    calm_from: Instant,
+    /// The number of each fault in its plan, by the call that it strikes.
+    faults: BTreeMap<(PortCall, usize), (usize, CallFault)>,
+    state: Mutex<TroubleState>,
+}
+
+struct TroubleState {
+    calls: BTreeMap<PortCall, usize>,
+    /// Numbers of the faults that have struck.
+    met: BTreeSet<usize>,
+    ledger_silent_until: Instant,
+    refused_until: Instant,
+    rush_until: Instant,
+}
+
+/// What becomes of one call, or of one entry of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallFate {
+    call: PortCall,
+    pub nth: usize,
+    pub fault: Option<CallFault>,
+}
+
+impl PlannedTrouble {
+    pub(super) fn new(plan: &SchedulePlan) -> Self {
+        let now = Instant::now();
+        let of_calls = plan.faults.iter().filter_map(|(number, fault)| match fault {
+            PlannedFault::Call { call, nth, fault } => Some(((*call, *nth), (*number, *fault))),
+            PlannedFault::At { .. } => None,
+        });
+        let state = TroubleState {
+            calls: BTreeMap::new(),
+            met: BTreeSet::new(),
+            ledger_silent_until: now,
+            refused_until: now,
+            rush_until: now,
+        };
+        Self {
+            seed: plan.seed,
+            calm_from: now + TROUBLE,
+            faults: of_calls.collect(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The next call of its sort.
+    pub(super) fn next(&self, call: PortCall) -> CallFate {
+        let mut state = self.state.lock().unwrap();
+        let count = state.calls.entry(call).or_default();
+        let nth = *count;
+        *count += 1;
+        let struck = self.faults.get(&(call, nth)).filter(|_| Instant::now() < self.calm_from);
+        state.met.extend(struck.map(|(number, _)| *number));
+        CallFate { call, nth, fault: struck.map(|(_, fault)| *fault) }
+    }
+
+    pub(super) fn note_met(&self, number: usize) {
+        self.state.lock().unwrap().met.insert(number);
+    }
+
+    /// Numbers of the faults that have struck.
+    pub(super) fn met(&self) -> BTreeSet<usize> {
+        self.state.lock().unwrap().met.clone()
+    }
+
+    /// Something between nothing and `most`, the same for the same place in the schedule.
+    pub(super) fn spread(&self, place: &[u64], most: Duration) -> Duration {
+        let mixed = place.iter().fold(self.seed, |mixed, part| {
+            fastrand::Rng::with_seed(mixed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..)
+        });
+        most.mul_f64(fastrand::Rng::with_seed(mixed).f64())
+    }
+
+    /// A call is on its way there (leg 0) or back (leg 1).
+    pub(super) async fn travel(&self, fate: CallFate, leg: u64) {
+        let is_slow = fate.fault == Some(CallFault::Slow);
+        let most = Duration::from_millis(if is_slow { 12_000 } else { 40 });
+        sleep(self.spread(&[fate.call as u64, fate.nth as u64, leg], most)).await;
+    }
+
+    pub(super) fn silence_ledger(&self, lasts: Duration) {
+        self.state.lock().unwrap().ledger_silent_until = Instant::now() + lasts;
+    }
+
+    /// # Errors
+    /// Nobody answers.
+    pub(super) async fn reach_ledger(&self) -> Result<()> {
+        let silent_until = self.state.lock().unwrap().ledger_silent_until;
+        if Instant::now() >= silent_until {
+            return Ok(());
+        }
+        sleep_until(silent_until.min(Instant::now() + SILENCE)).await;
+        Err(lost())
+    }
+
+    pub(super) fn refuse_credentials(&self, lasts: Duration) {
+        self.state.lock().unwrap().refused_until = Instant::now() + lasts;
+    }
+
+    pub(super) fn begin_rush(&self, lasts: Duration) {
+        self.state.lock().unwrap().rush_until = Instant::now() + lasts;
+    }
+
+    /// Whether the provider lets the so-manieth call of all in.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn enter_provider(&self, fate: CallFate) -> Result<()> {
+        let state = self.state.lock().unwrap();
+        let now = Instant::now();
+        if now < state.refused_until {
+            return Err(Error::new(Fault::Denied, "the provider does not know us"));
+        }
+        if now < state.rush_until && fate.nth % 2 == 0 {
+            return Err(Error::new(Fault::Throttled(None), "the provider has too much to do"));
+        }
+        Ok(())
+    }
+}
+
+/// What a worker asks and is told goes through here, unless it stands still. Its own timers run on.
+pub(super) struct WorkerGate(Mutex<Instant>);
+
+impl WorkerGate {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    pub(super) fn close_for(&self, lasts: Duration) {
+        *self.0.lock().unwrap() = Instant::now() + lasts;
+    }
+
+    pub(super) async fn pass(&self) {
+        loop {
+            let until = *self.0.lock().unwrap();
+            if Instant::now() >= until {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}

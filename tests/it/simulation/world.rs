@@ -1,0 +1,412 @@
+//! One schedule from its beginning to its count: workers, documents, and what happens to them.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use docmill::shutdown::Shutdown;
+use docmill::worker::QueueWorker;
+use docmill_core::config::Config;
+use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
+use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow};
+use docmill_queue::queue::{MessageQueue as _, OutgoingMessage};
+use time::OffsetDateTime;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+use uuid::Uuid;
+
+use super::plan::{DocumentPlan, PlannedFault, SchedulePlan, TROUBLE, WorldEvent};
+use super::ports::{FaultyLedger, FaultyQueue, SharedLedger};
+use super::trouble::{PlannedTrouble, WorkerGate};
+use super::work::{ScriptedDocuments, ScriptedWork};
+use crate::support::memory_queue::MemoryQueue;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Everything is over by then.
+const PATIENCE: Duration = Duration::from_secs(3 * 3600);
+/// Messages are counted this often.
+const WATCH: Duration = Duration::from_secs(20);
+const SLOTS: u32 = 3;
+/// A worker that is silent for longer may lose its claims: with what else may go wrong, a third of a
+/// lease is enough.
+const SILENT: Duration = Duration::from_secs(40);
+
+/// What did not hold, in words.
+pub(super) type Broken = Result<(), String>;
+
+fn ensure(holds: bool, says: impl FnOnce() -> String) -> Broken {
+    if holds { Ok(()) } else { Err(says()) }
+}
+
+/// A time in which a worker, or all of them, could not be heard.
+struct Silence {
+    /// `None`: all.
+    worker: Option<String>,
+    from: OffsetDateTime,
+    until: OffsetDateTime,
+}
+
+/// A worker under way; aborting its task is its death.
+struct Worker {
+    name: String,
+    stop: Shutdown,
+    gate: Arc<WorkerGate>,
+    task: JoinHandle<docmill_core::fault::Result<docmill::runner::WorkerStats>>,
+}
+
+/// One schedule under way.
+struct SimulatedWorld {
+    plan: SchedulePlan,
+    trouble: Arc<PlannedTrouble>,
+    ledger: Arc<SharedLedger>,
+    queue: Arc<MemoryQueue>,
+    documents: Arc<ScriptedDocuments>,
+    config: Arc<Config>,
+    workers: Vec<Worker>,
+    /// Workers that were started so far.
+    started: usize,
+    most_running: Arc<AtomicU32>,
+    silences: Arc<Mutex<Vec<Silence>>>,
+    drains: Vec<JoinHandle<Broken>>,
+}
+
+/// What became of a schedule.
+pub(super) struct ScheduleEnd {
+    pub broken: Broken,
+    /// Numbers of the faults that have struck.
+    pub met: BTreeSet<usize>,
+}
+
+/// Runs a schedule in paused time.
+pub(super) fn run_schedule(plan: &SchedulePlan) -> ScheduleEnd {
+    fastrand::seed(plan.seed);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(async {
+        let mut world = SimulatedWorld::new(plan.clone()).await;
+        let broken = match world.run().await {
+            Ok(()) => world.count(),
+            Err(broken) => Err(broken),
+        };
+        ScheduleEnd { broken, met: world.trouble.met() }
+    })
+}
+
+/// The name of a document, the same in every run of the schedule.
+fn ingestion(number: usize) -> IngestionId {
+    IngestionId(Uuid::from_u128(0x51_u128 << 64 | number as u128))
+}
+
+/// Minutes instead of hours, so that many of them are in a schedule.
+fn short_times() -> Config {
+    let mut config = Config::default();
+    config.worker.slots = SLOTS;
+    config.worker.drain = 60 * SECOND;
+    config.worker.job_timeout = 200 * SECOND;
+    config.claim.lease = 120 * SECOND;
+    config.queue.visibility = 50 * SECOND;
+    config.retry.longest_delay = 120 * SECOND;
+    config.retry.max_deferral = 240 * SECOND;
+    config.store.allow = vec!["documents/".parse().unwrap()];
+    config
+}
+
+impl SimulatedWorld {
+    async fn new(plan: SchedulePlan) -> Self {
+        // Twelve hours are seven minutes here.
+        let queue = MemoryQueue::new(50 * SECOND, Some(40)).with_longest(420 * SECOND);
+        let documents = plan.documents.iter().map(|(at, plan)| (ingestion(*at), (*at, *plan)));
+        let world = Self {
+            trouble: Arc::new(PlannedTrouble::new(&plan)),
+            ledger: Arc::new(SharedLedger::new()),
+            queue: Arc::new(queue),
+            documents: Arc::new(ScriptedDocuments::new(documents)),
+            config: Arc::new(short_times()),
+            workers: Vec::new(),
+            started: 0,
+            most_running: Arc::default(),
+            silences: Arc::default(),
+            drains: Vec::new(),
+            plan,
+        };
+        for id in world.ids() {
+            let document = DocumentId(id.0);
+            world.ledger.memory().insert_ingestion(id, document, &format!("documents/{id}"));
+            world.send(id).await;
+        }
+        world
+    }
+
+    fn ids(&self) -> Vec<IngestionId> {
+        self.plan.documents.iter().map(|(number, _)| ingestion(*number)).collect()
+    }
+
+    async fn send(&self, id: IngestionId) {
+        let sent = self.queue.send(&[OutgoingMessage::from_body(id.to_string())]).await;
+        assert!(sent.iter().all(Result::is_ok));
+    }
+
+    async fn start_worker(&mut self) -> Worker {
+        self.started += 1;
+        let (trouble, gate) = (Arc::clone(&self.trouble), Arc::new(WorkerGate::new()));
+        let shared = || (Arc::clone(&trouble), Arc::clone(&gate));
+        let ledger = FaultyLedger::new(Arc::clone(&self.ledger), shared().0, shared().1);
+        let queue = FaultyQueue::new(Arc::clone(&self.queue), shared().0, shared().1);
+        let (documents, most) = (Arc::clone(&self.documents), Arc::clone(&self.most_running));
+        let work = ScriptedWork::new(documents, shared().0, shared().1, most);
+        let name = format!("worker-{}", self.started);
+        let worker = QueueWorker::with_work(
+            Arc::new(work),
+            Arc::new(ledger),
+            Arc::new(queue),
+            Arc::clone(&self.config),
+            name.clone(),
+        );
+        let stop = Shutdown::default();
+        let task = tokio::spawn(worker.await.unwrap().run(stop.clone()));
+        Worker { name, stop, gate, task }
+    }
+
+    /// The workers through the trouble, until nothing is left to do.
+    async fn run(&mut self) -> Broken {
+        let began = Instant::now();
+        while self.workers.len() < self.plan.workers {
+            let worker = self.start_worker().await;
+            self.workers.push(worker);
+        }
+        let mut events: Vec<_> = self
+            .plan
+            .faults
+            .iter()
+            .filter_map(|(number, fault)| match fault {
+                PlannedFault::At { at, event } => Some((*at, *number, *event)),
+                PlannedFault::Call { .. } => None,
+            })
+            .collect();
+        events.sort_by_key(|(at, number, _)| (*at, *number));
+        for (at, number, event) in events {
+            self.watch_until(began + at).await?;
+            self.trouble.note_met(number);
+            self.act(event).await;
+        }
+        self.watch_until(began + TROUBLE).await?;
+        self.wait_for_end(began).await?;
+        for worker in std::mem::take(&mut self.workers) {
+            self.drain(worker);
+        }
+        for drained in std::mem::take(&mut self.drains) {
+            drained.await.map_err(|died| format!("a drain died: {died}"))??;
+        }
+        Ok(())
+    }
+
+    async fn act(&mut self, event: WorldEvent) {
+        match event {
+            WorldEvent::Death { worker } => {
+                let dead = self.replace(worker).await;
+                dead.task.abort();
+                self.note_silence(Some(dead.name), PATIENCE);
+            }
+            WorldEvent::Stop { worker } => {
+                let stopped = self.replace(worker).await;
+                self.drain(stopped);
+            }
+            WorldEvent::Standstill { worker, lasts } => {
+                let worker = &self.workers[worker % self.workers.len()];
+                worker.gate.close_for(lasts);
+                self.note_silence(Some(worker.name.clone()), lasts);
+            }
+            WorldEvent::Cancel { document } => {
+                self.ledger.memory().cancel(ingestion(document));
+            }
+            WorldEvent::Retry { document } => {
+                if self.ledger.memory().reopen(ingestion(document)) {
+                    self.documents.forget_bounds(ingestion(document));
+                    self.send(ingestion(document)).await;
+                }
+            }
+            WorldEvent::Duplicates { count } => self.queue.duplicate(count),
+            WorldEvent::ClockAhead { by } => self.ledger.put_ahead(by),
+            WorldEvent::ClockBehind { by } => self.ledger.put_behind(by),
+            WorldEvent::LedgerSilent { lasts } => {
+                self.trouble.silence_ledger(lasts);
+                self.note_silence(None, lasts);
+            }
+            WorldEvent::Refusal { lasts } => self.trouble.refuse_credentials(lasts),
+            WorldEvent::Rush { lasts } => self.trouble.begin_rush(lasts),
+        }
+    }
+
+    /// Takes a worker away and puts another in its place.
+    async fn replace(&mut self, at: usize) -> Worker {
+        let (at, fresh) = (at % self.workers.len(), self.start_worker().await);
+        std::mem::replace(&mut self.workers[at], fresh)
+    }
+
+    fn note_silence(&self, worker: Option<String>, lasts: Duration) {
+        if lasts < SILENT {
+            return;
+        }
+        let from = self.now();
+        let silence = Silence { worker, from, until: from + lasts };
+        self.silences.lock().unwrap().push(silence);
+    }
+
+    fn now(&self) -> OffsetDateTime {
+        OffsetDateTime::UNIX_EPOCH + self.ledger.time_passed()
+    }
+
+    /// A worker is asked to stop; it ends within its drain and what it needs to write that down.
+    fn drain(&mut self, worker: Worker) {
+        let (began, from, drain) = (Instant::now(), self.now(), self.config.worker.drain);
+        let (silences, name) = (Arc::clone(&self.silences), worker.name.clone());
+        self.drains.push(tokio::spawn(async move {
+            worker.stop.request();
+            let ended = worker.task.await.map_err(|died| format!("{name} died: {died}"))?;
+            ended.map_err(|error| format!("{name} failed: {error}"))?;
+            let took = began.elapsed();
+            let mut silences = silences.lock().unwrap();
+            let until = from + took;
+            let is_heard = silences.iter().all(|silence| !silence.is_of(&name, from, until));
+            // At its deadline it leaves what a slow ledger has not taken back.
+            if took >= drain {
+                silences.push(Silence {
+                    worker: Some(name.clone()),
+                    from,
+                    until: until + PATIENCE,
+                });
+            }
+            ensure(!is_heard || took < drain + 60 * SECOND, || {
+                format!("the drain of {name} took {took:?}")
+            })
+        }));
+    }
+
+    /// Lets time pass; no open row that nobody holds is without a message meanwhile.
+    async fn watch_until(&self, then: Instant) -> Broken {
+        while Instant::now() < then {
+            sleep_until(then.min(Instant::now() + WATCH)).await;
+            let bodies = self.queue.bodies();
+            for id in self.ids() {
+                let row = self.ledger.memory().row(id).unwrap();
+                let is_open = row.status == IngestionStatus::InProgress;
+                let has_message = row.claim_token.is_some() || bodies.contains(&id.to_string());
+                ensure(!is_open || has_message, || format!("{id} is open without a message"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Without faults every document ends, and every message goes.
+    async fn wait_for_end(&self, began: Instant) -> Broken {
+        loop {
+            let is_open = |id: &IngestionId| {
+                self.ledger.memory().row(*id).unwrap().status == IngestionStatus::InProgress
+            };
+            let open: Vec<_> = self.ids().into_iter().filter(is_open).collect();
+            let left = self.queue.bodies();
+            if open.is_empty() && left.is_empty() {
+                return Ok(());
+            }
+            ensure(began.elapsed() < PATIENCE, || {
+                format!("without an end: open {open:?}, messages {left:?}")
+            })?;
+            sleep(WATCH).await;
+        }
+    }
+
+    /// What has to hold in the end, whatever happened.
+    fn count(&self) -> Broken {
+        let most = self.most_running.load(Ordering::SeqCst);
+        ensure(most <= SLOTS, || format!("{most} jobs in {SLOTS} slots"))?;
+        for id in self.ids() {
+            let row = self.ledger.memory().row(id).unwrap();
+            let attempts = self.ledger.memory().attempts(id);
+            self.count_document(id, &row, &attempts).map_err(|broken| {
+                let ends: Vec<_> = attempts
+                    .iter()
+                    .map(|it| (it.worker.as_deref().unwrap_or_default(), it.outcome, it.counted))
+                    .collect();
+                format!(
+                    "document {}: {broken}; {:?}; attempts {ends:?}",
+                    id.0.as_u128() as u64,
+                    row.reason
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn count_document(
+        &self,
+        id: IngestionId,
+        row: &LedgerRow,
+        attempts: &[LedgerAttempt],
+    ) -> Broken {
+        ensure(row.status.is_terminal(), || "has not ended".to_owned())?;
+        let is_free = row.claim_token.is_none() && row.lease_expires_at.is_none();
+        ensure(is_free, || "is held".to_owned())?;
+        let claims = usize::try_from(row.claims).unwrap();
+        ensure(attempts.len() == claims, || format!("{claims} claims without as many ends"))?;
+        let counted = attempts.iter().filter(|attempt| attempt.counted).count();
+        ensure(counted == row.attempt_count as usize, || {
+            format!("{counted} attempts counted, {} said", row.attempt_count)
+        })?;
+        for crashed in attempts.iter().filter(|attempt| attempt.outcome == "crashed") {
+            let worker = crashed.worker.as_deref().unwrap();
+            ensure(self.was_silent(crashed), || format!("{worker} lives and has crashed"))?;
+        }
+        self.documents.find_overpaid(id).map_or(Ok(()), Err)?;
+        let plan = self.documents.plan(id);
+        match row.reason {
+            Some(OutcomeReason::DeferredTooLong) => {
+                let streak = deferral_streak(attempts);
+                ensure(streak > self.config.retry.max_deferral, || {
+                    format!("deferred too long after {streak:?}")
+                })
+            }
+            // By an operator, by silences, by chance: each has its own count above.
+            Some(OutcomeReason::Cancelled | OutcomeReason::Crashed | OutcomeReason::Transient) => {
+                Ok(())
+            }
+            reason => ensure(reason == expected_end(plan), || format!("{plan:?} ended otherwise")),
+        }
+    }
+
+    /// Whether its worker, or all of them, could not be heard during this attempt.
+    fn was_silent(&self, attempt: &LedgerAttempt) -> bool {
+        let (began, ended) = (attempt.started_at.unwrap(), attempt.ended_at);
+        let worker = attempt.worker.as_deref().unwrap();
+        let silences = self.silences.lock().unwrap();
+        silences.iter().any(|silence| silence.is_of(worker, began, ended))
+    }
+}
+
+impl Silence {
+    fn is_of(&self, name: &str, from: OffsetDateTime, until: OffsetDateTime) -> bool {
+        let is_meant = self.worker.as_deref().is_none_or(|worker| worker == name);
+        is_meant && self.from <= until && from <= self.until
+    }
+}
+
+fn expected_end(plan: DocumentPlan) -> Option<OutcomeReason> {
+    match plan {
+        DocumentPlan::Reads | DocumentPlan::Slow => None,
+        DocumentPlan::IsRefused => Some(OutcomeReason::Corrupt),
+        DocumentPlan::Panics => Some(OutcomeReason::Internal),
+    }
+}
+
+/// How long the last attempts were put off by nothing but throttling and what was down.
+fn deferral_streak(attempts: &[LedgerAttempt]) -> Duration {
+    let Some((last, earlier)) = attempts.split_last() else { return Duration::ZERO };
+    let is_part = |attempt: &&LedgerAttempt| {
+        ["throttled", "unavailable", "interrupted", "crashed"].contains(&attempt.outcome)
+    };
+    let streak = earlier.iter().rev().take_while(is_part);
+    let begins = |attempt: &&LedgerAttempt| ["throttled", "unavailable"].contains(&attempt.outcome);
+    let first = streak.filter(begins).last();
+    let length = first.map(|first| last.ended_at - first.ended_at).unwrap_or_default();
+    length.try_into().unwrap_or_default()
+}
