@@ -71,6 +71,11 @@ impl NetworkRange {
         Self { base: IpAddr::V6(base), bits }
     }
 
+    /// Whether every address lies in it.
+    pub fn is_everything(self) -> bool {
+        self.bits == 0
+    }
+
     /// Whether the address lies in it.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.base, address.to_canonical()) {
