@@ -68,7 +68,7 @@ PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh 
 	scripts/killed_without_database.sh scripts/bucket_lfs.sh scripts/submit_many.sh \
 	scripts/throttle.sh scripts/olmocr_peer.sh scripts/redis_peers.sh scripts/contracts.sh scripts/killed_calls.sh \
 	scripts/maintenance_scale.sh scripts/rolling_deploy.sh scripts/load_scans.sh scripts/outage.sh \
-	scripts/attacks.sh scripts/image.sh scripts/bare_root.sh
+	scripts/attacks.sh scripts/api_contract.sh scripts/image.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the last two
 	@scripts/setup.sh proof

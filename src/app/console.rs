@@ -52,6 +52,7 @@ impl App {
             kinds: self.load_kinds()?,
             review: self.config.review.clone(),
             config: self.config.web.clone(),
+            places: self.config.store.clone(),
             limits: UploadLimits {
                 largest: self.config.limits.document_bytes.0,
                 destination: self.config.queue_destination(),

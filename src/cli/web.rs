@@ -43,9 +43,9 @@ pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Resul
     let console = Box::pin(app.open_console()).await?;
     let base = &app.config().web.base_path;
     tracing::info!("pages on http://{}{base}/", console.address()?);
-    if app.config().web.tokens.is_empty() {
+    if app.config().web.is_open() {
         tracing::warn!(
-            "there are no web.tokens: whoever is on this machine may do everything (docs/web.md)"
+            "there are neither web.tokens nor a web.proxy: whoever is on this machine may do everything (docs/web.md)"
         );
     }
     console.serve(stop).await;

@@ -68,7 +68,7 @@ pub(super) async fn run(
             output.show(&targets, || format_targets(&targets))?;
         }
         WebhooksCommand::List { target, dead, limit } => {
-            let wanted = DeliveryQuery { target, dead };
+            let wanted = DeliveryQuery { target, dead, after: None };
             let found = webhooks::list_deliveries(&db, &wanted, limit).await?;
             output.show(&found, || format_deliveries(&found))?;
         }

@@ -160,6 +160,36 @@ pub async fn submit_file(
     }
 }
 
+/// Hands in an object that stays where it is, as its own event would. `address` is
+/// `s3://bucket/key`, `name` what the store calls it.
+///
+/// # Errors
+/// Store or database do not answer. What is wrong with the object itself is in the answer.
+pub async fn submit_object(
+    context: SubmitContext<'_>,
+    address: &str,
+    name: &str,
+    terms: &SubmitOptions,
+) -> Result<Submission> {
+    let refused = |problem: String| Ok(Submission::refused(Path::new(address), problem));
+    let meta = match context.store.head(name).await? {
+        Some(meta) if meta.size > context.largest => {
+            return refused(too_large(meta.size, context.largest));
+        }
+        Some(meta) => meta,
+        None => return refused("no such object".to_owned()),
+    };
+    let source = SubmitSource::Object(address.to_owned());
+    let candidate = SubmitCandidate { source, what: CandidateContent::Object(meta) };
+    let mut done = batch::submit_batch(context, vec![candidate], terms).await?;
+    let nothing = || Submission::refused(Path::new(address), "nothing was done");
+    Ok(done.pop().unwrap_or_else(nothing))
+}
+
+fn too_large(size: u64, largest: u64) -> String {
+    format!("{size} bytes, limits.document_bytes is {largest}")
+}
+
 /// Hands in what a search finds, in batches, while the search goes on. `report` gets a line for
 /// everything; within a batch what was refused at first sight comes before what was handed in.
 /// Memory is bounded, however much is found.
@@ -251,8 +281,7 @@ async fn inspect_source(
         },
         SubmitSource::Object(name) => match context.store.head(name).await? {
             Some(meta) if meta.size > context.largest => {
-                let problem =
-                    format!("{} bytes, limits.document_bytes is {}", meta.size, context.largest);
+                let problem = too_large(meta.size, context.largest);
                 return Ok(Err(Submission::refused(Path::new(name), problem)));
             }
             Some(meta) => CandidateContent::Object(meta),

@@ -13,8 +13,8 @@ use uuid::Uuid;
 pub use deliver::{WebhookDelivery, WebhookTerms};
 pub use docmill_client::webhook::{DestinationPolicy, NameResolver, SystemResolver};
 pub use docmill_ledger::db::webhooks::{
-    COUNTED, DeliveryQuery, DeliveryRow, WebhookTargetState, enable_target, list_deliveries,
-    list_of_document, list_targets,
+    COUNTED, DeliveryPlace, DeliveryQuery, DeliveryRow, WebhookTargetState, enable_target,
+    list_deliveries, list_of_document, list_targets,
 };
 
 use docmill_client::webhook::write_secret;
@@ -65,7 +65,7 @@ pub async fn replay_dead(db: &Db, target: &str, by: &AuditNote) -> Result<Replay
     if !list_targets(db).await?.iter().any(|known| known.name == target) {
         return Err(Error::new(Fault::Missing, format!("no webhook target is called `{target}`")));
     }
-    let wanted = DeliveryQuery { target: target.to_owned(), dead: true };
+    let wanted = DeliveryQuery { target: target.to_owned(), dead: true, after: None };
     let mut whole = ReplayReport::default();
     loop {
         let page = list_deliveries(db, &wanted, REPLAYED_TOGETHER).await?;

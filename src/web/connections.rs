@@ -7,15 +7,23 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
+
+/// Where a request comes from: the other end of its connection, never what a header says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerAddress(pub(super) IpAddr);
 
 /// How much of the process the clients of a port may take.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +53,8 @@ pub(super) async fn serve_connections(
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     let mut said: Option<Instant> = None;
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok((stream, peer)) => (stream, PeerAddress(peer.ip())),
             Err(error) if is_of_one_connection(&error) => continue,
             Err(error) => {
                 if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
@@ -69,7 +77,7 @@ pub(super) async fn serve_connections(
         {
             longest.abort();
         }
-        open.push_back(tasks.spawn(answer_one(stream, router.clone(), limits)));
+        open.push_back(tasks.spawn(answer_one(stream, peer, router.clone(), limits)));
     }
 }
 
@@ -80,11 +88,21 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// One request and its answer. A connection that breaks is its client's business.
-async fn answer_one(stream: TcpStream, router: Router, limits: ConnectionLimits) {
+async fn answer_one(
+    stream: TcpStream,
+    peer: PeerAddress,
+    router: Router,
+    limits: ConnectionLimits,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     timeout(limits.connection_time, connection).await.ok();
 }

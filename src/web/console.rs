@@ -15,8 +15,11 @@ mod ingestion;
 mod layout;
 mod listing;
 mod openapi;
+mod openapi_schemas;
 mod overview;
 mod pauses;
+mod proxy_user;
+mod references;
 mod review_desk;
 mod review_form;
 mod reviews;
@@ -24,6 +27,7 @@ mod sign_in;
 mod state;
 mod transcripts;
 mod uploads;
+mod webhook_api;
 mod webhooks;
 
 use std::time::Duration;
@@ -169,10 +173,15 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
     match operation {
         ApiOperation::Overview => get(api::get_overview),
         ApiOperation::Submit => post(uploads::post_document).layer(DefaultBodyLimit::disable()),
+        ApiOperation::Reference => post(references::post_reference),
+        ApiOperation::Upload => post(references::post_upload),
+        ApiOperation::Completion => post(references::post_completion),
         ApiOperation::Ingestions => get(api::list_ingestions),
         ApiOperation::Ingestion => get(api::get_ingestion),
         ApiOperation::Result => get(api::get_result),
-        ApiOperation::Transcript => get(api::get_transcript),
+        ApiOperation::Transcript => get(transcripts::get_transcript),
+        ApiOperation::Page => get(transcripts::get_page),
+        ApiOperation::Chunks => get(transcripts::get_chunks),
         ApiOperation::Retry => post(api::post_retry),
         ApiOperation::Cancel => post(api::post_cancel),
         ApiOperation::Reviews => get(api::list_reviews),
@@ -181,6 +190,10 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
             post(api::post_decision).layer(DefaultBodyLimit::max(LARGEST_FORM))
         }
         ApiOperation::Undo => post(api::post_undo),
+        ApiOperation::Webhooks => get(webhook_api::list_targets),
+        ApiOperation::Deliveries => get(webhook_api::list_deliveries),
+        ApiOperation::Replay => post(webhook_api::post_replay),
+        ApiOperation::Enable => post(webhook_api::post_enable),
         ApiOperation::Description => get(describe),
     }
 }

@@ -6,5 +6,7 @@ mod browsing;
 mod desk;
 mod operating;
 mod plans;
+mod proxy;
+mod references;
 mod reviewing;
 mod uploads;

@@ -6,6 +6,7 @@
 //! followed, no proxy asked, and of the answer nothing is kept but its status and `Retry-After`. Not
 //! promised: that a message is sent once only; who takes it knows it again by its id.
 
+mod aws_target;
 mod destination;
 mod signature;
 
@@ -15,8 +16,12 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Response, Url, redirect};
 
+use aws_target::AwsCredentials;
+
+pub use aws_sdk_sqs::config::SharedCredentialsProvider;
+pub use aws_target::{AwsMessage, AwsTarget};
 pub use destination::{DestinationPolicy, ForbiddenDestination, NameResolver, SystemResolver};
 pub use signature::{SigningSecret, parse_secrets, sign_message, write_secret};
 
@@ -72,6 +77,7 @@ impl WebhookReply {
 pub struct WebhookSender {
     client: Client,
     policy: Arc<DestinationPolicy>,
+    credentials: AwsCredentials,
 }
 
 impl WebhookSender {
@@ -100,7 +106,16 @@ impl WebhookSender {
                     "the client of webhooks cannot be set up; are root certificates installed?";
                 Error::internal(text).with_source(error)
             })?;
-        Ok(Self { client, policy })
+        Ok(Self { client, policy, credentials: AwsCredentials::default() })
+    }
+
+    /// The same, with these credentials for AWS in the place of its usual chain.
+    pub fn with_credentials(&self, provider: SharedCredentialsProvider) -> Self {
+        Self {
+            client: self.client.clone(),
+            policy: Arc::clone(&self.policy),
+            credentials: AwsCredentials::given(provider),
+        }
     }
 
     /// Sends a message; what went wrong is part of the reply.
@@ -131,6 +146,46 @@ impl WebhookSender {
         });
         WebhookReply { status: Some(status.as_u16()), retry_after, problem }
     }
+
+    /// Sends a message to a queue, topic or event bus of AWS; what went wrong is part of the reply.
+    pub async fn send_to_aws(&self, target: &AwsTarget, message: &AwsMessage) -> WebhookReply {
+        if let Err(problem) = self.policy.check_url(target.endpoint()) {
+            return not_sent(problem.to_string());
+        }
+        let request = target.write_request(message);
+        let credentials = match self.credentials.current().await {
+            Ok(credentials) => credentials,
+            Err(problem) => return not_sent(problem),
+        };
+        let headers = match target.sign_request(&request, credentials, SystemTime::now()) {
+            Ok(headers) => headers,
+            Err(problem) => return not_sent(problem),
+        };
+        let post = self.client.post(target.endpoint().clone()).body(request.body);
+        let post = headers.into_iter().fold(post, |post, (name, value)| post.header(name, value));
+        let response = match post.send().await {
+            Ok(response) => response,
+            Err(error) => return not_sent(describe_failure(&error)),
+        };
+        let kind = response.headers().get("x-amzn-errortype");
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
+        let (status, retry_after, body) = read_answer(response).await;
+        let problem = target.find_problem(status, &kind, &body);
+        // Who is asked too often says so with 400: it is the target's pace, not the message.
+        let throttled = problem.as_ref().is_some_and(|problem| problem.contains("Throttl"));
+        let status = if throttled { 429 } else { status };
+        WebhookReply { status: Some(status), retry_after, problem }
+    }
+}
+
+/// Status, wished wait and the beginning of an answer.
+async fn read_answer(response: Response) -> (u16, Option<Duration>, Vec<u8>) {
+    let status = response.status().as_u16();
+    let retry_after = parse_retry_after(response.headers(), SystemTime::now());
+    let body = tokio::time::timeout(BODY_TIME, read_capped_body(response, READ_BODY)).await;
+    let body = body.ok().and_then(std::result::Result::ok).flatten();
+    let body = body.map(|bytes| bytes.to_vec()).unwrap_or_default();
+    (status, retry_after, body)
 }
 
 fn not_sent(problem: String) -> WebhookReply {

@@ -33,6 +33,7 @@ mod throttle;
 mod tiers;
 mod units;
 mod web;
+mod web_proxy;
 mod webhooks;
 mod worker;
 
@@ -70,6 +71,7 @@ pub use throttle::ThrottleConfig;
 pub use tiers::TierConfig;
 pub use units::{ByteSize, SecretString};
 pub use web::{WebConfig, WebRole, WebToken};
+pub use web_proxy::{ProxyGroup, ProxySignIn};
 pub use webhooks::{NetworkRange, WebhookEvent, WebhookTarget, WebhooksConfig};
 pub use worker::{LogFormat, WorkerConfig};
 

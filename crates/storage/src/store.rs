@@ -115,6 +115,15 @@ pub struct ObjectName<'a> {
     pub foreign: bool,
 }
 
+/// An address that takes one object from whoever has it, for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresignedWrite {
+    /// Where the bytes are sent by PUT; whoever knows it may.
+    pub url: String,
+    /// Headers that are signed and have to be sent as they stand here.
+    pub headers: BTreeMap<String, String>,
+}
+
 /// A store of objects by key, with conditional writes.
 #[async_trait]
 pub trait ObjectStore: Send + Sync {
@@ -145,6 +154,17 @@ pub trait ObjectStore: Send + Sync {
         bytes: Bytes,
         metadata: &BTreeMap<String, String>,
     ) -> Result<Etag>;
+
+    /// An address that takes an object of exactly `size` bytes at this key for so long; `None`: the
+    /// store cannot be written to past us.
+    async fn presign_write(
+        &self,
+        _key: &str,
+        _size: u64,
+        _valid: std::time::Duration,
+    ) -> Result<Option<PresignedWrite>> {
+        Ok(None)
+    }
 
     /// Writes only if there is no such object.
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult>;

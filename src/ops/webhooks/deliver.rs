@@ -19,7 +19,8 @@ use super::payload::write_payload;
 use super::{DestinationPolicy, NameResolver, lease_token};
 use crate::shutdown::Shutdown;
 use docmill_client::webhook::{
-    SignedMessage, WebhookReply, WebhookSender, parse_secrets, sign_message,
+    AwsMessage, AwsTarget, SharedCredentialsProvider, SignedMessage, WebhookReply, WebhookSender,
+    parse_secrets, sign_message,
 };
 use docmill_core::config::{Config, SecretSource, WebhookEvent, WebhookTarget, WebhooksConfig};
 use docmill_core::fault::{Error, Fault, Result};
@@ -86,8 +87,15 @@ pub struct WebhookDelivery {
 /// A target of the settings, its address read.
 struct TargetRoute {
     target: WebhookTarget,
-    url: Url,
-    secrets: SecretSource,
+    place: TargetPlace,
+}
+
+/// Where a target is told.
+enum TargetPlace {
+    /// By a signed message of the specification.
+    Web { url: Url, secrets: SecretSource },
+    /// By a request that AWS's credentials sign.
+    Aws(AwsTarget),
 }
 
 impl TargetRoute {
@@ -96,21 +104,30 @@ impl TargetRoute {
             let text = format!("webhook target `{}`: {why}", target.name);
             Error::new(Fault::Misconfigured, text)
         };
+        if AwsTarget::is_arn(target.url.reveal()) {
+            let place = AwsTarget::parse(target.url.reveal(), &target.endpoint).map_err(refuse)?;
+            policy.check_url(place.endpoint()).map_err(|why| refuse(why.to_string()))?;
+            return Ok(Self { target: target.clone(), place: TargetPlace::Aws(place) });
+        }
         let url = Url::parse(target.url.reveal());
         let url = url.map_err(|_| refuse("its url cannot be read".to_owned()))?;
         policy.check_url(&url).map_err(|why| refuse(why.to_string()))?;
         let secrets = target.secret_source();
         let current = secrets.current_secret().map_err(refuse)?;
         parse_secrets(current.reveal()).map_err(refuse)?;
-        Ok(Self { target: target.clone(), url, secrets })
+        Ok(Self { target: target.clone(), place: TargetPlace::Web { url, secrets } })
     }
 
     fn registration(&self) -> WebhookRegistration {
         let events = self.target.events.iter().map(|event: &WebhookEvent| event.code().to_owned());
+        let (url, whole) = match &self.place {
+            TargetPlace::Web { url, .. } => (url, url.as_str()),
+            TargetPlace::Aws(place) => (place.endpoint(), self.target.url.reveal()),
+        };
         WebhookRegistration {
             name: self.target.name.clone(),
-            place: self.url.origin().ascii_serialization(),
-            url_hash: encode_hex(Sha256::digest(self.url.as_str())),
+            place: url.origin().ascii_serialization(),
+            url_hash: encode_hex(Sha256::digest(whole)),
             events: events.collect(),
             tenant: self.target.tenant.clone(),
         }
@@ -135,6 +152,12 @@ impl WebhookDelivery {
         let routes = config.targets.iter().map(route).collect::<Result<_>>()?;
         let sender = Arc::new(WebhookSender::new(policy, names, config.timeout)?);
         Ok(Some(Self { db, routes, terms: Arc::new(terms), sender }))
+    }
+
+    /// The same, with these credentials for AWS in the place of its usual chain.
+    pub fn with_credentials(mut self, provider: SharedCredentialsProvider) -> Self {
+        self.sender = Arc::new(self.sender.with_credentials(provider));
+        self
     }
 
     /// Registers the targets: from now on what happens is written down for them.
@@ -332,20 +355,28 @@ impl WebhookCourier {
     }
 
     async fn send(&self, delivery: &ClaimedWebhookDelivery) -> Result<WebhookReply> {
-        let secret = self.route.secrets.current_secret();
-        let secrets = secret.and_then(|secret| parse_secrets(secret.reveal()));
-        let misconfigured = |why: String| Error::new(Fault::Misconfigured, why);
-        let secrets = secrets.map_err(misconfigured)?;
         let data = match self.route.target.include_data {
             true => rows::load_told_data(&self.db, delivery).await?,
             false => None,
         };
         let body = write_payload(delivery, &self.terms.pages, data);
-        let (id, timestamp) =
-            (delivery.event_id.to_string(), OffsetDateTime::now_utc().unix_timestamp());
+        let id = delivery.event_id.to_string();
+        let (url, secrets) = match &self.route.place {
+            TargetPlace::Web { url, secrets } => (url, secrets),
+            TargetPlace::Aws(place) => {
+                let (event, group) = (delivery.event.clone(), document_of(delivery).to_owned());
+                let message = AwsMessage { id, event, group, body };
+                return Ok(self.sender.send_to_aws(place, &message).await);
+            }
+        };
+        let misconfigured = |why: String| Error::new(Fault::Misconfigured, why);
+        let secrets = secrets.current_secret();
+        let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
+        let secrets = secrets.map_err(misconfigured)?;
+        let timestamp = OffsetDateTime::now_utc().unix_timestamp();
         let signatures = sign_message(&secrets, &id, timestamp, &body).map_err(misconfigured)?;
         let message = SignedMessage { id, timestamp, signatures, body };
-        Ok(self.sender.send_message(&self.route.url, message).await)
+        Ok(self.sender.send_message(url, message).await)
     }
 
     async fn disable(&self, name: &str) {
@@ -366,6 +397,11 @@ impl WebhookCourier {
             problem: reply.problem,
         }
     }
+}
+
+/// The document, whose messages are kept in order.
+fn document_of(delivery: &ClaimedWebhookDelivery) -> &str {
+    delivery.facts.get("document_id").and_then(|id| id.as_str()).unwrap_or_default()
 }
 
 /// The word in metrics.

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::ops::retry::AuditNote;
-use docmill_core::config::{WebRole, WebToken};
+use docmill_core::config::{ProxyGroup, WebConfig, WebRole, WebToken};
 use docmill_core::model::digest::encode_hex;
 
 /// A session that nobody uses ends after this time.
@@ -88,16 +88,18 @@ impl OpenSession {
 pub(super) struct AccessControl {
     tokens: Vec<WebToken>,
     local: Option<ConsoleVisitor>,
+    /// What the secrets of forms are made of where a proxy says who asks.
+    proxy_secret: String,
     sessions: Mutex<HashMap<String, OpenSession>>,
 }
 
 impl AccessControl {
-    /// Without tokens whoever is on this machine may do everything.
+    /// Without tokens and proxy whoever is on this machine may do everything.
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub(super) fn new(tokens: Vec<WebToken>) -> Result<Self, getrandom::Error> {
-        let local = match tokens.is_empty() {
+    pub(super) fn new(config: &WebConfig) -> Result<Self, getrandom::Error> {
+        let local = match config.is_open() {
             true => Some(ConsoleVisitor {
                 name: "local".to_owned(),
                 role: WebRole::Operator,
@@ -107,12 +109,23 @@ impl AccessControl {
             }),
             false => None,
         };
-        Ok(Self { tokens, local, sessions: Mutex::default() })
+        let (tokens, proxy_secret) = (config.tokens.clone(), make_secret()?);
+        Ok(Self { tokens, local, proxy_secret, sessions: Mutex::default() })
     }
 
     /// Whoever is on this machine, if nobody has to sign in.
     pub(super) fn local_visitor(&self) -> Option<&ConsoleVisitor> {
         self.local.as_ref()
+    }
+
+    /// The visitor whom a trusted proxy names, with the rights of this group. There is no session, so
+    /// the secret of the forms is made of the name, by what this process alone knows.
+    pub(super) fn visitor_of_proxy(&self, user: &str, group: &ProxyGroup) -> ConsoleVisitor {
+        // Both parts have one length: nothing can be appended to either.
+        let form_secret = hash_secret(&format!("{}{}", self.proxy_secret, hash_secret(user)));
+        let tenant = Some(group.tenant.clone()).filter(|tenant| !tenant.is_empty());
+        let name = user.to_owned();
+        ConsoleVisitor { name, role: group.role, tenant, form_secret, signed_in: false }
     }
 
     /// Who has this token. All are compared, each in constant time.
@@ -191,6 +204,10 @@ pub(super) fn hash_secret(secret: &str) -> String {
 mod tests {
     use super::*;
 
+    fn access(tokens: Vec<WebToken>) -> AccessControl {
+        AccessControl::new(&WebConfig { tokens, ..WebConfig::default() }).unwrap()
+    }
+
     fn token(name: &str, secret: &str) -> WebToken {
         WebToken {
             name: name.to_owned(),
@@ -202,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_session_ends_with_its_sign_out_and_its_forms_are_its_own() {
-        let access = AccessControl::new(vec![token("ann", "a"), token("bob", "b")]).unwrap();
+        let access = access(vec![token("ann", "a"), token("bob", "b")]);
         assert!(access.open_session("c").unwrap().is_none());
         assert!(access.open_session(&hash_secret("a")).unwrap().is_none(), "the hash is no token");
         let ann = access.open_session("a").unwrap().unwrap();
@@ -220,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_session_that_nobody_used_for_hours_is_over_and_one_too_many_ends_the_least_used() {
-        let access = AccessControl::new(vec![token("ann", "a")]).unwrap();
+        let access = access(vec![token("ann", "a")]);
         let first = access.open_session("a").unwrap().unwrap();
         for _ in 0..MOST_SESSIONS {
             access.open_session("a").unwrap().unwrap();
@@ -237,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_page_that_only_says_that_it_is_open_keeps_no_session_alive() {
-        let access = AccessControl::new(vec![token("ann", "a")]).unwrap();
+        let access = access(vec![token("ann", "a")]);
         let id = access.open_session("a").unwrap().unwrap();
         let used = |access: &AccessControl| access.sessions.lock()[&hash_secret(&id)].used;
         let opened = used(&access);
@@ -249,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_visitor_with_a_bearer_token_owns_no_form() {
-        let access = AccessControl::new(vec![token("ann", "a")]).unwrap();
+        let access = access(vec![token("ann", "a")]);
         assert!(!access.visitor_with_token("a").unwrap().owns_form(""));
     }
 }

@@ -29,7 +29,6 @@ use super::overview::require_all_tenants;
 use super::review_desk::load_visible_case;
 use super::reviews::{ReviewerVerdict, SaidVerdict, load_queue, record_verdict, stale_version};
 use super::state::ConsoleState;
-use super::transcripts::load_transcript;
 use crate::ops::review::{self, AcceptedData, DataCorrection};
 use docmill_core::model::digest::encode_hex;
 
@@ -44,7 +43,7 @@ const LONGEST_WAIT: u64 = 20;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A body of JSON; nothing at all stands for `{}`.
-pub(super) struct JsonBody<T>(T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ConsoleFailure;
@@ -75,7 +74,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ChangeRequest {
-    why: String,
+    pub(super) why: String,
 }
 
 /// What a reviewer has decided.
@@ -145,13 +144,21 @@ fn typed_text(value: Value) -> String {
 }
 
 /// JSON with an `ETag` of its content; 304 if the client has that already.
-fn tagged_json(headers: &HeaderMap, value: &impl Serialize) -> Result<Response, ConsoleFailure> {
+pub(super) fn tagged_json(
+    headers: &HeaderMap,
+    value: &impl Serialize,
+) -> Result<Response, ConsoleFailure> {
     let text = serde_json::to_vec(value)
         .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
-    tagged_bytes(headers, text.into())
+    tagged_bytes(headers, "application/json", text.into())
 }
 
-fn tagged_bytes(headers: &HeaderMap, bytes: Bytes) -> Result<Response, ConsoleFailure> {
+/// Bytes of this media type with an `ETag`; 304 if the client has them already.
+pub(super) fn tagged_bytes(
+    headers: &HeaderMap,
+    kind: &'static str,
+    bytes: Bytes,
+) -> Result<Response, ConsoleFailure> {
     let hash: String = encode_hex(Sha256::digest(&bytes)).chars().take(32).collect();
     let tag = format!("\"{hash}\"");
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
@@ -161,11 +168,12 @@ fn tagged_bytes(headers: &HeaderMap, bytes: Bytes) -> Result<Response, ConsoleFa
     if is_known {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
-    let json = HeaderValue::from_static("application/json");
-    Ok(([(header::CONTENT_TYPE, json), (header::ETAG, tag)], bytes).into_response())
+    let kind = HeaderValue::from_static(kind);
+    Ok(([(header::CONTENT_TYPE, kind), (header::ETAG, tag)], bytes).into_response())
 }
 
-fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
+/// The rows of a page that are asked for.
+pub(super) fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
     let Some(text) = wanted.get("limit") else { return Ok(USUAL_PAGE) };
     let limit = text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit));
     limit.ok_or_else(|| {
@@ -240,20 +248,6 @@ pub(super) async fn get_result(
         "needs_human_review": case.needs_human_review, "review_reasons": case.review_reasons,
     });
     tagged_json(&headers, &result)
-}
-
-/// `GET /ingestions/{id}/transcript`.
-pub(super) async fn get_transcript(
-    State(state): State<ConsoleState>,
-    Extension(visitor): Extension<ConsoleVisitor>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, ConsoleFailure> {
-    let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
-    let Some(key) = row.transcription_file_path else {
-        return Err(ConsoleFailure::conflict("There is no transcript yet."));
-    };
-    tagged_bytes(&headers, load_transcript(&state, &key).await?)
 }
 
 /// `POST /ingestions/{id}/retry`.

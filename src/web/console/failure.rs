@@ -77,9 +77,9 @@ impl ConsoleFailure {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_unknown", text)
     }
 
-    /// As many are handing documents in as may at once.
+    /// As many do the same as may at once.
     pub(super) fn busy() -> Self {
-        let text = "As many documents are being handed in as may be at once. Try again soon.";
+        let text = "As many are doing this as may at once. Try again soon.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text)
     }
 

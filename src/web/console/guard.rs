@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
+use super::proxy_user;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 
@@ -67,10 +68,20 @@ pub(super) async fn admit_visitor(
         return ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE).into_response();
     }
     let (api, public) = (is_api(path), path == "/sign-in" || path.starts_with("/assets/"));
+    let user = match proxy_user::read_user(&state, &request) {
+        Ok(user) => user.filter(|_| !api && !public),
+        Err(failure) => return failure.into_response(),
+    };
+    let named = user.map(|user| proxy_user::find_visitor(&state, &user, request.headers()));
+    let named = match named.transpose() {
+        Ok(named) => named,
+        Err(failure) => return failure.into_response(),
+    };
     let visitor = match (state.access().local_visitor(), api) {
         (Some(local), _) => Some(local.clone()),
         (None, true) => bearer_token(request.headers())
             .and_then(|token| state.access().visitor_with_token(token)),
+        (None, false) if named.is_some() => named,
         (None, false) => {
             let by_hand = !path.ends_with(RENEWALS);
             session_id(request.headers())

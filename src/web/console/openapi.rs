@@ -1,9 +1,10 @@
 //! What the interface for programs can do: one table, from which the routes are made and the
-//! `OpenAPI` description is written. The forms of answers are written down here by hand; a test holds
-//! them against real answers.
+//! `OpenAPI` description is written. The forms of bodies and answers are those of
+//! [`openapi_schemas`](super::openapi_schemas).
 
 use serde_json::{Map, Value, json};
 
+use super::openapi_schemas::describe_schemas;
 use docmill_core::config::WebRole;
 
 /// Everything that can be asked.
@@ -11,16 +12,25 @@ use docmill_core::config::WebRole;
 pub(super) enum ApiOperation {
     Overview,
     Submit,
+    Reference,
+    Upload,
+    Completion,
     Ingestions,
     Ingestion,
     Result,
     Transcript,
+    Page,
+    Chunks,
     Retry,
     Cancel,
     Reviews,
     Review,
     Decision,
     Undo,
+    Webhooks,
+    Deliveries,
+    Replay,
+    Enable,
     Description,
 }
 
@@ -61,8 +71,22 @@ const fn get(
     ApiRoute { operation, name, method, path, role, summary, query, body, answer }
 }
 
+/// What is posted: `schemas` are those of body and answer.
+const fn post(
+    operation: ApiOperation,
+    name: &'static str,
+    path: &'static str,
+    role: WebRole,
+    summary: &'static str,
+    schemas: [&'static str; 2],
+) -> ApiRoute {
+    let [body, answer] = schemas;
+    let (method, query, body) = ("post", &[] as &[_], Some(body));
+    ApiRoute { operation, name, method, path, role, summary, query, body, answer }
+}
+
 /// Everything that is served.
-pub(super) const ROUTES: [ApiRoute; 13] = [
+pub(super) const ROUTES: [ApiRoute; 22] = [
     get(
         ApiOperation::Overview,
         "getOverview",
@@ -82,6 +106,30 @@ pub(super) const ROUTES: [ApiRoute; 13] = [
             "SubmittedDocument",
         )
     },
+    post(
+        ApiOperation::Reference,
+        "submitReference",
+        "/documents/reference",
+        WebRole::Producer,
+        "Hands in an object that stays where it is, in a place that `store.allow` names.",
+        ["ReferenceRequest", "SubmittedDocument"],
+    ),
+    post(
+        ApiOperation::Upload,
+        "createUpload",
+        "/uploads",
+        WebRole::Producer,
+        "An address in the store that takes one document by PUT, for a quarter of an hour.",
+        ["UploadRequest", "UploadAddress"],
+    ),
+    post(
+        ApiOperation::Completion,
+        "completeUpload",
+        "/uploads/{upload_id}/complete",
+        WebRole::Producer,
+        "Hands in what was sent to that address.",
+        ["CompletionRequest", "SubmittedDocument"],
+    ),
     ApiRoute {
         query: LIST,
         ..get(
@@ -109,37 +157,49 @@ pub(super) const ROUTES: [ApiRoute; 13] = [
         "What an ingestion read, and what its document carries. 409 while it is in progress.",
         "IngestionResult",
     ),
+    ApiRoute {
+        query: &["format"],
+        ..get(
+            ApiOperation::Transcript,
+            "getTranscript",
+            "/ingestions/{id}/transcript",
+            "The transcript as it is stored, or as text or Markdown. 409 while there is none.",
+            "Transcript",
+        )
+    },
     get(
-        ApiOperation::Transcript,
-        "getTranscript",
-        "/ingestions/{id}/transcript",
-        "The transcript as it is stored. 409 while there is none.",
-        "Transcript",
+        ApiOperation::Page,
+        "getPage",
+        "/ingestions/{id}/pages/{number}",
+        "Lines, words, boxes and blocks of one page of the transcript.",
+        "TranscriptPage",
     ),
     ApiRoute {
-        method: "post",
-        role: WebRole::Operator,
-        body: Some("ChangeRequest"),
+        query: &["tokens"],
         ..get(
-            ApiOperation::Retry,
-            "retryIngestion",
-            "/ingestions/{id}/retry",
-            "Works on an ingestion once more.",
-            "IngestionChange",
+            ApiOperation::Chunks,
+            "getChunks",
+            "/ingestions/{id}/chunks",
+            "The transcript in pieces for retrieval, with page and box.",
+            "TranscriptChunks",
         )
     },
-    ApiRoute {
-        method: "post",
-        role: WebRole::Operator,
-        body: Some("ChangeRequest"),
-        ..get(
-            ApiOperation::Cancel,
-            "cancelIngestion",
-            "/ingestions/{id}/cancel",
-            "Withdraws an ingestion that has not ended.",
-            "IngestionChange",
-        )
-    },
+    post(
+        ApiOperation::Retry,
+        "retryIngestion",
+        "/ingestions/{id}/retry",
+        WebRole::Operator,
+        "Works on an ingestion once more.",
+        ["ChangeRequest", "IngestionChange"],
+    ),
+    post(
+        ApiOperation::Cancel,
+        "cancelIngestion",
+        "/ingestions/{id}/cancel",
+        WebRole::Operator,
+        "Withdraws an ingestion that has not ended.",
+        ["ChangeRequest", "IngestionChange"],
+    ),
     ApiRoute {
         query: QUEUE,
         ..get(
@@ -157,18 +217,14 @@ pub(super) const ROUTES: [ApiRoute; 13] = [
         "One document as a reviewer sees it. Its ETag is the version that a decision names.",
         "ReviewCase",
     ),
-    ApiRoute {
-        method: "post",
-        role: WebRole::Reviewer,
-        body: Some("DecisionRequest"),
-        ..get(
-            ApiOperation::Decision,
-            "decideReview",
-            "/reviews/{document_id}/decision",
-            "Accepts, corrects or rejects. If-Match names the version: 428 without, 412 if it changed.",
-            "RecordedDecision",
-        )
-    },
+    post(
+        ApiOperation::Decision,
+        "decideReview",
+        "/reviews/{document_id}/decision",
+        WebRole::Reviewer,
+        "Accepts, corrects or rejects. If-Match names the version: 428 without, 412 if it changed.",
+        ["DecisionRequest", "RecordedDecision"],
+    ),
     ApiRoute {
         method: "post",
         role: WebRole::Reviewer,
@@ -180,6 +236,43 @@ pub(super) const ROUTES: [ApiRoute; 13] = [
             "RecordedDecision",
         )
     },
+    ApiRoute {
+        role: WebRole::Operator,
+        ..get(
+            ApiOperation::Webhooks,
+            "listWebhooks",
+            "/webhooks",
+            "Who is told of outcomes and decisions, and how much each was not told.",
+            "WebhookTargets",
+        )
+    },
+    ApiRoute {
+        role: WebRole::Operator,
+        query: &["state", "cursor", "limit"],
+        ..get(
+            ApiOperation::Deliveries,
+            "listDeliveries",
+            "/webhooks/{target}/deliveries",
+            "What a target was not told yet, or what was given up, oldest first.",
+            "DeliveryPage",
+        )
+    },
+    post(
+        ApiOperation::Replay,
+        "replayDeliveries",
+        "/webhooks/replay",
+        WebRole::Operator,
+        "Tells again what is named, or all that was given up of a target.",
+        ["ReplayRequest", "ReplayReport"],
+    ),
+    post(
+        ApiOperation::Enable,
+        "enableWebhook",
+        "/webhooks/{target}/enable",
+        WebRole::Operator,
+        "Tells a target again that answered 410.",
+        ["ChangeRequest", "EnabledWebhook"],
+    ),
     get(
         ApiOperation::Description,
         "getDescription",
@@ -206,7 +299,7 @@ pub(super) fn describe_api(base: &str) -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": schemas(),
+            "schemas": describe_schemas(),
         },
     })
 }
@@ -218,29 +311,19 @@ fn describe_route(route: &ApiRoute) -> Value {
         "content": { "application/problem+json": {
             "schema": { "$ref": "#/components/schemas/Problem" } } },
     });
-    let mut parameters: Vec<Value> = Vec::new();
-    for name in route.path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
-        parameters.push(json!({ "name": name, "in": "path", "required": true,
-            "schema": { "type": "string", "format": "uuid" } }));
-    }
-    for name in route.query {
-        parameters.push(json!({ "name": name, "in": "query", "schema": query_schema(name) }));
-    }
-    if route.operation == ApiOperation::Decision {
-        parameters.push(json!({ "name": "If-Match", "in": "header", "required": true,
-            "schema": { "type": "string" } }));
-    }
-    if route.operation == ApiOperation::Submit {
-        parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false,
-            "schema": { "type": "string", "minLength": 1, "maxLength": 200 } }));
+    let mut answer = content(route.answer);
+    if let (ApiOperation::Transcript, Value::Object(forms)) = (route.operation, &mut answer) {
+        for kind in ["text/plain", "text/markdown"] {
+            forms.insert(kind.to_owned(), json!({ "schema": { "type": "string" } }));
+        }
     }
     let mut described = json!({
         "operationId": route.name,
         "summary": route.summary,
         "description": format!("Role: {}.", role_word(route.role)),
-        "parameters": parameters,
+        "parameters": describe_parameters(route),
         "responses": {
-            "200": { "description": "Done.", "content": content(route.answer) },
+            "200": { "description": "Done.", "content": answer },
             "default": problem,
         },
     });
@@ -250,11 +333,44 @@ fn describe_route(route: &ApiRoute) -> Value {
         fields.insert("requestBody".to_owned(), body);
     }
     if let (Some(body), Value::Object(fields)) = (route.body, &mut described) {
-        let required = route.operation == ApiOperation::Decision;
+        // Nothing at all stands for an empty object.
+        let required = !matches!(body, "ChangeRequest" | "CompletionRequest");
         let body = json!({ "required": required, "content": content(body) });
         fields.insert("requestBody".to_owned(), body);
     }
     described
+}
+
+fn describe_parameters(route: &ApiRoute) -> Vec<Value> {
+    let mut parameters: Vec<Value> = Vec::new();
+    for name in route.path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
+        let schema = match name {
+            "number" => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
+            "target" => json!({ "type": "string", "pattern": "^[a-zA-Z0-9._-]{1,64}$" }),
+            _ => json!({ "type": "string", "format": "uuid" }),
+        };
+        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+    }
+    for name in route.query {
+        parameters.push(json!({ "name": name, "in": "query",
+            "schema": query_schema(route.operation, name) }));
+    }
+    if route.operation == ApiOperation::Decision {
+        parameters.push(json!({ "name": "If-Match", "in": "header", "required": true,
+            "schema": { "type": "string" } }));
+    }
+    let is_named = matches!(
+        route.operation,
+        ApiOperation::Submit
+            | ApiOperation::Reference
+            | ApiOperation::Upload
+            | ApiOperation::Completion
+    );
+    if is_named {
+        parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false,
+            "schema": { "type": "string", "minLength": 1, "maxLength": 200 } }));
+    }
+    parameters
 }
 
 fn role_word(role: WebRole) -> &'static str {
@@ -266,8 +382,18 @@ fn role_word(role: WebRole) -> &'static str {
     }
 }
 
-fn query_schema(name: &str) -> Value {
+fn query_schema(operation: ApiOperation, name: &str) -> Value {
+    let (fewest, most) = super::transcripts::TOKENS;
     match name {
+        "format" => json!({ "enum": ["json", "text", "markdown"] }),
+        "tokens" => json!({ "type": "integer", "minimum": fewest, "maximum": most,
+            "description": "most of a piece, estimated: a quarter of its bytes; 512" }),
+        "state" => json!({ "enum": ["open", "dead"] }),
+        "cursor" if operation == ApiOperation::Deliveries => {
+            json!({ "type": "string", "pattern": "^[0-9]{1,16}-[0-9]{1,18}$",
+                "description": "next_cursor of the page before" })
+        }
+        "priority" => json!({ "enum": ["critical", "high", "normal", "low", "background"] }),
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": super::api::LARGEST_PAGE }),
         "wait" => json!({ "type": "integer", "minimum": 0, "maximum": 20,
             "description": "wait so many seconds for its end" }),
@@ -276,127 +402,4 @@ fn query_schema(name: &str) -> Value {
         "since" => json!({ "type": "string", "description": "registered within, e.g. 2h" }),
         _ => json!({ "type": "string" }),
     }
-}
-
-/// The fields of every object: name and type, `?` for what may be null, `[]` for a list.
-const OBJECTS: [(&str, &str); 13] = [
-    (
-        "SubmittedDocument",
-        "document_id:uuid? ingestion_id:uuid? fate:text status:text? problem:text?",
-    ),
-    ("Problem", "type:text title:text status:int code:text detail:text"),
-    ("Overview", "service:any cost_today:any"),
-    ("IngestionPage", "items:Ingestion[] next_cursor:uuid?"),
-    ("Ingestion", INGESTION),
-    (
-        "Attempt",
-        "claims:int worker:text? started_at:time? ended_at:time stage:text? outcome:text \
-        final:bool counted:bool detail:text?",
-    ),
-    (
-        "IngestionResult",
-        "ingestion_id:uuid document_id:uuid status:text reason:text? data:any \
-        document_data:any needs_human_review:bool review_reasons:text[]",
-    ),
-    ("IngestionChange", "ingestion_id:uuid change:text problem:text?"),
-    ("ReviewPage", "items:ReviewRow[] next_cursor:uuid?"),
-    (
-        "ReviewRow",
-        "document_id:uuid file_path:text original_name:text? tenant:text? kind:text? \
-        review_reasons:text[] decided_before:bool since:time status:text? held_by:text? \
-        held_since:time?",
-    ),
-    (
-        "ReviewCase",
-        "document_id:uuid file_path:text original_name:text? tenant:text? \
-        needs_human_review:bool review_reasons:text[] document_data:any version:time \
-        ingestion_id:uuid? status:text? reason:text? kind:text? ingestion_data:any \
-        transcription_file_path:text? held:any pending:any revisions:Revision[]",
-    ),
-    (
-        "Revision",
-        "decided_at:time reviewer:text decision:text why:text awaits_second:bool first_by:text? \
-        data_before:any data_after:any",
-    ),
-    (
-        "RecordedDecision",
-        "document_id:uuid decision:text data:any awaits_second:bool undo_until:time?",
-    ),
-];
-
-const INGESTION: &str = "id:uuid document_id:uuid file_path:text original_name:text? status:text \
-    reason:text? detail:text? stage:text? kind:text? tenant:text? attempt_count:int crashes:int \
-    created_at:time started_at:time? completed_at:time? next_attempt_at:time? \
-    lease_expires_at:time? worker:text? needs_human_review:bool review_reasons:text[] reader:text? \
-    extraction_model:text? extraction_input_tokens:int? extraction_output_tokens:int? \
-    transcription_quality_score:number? transcription_file_path:text? preprocessed_file_path:text? \
-    extraction_output_file_path:text? sha256:text? pages:int? gate_score:number? \
-    extraction_successful:bool? extraction_confidence:text? missing_fields:text[]? \
-    structured_data:any";
-
-fn schemas() -> Value {
-    let mut all: Map<String, Value> =
-        OBJECTS.iter().map(|(name, fields)| ((*name).to_owned(), object_schema(fields))).collect();
-    let history =
-        format!("{INGESTION} state:text? explanation:text? attempts:Attempt[] grounded:any");
-    all.insert("IngestionHistory".to_owned(), object_schema(&history));
-    all.insert("Transcript".to_owned(), json!({ "type": "object" }));
-    all.insert("Description".to_owned(), json!({ "type": "object" }));
-    let change = json!({
-        "type": "object", "additionalProperties": false,
-        "properties": { "why": { "type": "string" } },
-    });
-    all.insert("ChangeRequest".to_owned(), change);
-    let decision = json!({
-        "type": "object", "additionalProperties": false, "required": ["decision"],
-        "properties": {
-            "decision": { "enum": ["accepted", "corrected", "rejected"] },
-            "why": { "type": "string", "description": "Needed to reject." },
-            "newest": { "type": "boolean",
-                "description": "With accepted: what the newest ingestion read." },
-            "take_over": { "type": "boolean",
-                "description": "Also if somebody else has the document open." },
-            "data": { "description": "With corrected: the whole data." },
-            "fields": { "type": "object",
-                "description": "With corrected: these fields, null for none." },
-        },
-    });
-    all.insert("DecisionRequest".to_owned(), decision);
-    Value::Object(all)
-}
-
-fn object_schema(fields: &str) -> Value {
-    let fields = fields.split_whitespace().filter_map(|field| field.split_once(':'));
-    let properties: Map<String, Value> =
-        fields.map(|(name, kind)| (name.to_owned(), type_schema(kind))).collect();
-    let required: Vec<&String> = properties.keys().collect();
-    json!({ "type": "object", "additionalProperties": false, "required": required,
-        "properties": properties })
-}
-
-fn type_schema(kind: &str) -> Value {
-    let (name, null) = match kind.strip_suffix('?') {
-        Some(name) => (name, true),
-        None => (kind, false),
-    };
-    if let Some(element) = name.strip_suffix("[]") {
-        let kind = if null { json!(["array", "null"]) } else { json!("array") };
-        return json!({ "type": kind, "items": type_schema(element) });
-    }
-    let (plain, format) = match name {
-        "any" => return json!({}),
-        "text" => ("string", None),
-        "uuid" => ("string", Some("uuid")),
-        "time" => ("string", Some("date-time")),
-        "int" => ("integer", None),
-        "number" => ("number", None),
-        "bool" => ("boolean", None),
-        other => return json!({ "$ref": format!("#/components/schemas/{other}") }),
-    };
-    let mut schema =
-        if null { json!({ "type": [plain, "null"] }) } else { json!({ "type": plain }) };
-    if let (Some(format), Value::Object(fields)) = (format, &mut schema) {
-        fields.insert("format".to_owned(), Value::from(format));
-    }
-    schema
 }

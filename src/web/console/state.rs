@@ -1,5 +1,6 @@
 //! What every page is made from.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::ops::Db;
 use crate::ops::dashboard::{self, ServiceOverview};
 use crate::ops::inspect::{self, CostGrouping, CostSum};
 use crate::web::fresh::SharedAnswer;
-use docmill_core::config::{QueueDestination, ReviewConfig, WebConfig};
+use docmill_core::config::{QueueDestination, ReviewConfig, StoreConfig, WebConfig};
 use docmill_gate::kinds::KindSet;
 use docmill_queue::queue::MessageQueue;
 use docmill_storage::store::ObjectStore;
@@ -37,6 +38,8 @@ pub struct ConsoleParts {
     pub config: WebConfig,
     /// What may be handed in.
     pub limits: UploadLimits,
+    /// Which places of the store documents may be handed in from.
+    pub places: StoreConfig,
     /// What holds for decisions of reviewers.
     pub review: ReviewConfig,
 }
@@ -52,6 +55,8 @@ pub struct UploadLimits {
 
 /// Documents that are handed in at the same time: each is in memory as a whole for a moment.
 const UPLOADS: usize = 4;
+/// Transcripts that are written in other forms at the same time: each takes a core meanwhile.
+const RENDERINGS: usize = 4;
 /// Unknown tokens within [`STRANGER_WINDOW`] that are answered one by one.
 const STRANGERS: u32 = 100;
 /// See [`STRANGERS`].
@@ -86,6 +91,7 @@ struct SharedState {
     script_path: String,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
     uploads: Arc<Semaphore>,
+    renderings: Arc<Semaphore>,
     strangers: Mutex<StrangerCount>,
 }
 
@@ -93,15 +99,24 @@ impl ConsoleState {
     /// # Errors
     /// The system gives no random numbers.
     pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
-        let access = AccessControl::new(parts.config.tokens.clone())?;
+        let access = AccessControl::new(&parts.config)?;
         let name_of = |asset: &str| hash_secret(asset).chars().take(12).collect::<String>();
         let style_path = format!("/assets/{}.css", name_of(STYLE));
         let script_path = format!("/assets/{}.js", name_of(SCRIPT));
         let overview = SharedAnswer::new();
         let uploads = Arc::new(Semaphore::new(UPLOADS));
+        let renderings = Arc::new(Semaphore::new(RENDERINGS));
         let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
-        let shared =
-            SharedState { parts, access, style_path, script_path, overview, uploads, strangers };
+        let shared = SharedState {
+            parts,
+            access,
+            style_path,
+            script_path,
+            overview,
+            uploads,
+            renderings,
+            strangers,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -129,6 +144,10 @@ impl ConsoleState {
         &self.shared.parts.review
     }
 
+    pub(super) fn places(&self) -> &StoreConfig {
+        &self.shared.parts.places
+    }
+
     pub(super) fn limits(&self) -> &UploadLimits {
         &self.shared.parts.limits
     }
@@ -138,23 +157,42 @@ impl ConsoleState {
         Arc::clone(&self.shared.uploads).try_acquire_owned().ok()
     }
 
+    /// A place among those whose transcripts are written in another form; `None`: there is none.
+    pub(super) fn rendering_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.renderings).try_acquire_owned().ok()
+    }
+
+    /// Notes that somebody who is not the proxy says who he is. The log has the address and nothing
+    /// of what was said, and of a flood only its beginning.
+    pub(super) fn note_pretender(&self, peer: Option<IpAddr>) -> ConsoleFailure {
+        if self.count_stranger() <= STRANGERS {
+            let peer = peer.map_or_else(|| "nowhere".to_owned(), |peer| peer.to_string());
+            tracing::warn!(
+                peer,
+                "a request from {peer}, which is not in web.proxy.networks, has a header of the proxy"
+            );
+        }
+        ConsoleFailure::forbidden("Only the proxy may say who asks.")
+    }
+
+    fn count_stranger(&self) -> u32 {
+        let mut strangers = self.shared.strangers.lock();
+        if strangers.since.elapsed() >= STRANGER_WINDOW {
+            *strangers = StrangerCount { since: Instant::now(), count: 0 };
+        }
+        strangers.count = strangers.count.saturating_add(1);
+        strangers.count
+    }
+
     /// Notes that somebody unknown wants in, `told`: with a token, which is never written down. Known
     /// tokens are not counted: a flood of others keeps nobody out.
     pub(super) fn note_stranger(&self, told: bool) -> ConsoleFailure {
         if !told {
             return ConsoleFailure::unknown_visitor();
         }
-        let mut strangers = self.shared.strangers.lock();
-        if strangers.since.elapsed() >= STRANGER_WINDOW {
-            *strangers = StrangerCount { since: Instant::now(), count: 0 };
-        }
-        strangers.count = strangers.count.saturating_add(1);
-        match strangers.count {
-            ..=STRANGERS => {
-                tracing::warn!(
-                    within_a_minute = strangers.count,
-                    "a token that is not known was sent"
-                );
+        match self.count_stranger() {
+            count @ ..=STRANGERS => {
+                tracing::warn!(within_a_minute = count, "a token that is not known was sent");
                 ConsoleFailure::unknown_visitor()
             }
             _ => ConsoleFailure::too_many_unknown(),

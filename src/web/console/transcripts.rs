@@ -1,16 +1,43 @@
-//! Transcripts as they lie in the store.
+//! Transcripts as they lie in the store, and what is made of them for those who ask: text, Markdown,
+//! single pages, pieces for retrieval.
+//!
+//! What is made is made anew each time and kept nowhere, off the threads that answer others, a few
+//! at a time.
 
+use axum::Extension;
 use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::json;
 
+use super::access::ConsoleVisitor;
+use super::api::{tagged_bytes, tagged_json};
 use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, QueryFields};
+use super::ingestion::{find_visible, read_id};
 use super::state::ConsoleState;
-use docmill_core::model::Transcript;
+use docmill_core::model::{PageText, Transcript};
+use docmill_layout::layout::{self, DocumentLayout, PageBlock};
 use docmill_storage::store::{GetOptions, GetResult};
 
 /// Larger ones are not given out over HTTP.
 const MOST_BYTES: u64 = 64 << 20;
 /// Text that is shown beside a form, in characters.
 const SHOWN: usize = 60_000;
+/// Estimated tokens of a piece, if nothing else is asked for.
+const USUAL_TOKENS: u32 = 512;
+/// Fewest and most tokens of a piece.
+pub(super) const TOKENS: (u32, u32) = (16, 8192);
+
+/// A page with its blocks.
+#[derive(Serialize)]
+struct PageWithBlocks<'a> {
+    #[serde(flatten)]
+    page: &'a PageText,
+    blocks: &'a [PageBlock],
+}
 
 /// The stored transcript, whole.
 ///
@@ -46,4 +73,108 @@ pub(super) async fn load_page_texts(state: &ConsoleState, key: &str) -> Option<V
         texts.push(text);
     }
     Some(texts)
+}
+
+/// The transcript of an ingestion that the visitor sees.
+async fn find_transcript(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: &str,
+) -> Result<Bytes, ConsoleFailure> {
+    let row = find_visible(state, visitor, read_id(id)?).await?.ingestion;
+    let Some(key) = row.transcription_file_path else {
+        return Err(ConsoleFailure::conflict("There is no transcript yet."));
+    };
+    load_transcript(state, &key).await
+}
+
+/// Makes something of a transcript and its layout.
+async fn render<T: Send + 'static>(
+    state: &ConsoleState,
+    bytes: Bytes,
+    make: impl FnOnce(&Transcript, &DocumentLayout) -> T + Send + 'static,
+) -> Result<T, ConsoleFailure> {
+    // The place goes with the work: it goes on though the one who asked goes away.
+    let place = state.rendering_place().ok_or_else(ConsoleFailure::busy)?;
+    let made = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
+        transcript.map(|transcript| make(&transcript, &layout::read_layout(&transcript)))
+    });
+    let made = made.await.map_err(|_panicked| {
+        tracing::error!("a transcript could not be written in another form");
+        ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+    })?;
+    let foreign = "The transcript is one of the earlier system: only format=json gives it out.";
+    made.ok_or_else(|| ConsoleFailure::conflict(foreign))
+}
+
+/// `GET /ingestions/{id}/transcript`: as it is stored, as text or as Markdown.
+pub(super) async fn get_transcript(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    QueryFields(asked): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let form = asked.text("format");
+    let make = match form.as_deref() {
+        None | Some("json") => None,
+        Some("text") => Some(layout::render_text as fn(&DocumentLayout) -> String),
+        Some("markdown") => Some(layout::render_markdown as fn(&DocumentLayout) -> String),
+        Some(_) => {
+            return Err(ConsoleFailure::wrong_request("format is json, text or markdown"));
+        }
+    };
+    let bytes = find_transcript(&state, &visitor, &id).await?;
+    let Some(make) = make else { return tagged_bytes(&headers, "application/json", bytes) };
+    let text = render(&state, bytes, move |_, found| make(found)).await?;
+    let kind = match form.as_deref() {
+        Some("markdown") => "text/markdown; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    };
+    tagged_bytes(&headers, kind, text.into())
+}
+
+/// `GET /ingestions/{id}/pages/{number}`: lines, words, boxes and blocks of one page.
+pub(super) async fn get_page(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path((id, number)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let number: u32 = number.parse().map_err(|_| ConsoleFailure::missing())?;
+    let bytes = find_transcript(&state, &visitor, &id).await?;
+    let page = render(&state, bytes, move |transcript, found| {
+        let mut pages = transcript.pages.iter().zip(&found.pages);
+        let (page, found) = pages.find(|(page, _)| page.number == number)?;
+        serde_json::to_value(PageWithBlocks { page, blocks: &found.blocks }).ok()
+    });
+    tagged_json(&headers, &page.await?.ok_or_else(ConsoleFailure::missing)?)
+}
+
+/// `GET /ingestions/{id}/chunks`: pieces for retrieval, with page and box.
+pub(super) async fn get_chunks(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    QueryFields(asked): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let tokens = read_tokens(&asked)?;
+    let bytes = find_transcript(&state, &visitor, &id).await?;
+    let cut = render(&state, bytes, move |transcript, found| {
+        let (sha256, chunks) = (transcript.sha256.clone(), layout::split_chunks(found, tokens));
+        json!({ "sha256": sha256, "chunks": chunks })
+    });
+    tagged_json(&headers, &cut.await?)
+}
+
+fn read_tokens(asked: &FieldValues) -> Result<u32, ConsoleFailure> {
+    let Some(text) = asked.get("tokens") else { return Ok(USUAL_TOKENS) };
+    let (least, most) = TOKENS;
+    let tokens = text.parse().ok().filter(|tokens| (least..=most).contains(tokens));
+    tokens.ok_or_else(|| {
+        ConsoleFailure::wrong_request(format!("tokens is a number from {least} to {most}"))
+    })
 }

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,7 +20,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
-use super::fields::{FieldValues, QueryFields};
+use super::fields::QueryFields;
 use super::state::ConsoleState;
 use crate::ops::submit::{
     self, IdempotentAnswer, Submission, SubmitContext, SubmitOptions, SubmitStatus,
@@ -33,7 +33,7 @@ const LONGEST_NAME: usize = 120;
 const LONGEST_KEY: usize = 200;
 
 /// A document as it arrived, in a folder that goes with this value.
-struct ArrivedDocument {
+pub(super) struct ArrivedDocument {
     _folder: TempDir,
     path: PathBuf,
     /// SHA-256 of the bytes, in hex.
@@ -48,42 +48,91 @@ pub(super) async fn post_document(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ConsoleFailure> {
-    let options = read_options(&state, &visitor, &asked)?;
+    let named = NamedTerms {
+        kind: asked.text("kind"),
+        tenant: asked.text("tenant"),
+        priority: asked.text("priority"),
+    };
+    let options = named.into_options(&state, &visitor)?;
     let key = read_key(&headers)?;
     let _place = state.upload_place().ok_or_else(ConsoleFailure::busy)?;
     let name = file_name(asked.get("name").unwrap_or_default());
     let arrived = receive(body, &name, state.limits().largest).await?;
     let terms = json!([arrived.sha256, name, options.kind, options.tenant, options.priority]);
-    let fingerprint = encode_hex(Sha256::digest(terms.to_string()));
-    let database = state.database();
-    if let Some(key) = key
-        && let Some(known) = submit::find_answer(database, &visitor.name, key).await?
-    {
-        return answer_again(&state, known, &fingerprint);
-    }
-    let context = SubmitContext {
-        db: database,
+    let named = RequestName { visitor: &visitor.name, key, fingerprint: fingerprint(&terms) };
+    answer_by_name(&state, named, async || submit_arrived(&state, &arrived, &options).await).await
+}
+
+/// Hands in what has arrived.
+///
+/// # Errors
+/// It is refused, or something does not answer.
+pub(super) async fn submit_arrived(
+    state: &ConsoleState,
+    arrived: &ArrivedDocument,
+    options: &SubmitOptions,
+) -> Result<Value, ConsoleFailure> {
+    let context = submit_context(state);
+    let done = Box::pin(submit::submit_file(context, &arrived.path, options)).await?;
+    describe_submission(&done)
+}
+
+/// What documents are handed in to.
+pub(super) fn submit_context(state: &ConsoleState) -> SubmitContext<'_> {
+    SubmitContext {
+        db: state.database(),
         store: state.store(),
         queue: state.queue(),
         largest: state.limits().largest,
         destination: &state.limits().destination,
-    };
-    let done = Box::pin(submit::submit_file(context, &arrived.path, &options)).await?;
-    if done.fate == SubmitStatus::Refused {
-        return Err(ConsoleFailure::refused(done.problem.unwrap_or_default()));
     }
-    let answer = IdempotentAnswer { fingerprint, answer: describe_submission(&done) };
-    if let Some(key) = key {
-        submit::keep_answer(database, &visitor.name, key, &answer).await?;
-    }
-    Ok(answer_once(&state, answer.answer))
 }
 
-fn describe_submission(done: &Submission) -> Value {
-    json!({
+/// Which request this is, if its sender has named it.
+pub(super) struct RequestName<'a> {
+    pub(super) visitor: &'a str,
+    pub(super) key: Option<&'a str>,
+    /// What is asked for.
+    pub(super) fingerprint: String,
+}
+
+/// The SHA-256 of what is asked for.
+pub(super) fn fingerprint(terms: &Value) -> String {
+    encode_hex(Sha256::digest(terms.to_string()))
+}
+
+/// Does the work, unless the request of this name was answered before: then with that answer.
+pub(super) async fn answer_by_name(
+    state: &ConsoleState,
+    named: RequestName<'_>,
+    work: impl AsyncFnOnce() -> Result<Value, ConsoleFailure>,
+) -> Result<Response, ConsoleFailure> {
+    let RequestName { visitor, key, fingerprint } = named;
+    let database = state.database();
+    if let Some(key) = key
+        && let Some(known) = submit::find_answer(database, visitor, key).await?
+    {
+        return answer_again(state, known, &fingerprint);
+    }
+    let answer = IdempotentAnswer { fingerprint, answer: work().await? };
+    if let Some(key) = key {
+        submit::keep_answer(database, visitor, key, &answer).await?;
+    }
+    Ok(answer_once(state, answer.answer))
+}
+
+/// What is said of a document that was handed in.
+///
+/// # Errors
+/// It was refused.
+pub(super) fn describe_submission(done: &Submission) -> Result<Value, ConsoleFailure> {
+    if done.fate == SubmitStatus::Refused {
+        return Err(ConsoleFailure::refused(done.problem.clone().unwrap_or_default()));
+    }
+    Ok(json!({
         "document_id": done.document_id, "ingestion_id": done.ingestion_id, "fate": done.fate,
         "status": done.status, "problem": done.problem,
-    })
+    }))
 }
 
 fn answer_once(state: &ConsoleState, answer: Value) -> Response {
@@ -110,7 +159,8 @@ fn answer_again(
     Ok(response)
 }
 
-fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailure> {
+/// The name that the sender gives the request.
+pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailure> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().map(|key| key.trim_matches('"'));
     let key = key.filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY);
@@ -118,29 +168,44 @@ fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailure> {
     key.map(Some).ok_or_else(wrong)
 }
 
-fn read_options(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    asked: &FieldValues,
-) -> Result<SubmitOptions, ConsoleFailure> {
-    let tenant = match (&visitor.tenant, asked.text("tenant")) {
-        (Some(own), Some(named)) if *own != named => {
-            return Err(ConsoleFailure::forbidden("Your token is for another tenant."));
+/// What is said of a document besides its content.
+#[derive(Debug, Default)]
+pub(super) struct NamedTerms {
+    pub(super) kind: Option<String>,
+    pub(super) tenant: Option<String>,
+    pub(super) priority: Option<String>,
+}
+
+impl NamedTerms {
+    /// The same, checked.
+    ///
+    /// # Errors
+    /// There is no such kind or priority, or the tenant is not the visitor's.
+    pub(super) fn into_options(
+        self,
+        state: &ConsoleState,
+        visitor: &ConsoleVisitor,
+    ) -> Result<SubmitOptions, ConsoleFailure> {
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let tenant = match (&visitor.tenant, filled(self.tenant)) {
+            (Some(own), Some(named)) if *own != named => {
+                return Err(ConsoleFailure::forbidden("Your token is for another tenant."));
+            }
+            (Some(own), _) => Some(own.clone()),
+            (None, named) => named,
+        };
+        let kind = filled(self.kind);
+        if kind.as_deref().is_some_and(|kind| state.kinds().get(kind).is_none()) {
+            return Err(ConsoleFailure::wrong_request("There is no kind of this name."));
         }
-        (Some(own), _) => Some(own.clone()),
-        (None, named) => named,
-    };
-    let kind = asked.text("kind");
-    if kind.as_deref().is_some_and(|kind| state.kinds().get(kind).is_none()) {
-        return Err(ConsoleFailure::wrong_request("There is no kind of this name."));
+        let priority = filled(self.priority).as_deref().map(str::parse).transpose();
+        let priority = priority.map_err(ConsoleFailure::wrong_request)?.unwrap_or_default();
+        Ok(SubmitOptions { kind, tenant, priority, ..SubmitOptions::default() })
     }
-    let priority = asked.get("priority").map(str::parse).transpose();
-    let priority = priority.map_err(ConsoleFailure::wrong_request)?.unwrap_or_default();
-    Ok(SubmitOptions { kind, tenant, priority, ..SubmitOptions::default() })
 }
 
 /// A name that any system takes for a file of its own.
-fn file_name(named: &str) -> String {
+pub(super) fn file_name(named: &str) -> String {
     let last = named.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = String::new();
     for sign in last.chars().filter(|sign| !sign.is_control()) {
@@ -150,6 +215,17 @@ fn file_name(named: &str) -> String {
         name.push(sign);
     }
     if name.trim_matches(['.', ' ']).is_empty() { "document".to_owned() } else { name }
+}
+
+/// Writes down what lay in the store.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) async fn keep_bytes(
+    bytes: Bytes,
+    name: &str,
+) -> Result<ArrivedDocument, ConsoleFailure> {
+    receive(Body::from(bytes), name, u64::MAX).await
 }
 
 /// Writes the body down as it comes.

@@ -29,7 +29,7 @@ pub(super) async fn show_webhooks(
     let mut lists = Vec::new();
     if let Some(target) = asked.text("target") {
         for dead in [true, false] {
-            let wanted = DeliveryQuery { target: target.clone(), dead };
+            let wanted = DeliveryQuery { target: target.clone(), dead, after: None };
             lists.push(webhooks::list_deliveries(state.database(), &wanted, SHOWN).await?);
         }
     }

@@ -27,8 +27,24 @@ async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
     .await;
 }
 
+/// A target that said 410, and a delivery to it that was given up.
+async fn given_up(desk: &WebConsole, document: impl ToString) -> i64 {
+    desk.execute(&format!(
+        "INSERT INTO webhook_target (name, place, url_hash, disabled_at, disabled_why)
+             VALUES ('erp', 'https://erp.example.com', 'x', docmill_now(), 'it answered 410 Gone');
+         INSERT INTO webhook_delivery (target, document_id, event, event_id, event_number,
+             occurred_at, facts, state, open_since, ended_at)
+         VALUES ('erp', '{}', 'document.failed', gen_random_uuid(), 1, docmill_now(), '{{}}',
+             'dead', docmill_now(), docmill_now())",
+        document.to_string()
+    ))
+    .await;
+    let newest = "SELECT max(id) FROM webhook_delivery WHERE target = 'erp'";
+    desk.scalar(newest).await.parse().unwrap()
+}
+
 /// How an answer differs from what is described of it.
-fn differences(description: &Value, path: &str, answer: &Value) -> Vec<String> {
+pub(super) fn differences(description: &Value, path: &str, answer: &Value) -> Vec<String> {
     let methods = description["paths"][path].as_object().unwrap();
     let described = methods.values().next().unwrap();
     let reference = &described["responses"]["200"]["content"]["application/json"]["schema"];
@@ -52,13 +68,16 @@ async fn every_answer_is_as_the_served_description_says() {
          VALUES ('{ingestion}', 1, gen_random_uuid(), docmill_now(), 'gate_refused', true)"
     ))
     .await;
+    let given_up = given_up(&desk, document).await;
     let description = desk.get("/openapi.json", "viewer").await.json();
     assert_eq!(description["openapi"], "3.1.0");
     let mut asked = 0;
     for (template, methods) in description["paths"].as_object().unwrap() {
         let path = template
             .replace("{id}", &ingestion.to_string())
-            .replace("{document_id}", &document.to_string());
+            .replace("{document_id}", &document.to_string())
+            .replace("{number}", "1")
+            .replace("{target}", "erp");
         if methods.get("get").is_some() {
             let answer = desk.get(&path, "operator").await;
             assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");
@@ -82,7 +101,14 @@ async fn every_answer_is_as_the_served_description_says() {
         let done = send(desk.call(Method::POST, &path, "operator")).await;
         assert_eq!(differences(&description, &template, &done.json()), [""; 0]);
     }
-    assert_eq!(asked + 5, description["paths"].as_object().unwrap().len());
+    let replay = desk.call(Method::POST, "/webhooks/replay", "operator");
+    let told = send(replay.json(&json!({ "deliveries": [given_up] }))).await.json();
+    assert_eq!(differences(&description, "/webhooks/replay", &told), [""; 0]);
+    let enable = desk.call(Method::POST, "/webhooks/erp/enable", "operator");
+    let told = send(enable.json(&json!({ "why": "mended" }))).await.json();
+    assert_eq!(differences(&description, "/webhooks/{target}/enable", &told), [""; 0]);
+    // What is handed in is held against it in `uploads`.
+    assert_eq!(asked + 10, description["paths"].as_object().unwrap().len());
     // The description is no wish: what it lacks is not there.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);
@@ -231,4 +257,108 @@ async fn the_text_of_the_pages_stands_beside_the_form_of_a_reviewer() {
     let without = ann.get(&path).await;
     assert_eq!(without.status, StatusCode::OK, "the form is of use without it");
     assert!(without.body.contains("field.total") && !without.body.contains("ZIMMER"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_is_given_out_as_text_as_markdown_by_page_and_in_pieces_and_only_once() {
+    let desk = WebConsole::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    store_transcript(&desk, ingestion).await;
+    let path = |rest: &str| format!("/ingestions/{ingestion}{rest}");
+    for (rest, kind, has) in [
+        ("/transcript", "application/json", "\"ZIMMER\""),
+        ("/transcript?format=json", "application/json", "\"ZIMMER\""),
+        ("/transcript?format=text", "text/plain; charset=utf-8", "ZIMMER"),
+        ("/transcript?format=markdown", "text/markdown; charset=utf-8", "ZIMMER"),
+        ("/pages/1", "application/json", "\"blocks\":[{"),
+        ("/chunks?tokens=16", "application/json", "\"text\":\"ZIMMER\""),
+    ] {
+        let found = desk.get(&path(rest), "viewer").await;
+        assert_eq!(found.status, StatusCode::OK, "{rest}: {found:?}");
+        assert_eq!(found.header("content-type"), kind, "{rest}");
+        assert!(found.body.contains(has), "{rest}: {}", found.body);
+        let again = desk.call(Method::GET, &path(rest), "viewer");
+        let again = send(again.header("if-none-match", found.header("etag"))).await;
+        assert_eq!((again.status, again.body.as_str()), (StatusCode::NOT_MODIFIED, ""), "{rest}");
+        let rival = desk.get(&path(rest), "rival").await;
+        assert_eq!(rival.status, StatusCode::NOT_FOUND, "{rest} is shown to another tenant");
+    }
+    for (rest, status) in [
+        ("/transcript?format=xml", StatusCode::BAD_REQUEST),
+        ("/chunks?tokens=1", StatusCode::BAD_REQUEST),
+        ("/pages/2", StatusCode::NOT_FOUND),
+        ("/pages/x", StatusCode::NOT_FOUND),
+    ] {
+        assert_eq!(desk.get(&path(rest), "viewer").await.status, status, "{rest}");
+    }
+    // What an earlier worker wrote is no JSON: it is not taken for some.
+    let key = format!("ingestions/{ingestion}/transcription-output.json");
+    std::fs::write(desk.folder.path().join("store").join(key), "{:pages []}").unwrap();
+    let foreign = desk.get(&path("/transcript?format=text"), "viewer").await;
+    assert_eq!(foreign.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_lists_page_by_page_what_was_given_up_tells_it_again_and_enables_its_target() {
+    let desk = WebConsole::open().await;
+    let (document, _) = desk.refused("acme", &invoice(21.0)).await;
+    let first = given_up(&desk, document).await;
+    desk.execute(
+        "INSERT INTO webhook_delivery (target, document_id, event, event_id, event_number,
+             occurred_at, facts, state, open_since, ended_at)
+         SELECT target, document_id, event, gen_random_uuid(), event_number + n, occurred_at, facts,
+             state, open_since, ended_at FROM webhook_delivery, generate_series(1, 4) n",
+    )
+    .await;
+    let (mut numbers, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/webhooks/erp/deliveries?state=dead&limit=2{cursor}");
+        let page = desk.get(&path, "operator").await.json();
+        let rows = page["items"].as_array().unwrap();
+        numbers.extend(rows.iter().map(|row| row["id"].as_i64().unwrap()));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    // All of one moment: none is left out and none comes twice.
+    assert_eq!(numbers, (first..first + 5).collect::<Vec<_>>());
+    let post =
+        |path: &str, name: &str, body: Value| desk.call(Method::POST, path, name).json(&body);
+    for (request, status) in [
+        (post("/webhooks/replay", "ann", json!({ "deliveries": [first] })), 403),
+        (post("/webhooks/replay", "acme", json!({ "deliveries": [first] })), 403),
+        (post("/webhooks/erp/enable", "ann", json!({})), 403),
+        (post("/webhooks/nobody/enable", "operator", json!({})), 404),
+        (post("/webhooks/replay", "operator", json!({})), 400),
+        (post("/webhooks/replay", "operator", json!({ "dead_of": "nobody" })), 404),
+        (desk.call(Method::GET, "/webhooks", "ann"), 403),
+        (desk.call(Method::GET, "/webhooks/erp/deliveries", "acme"), 403),
+        (desk.call(Method::GET, "/webhooks/nobody/deliveries", "operator"), 404),
+        (desk.call(Method::GET, "/webhooks/erp/deliveries?cursor=x", "operator"), 400),
+        (desk.call(Method::GET, "/webhooks/erp/deliveries?state=x", "operator"), 400),
+    ] {
+        let answer = send(request).await;
+        assert_eq!(answer.status.as_u16(), status, "{answer:?}");
+    }
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+    let why = json!({ "deliveries": [first], "why": "lost" });
+    let done = send(post("/webhooks/replay", "operator", why)).await.json();
+    assert_eq!(done, json!({ "replayed": [first], "left": [] }));
+    let done = send(post("/webhooks/replay", "operator", json!({ "dead_of": "erp" }))).await.json();
+    assert_eq!(done["replayed"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        desk.scalar("SELECT count(*) FROM webhook_delivery WHERE state = 'dead'").await,
+        "0"
+    );
+    let done = send(post("/webhooks/erp/enable", "operator", json!({ "why": "mended" }))).await;
+    assert_eq!(done.json(), json!({ "enabled": true }));
+    let again = send(post("/webhooks/erp/enable", "operator", json!({}))).await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    let audit = "SELECT string_agg(operator || ' ' || action || ' ' || target || ' ' || why, '; ' ORDER BY id) FROM operator_action";
+    assert_eq!(
+        desk.scalar(audit).await,
+        "web:operator replay webhook: lost; web:operator replay webhook:erp ; \
+         web:operator enable webhook:erp mended"
+    );
 }

@@ -2,30 +2,36 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use docmill::app::App;
 use docmill::shutdown::Shutdown;
+use docmill::web::console::{ConsolePages, ConsoleParts, UploadLimits};
 use docmill_core::config::{Config, QueueBackend, StoreBackend, WebRole, WebToken};
 use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId};
+use docmill_gate::kinds::KindSet;
+use docmill_storage::store::ObjectStore;
 use reqwest::header::{HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use sqlx::{AssertSqlSafe, Executor as _};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::support::postgres::TestDatabase;
 
 /// Everybody who has a token: name (the token is `token of NAME`), role, tenant.
-const PEOPLE: [(&str, WebRole, &str); 6] = [
+const PEOPLE: [(&str, WebRole, &str); 7] = [
     ("producer", WebRole::Producer, "acme"),
     ("viewer", WebRole::Viewer, ""),
     ("ann", WebRole::Reviewer, ""),
     ("bob", WebRole::Reviewer, ""),
     ("operator", WebRole::Operator, ""),
     ("acme", WebRole::Operator, "acme"),
+    ("rival", WebRole::Operator, "rival"),
 ];
 
 /// The pages, served until dropped.
@@ -146,6 +152,35 @@ impl WebConsole {
         let address = console.address().unwrap();
         let serving = tokio::spawn(console.serve(Shutdown::default()));
         Self { database, address, base, folder, serving }
+    }
+
+    /// With the tokens of everybody, over a store that no settings lead to.
+    pub(super) async fn open_over_store(
+        store: Arc<dyn ObjectStore>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let (database, folder) = (TestDatabase::create().await, tempfile::tempdir().unwrap());
+        let mut config = console_config(&database, folder.path());
+        std::fs::create_dir(&config.queue.path).unwrap();
+        config.web.tokens = tokens();
+        change(&mut config);
+        let parts = ConsoleParts {
+            database: database.db(),
+            queue: App::new(config.clone()).open_queue().await.unwrap(),
+            store,
+            kinds: KindSet::load(&config.kinds).unwrap(),
+            limits: UploadLimits {
+                largest: config.limits.document_bytes.0,
+                destination: config.queue_destination(),
+            },
+            config: config.web,
+            places: config.store,
+            review: config.review,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(ConsolePages::new(parts).unwrap().serve(listener));
+        Self { database, address, base: String::new(), folder, serving }
     }
 
     pub(super) fn url(&self, path: &str) -> String {

@@ -23,7 +23,7 @@ const STATES: &str =
     "SELECT string_agg(event || ' ' || state, ', ' ORDER BY id) FROM webhook_delivery";
 
 fn dead_of(target: &str) -> DeliveryQuery {
-    DeliveryQuery { target: target.to_owned(), dead: true }
+    DeliveryQuery { target: target.to_owned(), dead: true, after: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,7 +186,7 @@ async fn delivering_reads_few_rows_of_tens_of_thousands_that_ended_or_wait() {
             let found = rows::claim_deliveries(&db, target, uuid::Uuid::new_v4(), 4, lease).await;
             assert_eq!(found.unwrap(), []);
             for dead in [true, false] {
-                let wanted = DeliveryQuery { target: target.to_owned(), dead };
+                let wanted = DeliveryQuery { target: target.to_owned(), dead, after: None };
                 webhooks::list_deliveries(&db, &wanted, 50).await.unwrap();
             }
         }

@@ -146,6 +146,7 @@ pub(super) fn target(name: &str, url: &str) -> WebhookTarget {
     WebhookTarget {
         name: name.to_owned(),
         url: url.to_owned().into(),
+        endpoint: String::new(),
         secret: SECRET.to_owned().into(),
         secret_file: Path::new("").to_owned(),
         events: Vec::new(),

@@ -10,13 +10,14 @@ use config::ConfigError;
 use super::Config;
 
 /// Settings that the environment gives as a list, separated by commas.
-const LISTS: [&str; 6] = [
+const LISTS: [&str; 7] = [
     "ocr.languages",
     "llm.scheduler.models",
     "ocr.providers",
     "ocr.document_ai.languages",
     "store.allow",
     "webhooks.allowed_networks",
+    "web.proxy.networks",
 ];
 
 /// The whole configuration file as a variable, where a platform hands over texts and no files.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::ProxySignIn;
+
 /// What somebody who has signed in may do; each may also do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -37,15 +39,17 @@ pub struct WebToken {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebConfig {
-    /// Where the pages are served. Without tokens a loopback address.
+    /// Where the pages are served. Without tokens and proxy a loopback address.
     pub address: SocketAddr,
     /// What every path begins with, e.g. `/docmill`; empty: nothing.
     pub base_path: String,
     /// How browsers reach the pages through a proxy, e.g. `https://ops.example.com`; empty: as the
     /// `Host` of their requests says.
     pub origin: String,
-    /// Who may sign in. None: whoever is on this machine may do everything.
+    /// Who may sign in. None, and no proxy: whoever is on this machine may do everything.
     pub tokens: Vec<WebToken>,
+    /// A proxy that says who asks.
+    pub proxy: ProxySignIn,
 }
 
 impl Default for WebConfig {
@@ -55,19 +59,27 @@ impl Default for WebConfig {
             base_path: String::new(),
             origin: String::new(),
             tokens: Vec::new(),
+            proxy: ProxySignIn::default(),
         }
     }
 }
 
 impl WebConfig {
+    /// Whether nobody has to sign in: whoever is on this machine may do everything.
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_empty() && !self.proxy.is_used()
+    }
+
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
-        if self.tokens.is_empty() && !self.address.ip().is_loopback() {
+        if self.is_open() && !self.address.ip().is_loopback() {
             problems.push(
                 "web.address is no loopback address, and there are no web.tokens: anybody could \
-                 sign in; add a token (docmill web --new-token), or listen on 127.0.0.1"
+                 sign in; add a token (docmill web --new-token) or a proxy that says who asks \
+                 (web.proxy), or listen on 127.0.0.1"
                     .to_owned(),
             );
         }
+        self.proxy.collect_problems(problems);
         if !is_base_path(&self.base_path) {
             problems.push(
                 "web.base_path must be empty, or begin with / and not end with it, of a-z, A-Z, \

@@ -71,6 +71,11 @@ impl NetworkRange {
         Self { base: IpAddr::V6(base), bits }
     }
 
+    /// Whether every address lies in it.
+    pub fn is_everything(self) -> bool {
+        self.bits == 0
+    }
+
     /// Whether the address lies in it.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.base, address.to_canonical()) {
@@ -127,8 +132,12 @@ impl<'de> Deserialize<'de> for NetworkRange {
 pub struct WebhookTarget {
     /// Its name, in metrics, pages and commands.
     pub name: String,
-    /// Where it is told, by POST. May hold a secret of its own.
+    /// Where it is told, by POST; or the ARN of an SQS queue, an SNS topic or an EventBridge bus. May
+    /// hold a secret of its own.
     pub url: SecretString,
+    /// Where requests about an ARN go; empty: to AWS's own endpoint of its region.
+    #[serde(default)]
+    pub endpoint: String,
     /// What signs: `whsec_…`, or several with blanks between them while one is replaced.
     #[serde(default)]
     pub secret: SecretString,
@@ -245,13 +254,28 @@ impl WebhooksConfig {
             problems.push(format!("{key}.name must be 1 to 64 of a-z, A-Z, 0-9, - _ ."));
         }
         let url = target.url.reveal();
-        if !(url.starts_with("https://") || (self.allow_http && url.starts_with("http://"))) {
+        let is_web = |url: &str| {
+            url.starts_with("https://") || (self.allow_http && url.starts_with("http://"))
+        };
+        let is_arn = url.starts_with("arn:");
+        if !is_arn && !is_web(url) {
             problems.push(format!(
-                "{key}.url must begin with https:// (with http:// only under webhooks.allow_http)"
+                "{key}.url must begin with https:// (with http:// only under webhooks.allow_http), \
+                 or be an ARN"
+            ));
+        }
+        if !target.endpoint.is_empty() && !(is_arn && is_web(&target.endpoint)) {
+            problems.push(format!(
+                "{key}.endpoint goes with an ARN, and begins with https:// (with http:// only under \
+                 webhooks.allow_http)"
             ));
         }
         check_secret(&target.secret, &target.secret_file, &format!("{key}.secret"), problems);
-        if target.secret.is_empty() && target.secret_file.as_os_str().is_empty() {
+        let has_secret = !target.secret.is_empty() || !target.secret_file.as_os_str().is_empty();
+        if is_arn && has_secret {
+            problems.push(format!("{key} has a secret, and AWS takes its own signatures alone"));
+        }
+        if !is_arn && !has_secret {
             problems.push(format!(
                 "{key} has neither secret nor secret_file: docmill webhooks new-secret makes one"
             ));
@@ -270,6 +294,7 @@ mod tests {
         WebhookTarget {
             name: name.to_owned(),
             url: url.to_owned().into(),
+            endpoint: String::new(),
             secret: "whsec_x".to_owned().into(),
             secret_file: PathBuf::new(),
             events: Vec::new(),
@@ -296,6 +321,11 @@ mod tests {
             (vec![right(), right()], "the name of another"),
             (vec![WebhookTarget { secret: SecretString::default(), ..right() }], "new-secret"),
             (vec![WebhookTarget { concurrency: 0, ..right() }], "concurrency must be"),
+            (vec![target("a", "arn:aws:sqs:eu-west-1:1:q")], "its own signatures alone"),
+            (
+                vec![WebhookTarget { endpoint: "https://x".to_owned(), ..right() }],
+                "goes with an ARN",
+            ),
         ] {
             let found = problems(wrong);
             assert!(found.len() == 1 && found[0].contains(said), "{said}: {found:?}");

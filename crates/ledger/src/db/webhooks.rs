@@ -118,6 +118,9 @@ pub struct DeliveryRow {
     pub occurred_at: OffsetDateTime,
     /// `due`, `waiting`, `delivered` or `dead`.
     pub state: String,
+    /// Since when it is open, or when it ended.
+    #[serde(with = "time::serde::rfc3339")]
+    pub since: OffsetDateTime,
     /// Tries that were begun.
     pub tries: i32,
     /// When it is tried next.
@@ -136,6 +139,17 @@ pub struct DeliveryQuery {
     pub target: String,
     /// Only those that were given up, else those that have not ended.
     pub dead: bool,
+    /// Only those behind this one.
+    pub after: Option<DeliveryPlace>,
+}
+
+/// Where a delivery stands in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryPlace {
+    /// Since when it is open, or given up.
+    pub since: OffsetDateTime,
+    /// Its number.
+    pub id: i64,
 }
 
 /// Registers a target, or says that it is still there. One that said 410 Gone is tried again if its
@@ -354,14 +368,20 @@ pub async fn list_deliveries(
     wanted: &DeliveryQuery,
     limit: u32,
 ) -> Result<Vec<DeliveryRow>> {
+    let (after, after_id) = (wanted.after.map(|it| it.since), wanted.after.map(|it| it.id));
     if wanted.dead {
         return sqlx::query_as!(
             DeliveryRow,
-            "SELECT id, target, event, event_id, document_id, ingestion_id, occurred_at, state,
-                 tries, due_at, last_status, last_problem FROM webhook_delivery
-             WHERE target = $1 AND state = 'dead' ORDER BY target, ended_at, id LIMIT $2",
+            r#"SELECT id, target, event, event_id, document_id, ingestion_id, occurred_at, state,
+                 ended_at AS "since!", tries, due_at, last_status, last_problem
+             FROM webhook_delivery
+             WHERE target = $1 AND state = 'dead'
+               AND ($3::timestamptz IS NULL OR (ended_at, id) > ($3, $4::bigint))
+             ORDER BY target, ended_at, id LIMIT $2"#,
             wanted.target,
             i64::from(limit),
+            after,
+            after_id,
         )
         .fetch_all(db.pool())
         .await
@@ -369,11 +389,16 @@ pub async fn list_deliveries(
     }
     sqlx::query_as!(
         DeliveryRow,
-        "SELECT id, target, event, event_id, document_id, ingestion_id, occurred_at, state,
-             tries, due_at, last_status, last_problem FROM webhook_delivery
-         WHERE target = $1 AND state IN ('due', 'waiting') ORDER BY target, open_since, id LIMIT $2",
+        r#"SELECT id, target, event, event_id, document_id, ingestion_id, occurred_at, state,
+             open_since AS "since!", tries, due_at, last_status, last_problem
+         FROM webhook_delivery
+         WHERE target = $1 AND state IN ('due', 'waiting')
+           AND ($3::timestamptz IS NULL OR (open_since, id) > ($3, $4::bigint))
+         ORDER BY target, open_since, id LIMIT $2"#,
         wanted.target,
         i64::from(limit),
+        after,
+        after_id,
     )
     .fetch_all(db.pool())
     .await
@@ -387,9 +412,9 @@ pub async fn list_deliveries(
 pub async fn list_of_document(db: &Db, document: Uuid, limit: u32) -> Result<Vec<DeliveryRow>> {
     sqlx::query_as!(
         DeliveryRow,
-        "SELECT id, target, event, event_id, document_id, ingestion_id, occurred_at, state,
-             tries, due_at, last_status, last_problem FROM webhook_delivery
-         WHERE document_id = $1 ORDER BY id LIMIT $2",
+        r#"SELECT id, target, event, event_id, document_id, ingestion_id, occurred_at, state,
+             COALESCE(ended_at, open_since) AS "since!", tries, due_at, last_status, last_problem
+         FROM webhook_delivery WHERE document_id = $1 ORDER BY id LIMIT $2"#,
         document,
         i64::from(limit),
     )

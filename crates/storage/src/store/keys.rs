@@ -110,11 +110,20 @@ pub fn page_part_key(id: IngestionId, claims: i64, part: u32) -> String {
     format!("{}{claims:06}-{part:04}", page_parts_prefix(id))
 }
 
+/// What programs put into the store by an address that we signed, until it is handed in, lies below.
+pub const UPLOADS: &str = "uploads/";
+
+/// Where the bytes of one upload arrive. `owner` keeps uploads of different programs apart.
+pub fn upload_key(owner: &str, upload: uuid::Uuid) -> String {
+    format!("{UPLOADS}{owner}/{upload}")
+}
+
 /// Whether the key is one that we write while working: an event about it must not start work,
 /// or every transcript would become a document of its own. `documents/` is not among them: that
 /// is where producers upload.
 pub fn is_own_artefact(key: &str) -> bool {
-    const OWN: [&str; 8] = [
+    const OWN: [&str; 9] = [
+        UPLOADS,
         "ingestions/",
         "docmill/ingestions/",
         "docmill/spending/",
@@ -197,6 +206,7 @@ mod tests {
             kind_choice_key(id),
             preprocessed_key(id, "pdf"),
             page_part_key(id, 1, 1),
+            upload_key("ab", uuid::Uuid::nil()),
             format!("docmill/{}", transcription_key(id)),
             format!("docmill/{}", spending_key(time::macros::date!(2026 - 01 - 31), "w")),
             "queue/todo/3_normal/ab".to_owned(),

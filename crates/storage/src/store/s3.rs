@@ -20,6 +20,7 @@ use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::Region;
 use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
+use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::{Bytes, BytesMut};
 
@@ -32,7 +33,7 @@ use self::location::{S3Location, decode_value, encode_value};
 use self::probe::{OWN_PROBE, OwnObject};
 use super::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectName, ObjectStore,
-    PutResult, S3Address, conditions,
+    PresignedWrite, PutResult, S3Address, conditions,
 };
 use docmill_core::config::{StoreConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
@@ -372,6 +373,26 @@ impl ObjectStore for S3Store {
             Ok(done) => require_etag(done.e_tag()),
             Err(error) => Err(classify_failure(error, &place, "write").into_error(&place)),
         }
+    }
+
+    async fn presign_write(
+        &self,
+        key: &str,
+        size: u64,
+        valid: Duration,
+    ) -> Result<Option<PresignedWrite>> {
+        let place = self.locate_key(key)?;
+        let wrong = |what: &str| Error::internal(format!("an upload cannot be signed: {what}"));
+        let terms = PresigningConfig::expires_in(valid).map_err(|_| wrong("the time is none"))?;
+        let length = i64::try_from(size).map_err(|_| wrong("the size is none"))?;
+        let request = self.client.put_object().bucket(place.bucket).key(place.key);
+        let signed = request.content_length(length).presigned(terms).await;
+        let signed = signed
+            .map_err(|error| classify_failure(error, &place, "sign an upload"))
+            .map_err(|failure| failure.into_error(&place))?;
+        let headers = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let headers = headers.collect();
+        Ok(Some(PresignedWrite { url: signed.uri().to_owned(), headers }))
     }
 
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {

@@ -1,0 +1,196 @@
+//! `[web.proxy]`: signing in by the headers of a proxy that has asked an identity provider.
+//!
+//! A header says nothing by itself: whoever reaches the port can write one. So it counts only from
+//! networks that are named, and there is no default for them. Not promised: that the proxy takes
+//! such headers off what its own clients send; that is the proxy's to do.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{NetworkRange, WebRole};
+
+/// Headers that carry something else, and that a proxy must not say a name in.
+const OTHER_HEADERS: [&str; 8] = [
+    "authorization",
+    "cookie",
+    "host",
+    "origin",
+    "content-length",
+    "content-type",
+    "accept",
+    "via",
+];
+
+/// What the members of a group may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyGroup {
+    /// Name of the group, as the proxy writes it.
+    pub group: String,
+    /// What its members may do.
+    pub role: WebRole,
+    /// The only tenant whose documents they see; empty: all, and what has no tenant.
+    #[serde(default)]
+    pub tenant: String,
+}
+
+/// `[web.proxy]`: a proxy that says who asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProxySignIn {
+    /// Where the proxy connects from. Empty: nobody signs in that way.
+    pub networks: Vec<NetworkRange>,
+    /// The header with the name of the user; stands in the audit in lower case.
+    pub user_header: String,
+    /// The header with the names of the user's groups, commas between them.
+    pub groups_header: String,
+    /// What groups may do; of several the one that stands first here counts.
+    pub groups: Vec<ProxyGroup>,
+}
+
+impl Default for ProxySignIn {
+    fn default() -> Self {
+        Self {
+            networks: Vec::new(),
+            user_header: "x-forwarded-email".to_owned(),
+            groups_header: "x-forwarded-groups".to_owned(),
+            groups: Vec::new(),
+        }
+    }
+}
+
+impl ProxySignIn {
+    /// Whether a proxy says who asks.
+    pub fn is_used(&self) -> bool {
+        !self.networks.is_empty()
+    }
+
+    /// Whether the proxy connects from this address.
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(peer))
+    }
+
+    /// What a member of these groups may do: the first row of the settings that names one of them.
+    pub fn find_group<'a>(&'a self, of: &[&str]) -> Option<&'a ProxyGroup> {
+        self.groups.iter().find(|known| of.contains(&known.group.as_str()))
+    }
+
+    pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
+        if !self.is_used() {
+            if !self.groups.is_empty() {
+                problems.push(
+                    "web.proxy.groups without web.proxy.networks: name the networks that the proxy \
+                     connects from"
+                        .to_owned(),
+                );
+            }
+            return;
+        }
+        if self.networks.iter().any(|network| network.is_everything()) {
+            problems.push(
+                "web.proxy.networks has a network of everybody: whoever reaches the port could say \
+                 who he is; name the addresses of the proxy"
+                    .to_owned(),
+            );
+        }
+        if self.groups.is_empty() {
+            problems.push("web.proxy.groups is empty: nobody could come in".to_owned());
+        }
+        for (key, name) in
+            [("user_header", &self.user_header), ("groups_header", &self.groups_header)]
+        {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            let is_name = !name.is_empty() && name.chars().all(plain);
+            if !is_name || OTHER_HEADERS.contains(&name.as_str()) {
+                problems.push(format!(
+                    "web.proxy.{key} must be the name of a header in lower case, and none that \
+                     carries something else"
+                ));
+            }
+        }
+        if self.user_header == self.groups_header {
+            problems.push("web.proxy.user_header and groups_header are the same".to_owned());
+        }
+        for (at, group) in self.groups.iter().enumerate() {
+            let name = &group.group;
+            if name.trim() != name || name.is_empty() || name.contains(',') {
+                problems.push(format!(
+                    "web.proxy.groups[{at}].group must be a name without commas, and without blanks \
+                     around it"
+                ));
+            }
+            if self.groups.iter().take(at).any(|earlier| earlier.group == *name) {
+                problems.push(format!("web.proxy.groups[{at}] has the name of another"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str, role: WebRole, tenant: &str) -> ProxyGroup {
+        ProxyGroup { group: name.to_owned(), role, tenant: tenant.to_owned() }
+    }
+
+    fn proxy() -> ProxySignIn {
+        ProxySignIn {
+            networks: vec!["10.0.3.0/24".parse().unwrap()],
+            groups: vec![
+                group("operators", WebRole::Operator, ""),
+                group("acme", WebRole::Viewer, "acme"),
+            ],
+            ..ProxySignIn::default()
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_anybody_could_pretend_to_be_is_refused_before_anything_starts() {
+        let said = |config: &ProxySignIn| {
+            let mut problems = Vec::new();
+            config.collect_problems(&mut problems);
+            problems
+        };
+        assert_eq!(said(&ProxySignIn::default()), Vec::<String>::new());
+        assert_eq!(said(&proxy()), Vec::<String>::new());
+        let all = |text: &str| vec![text.parse().unwrap()];
+        let user = |name: &str| ProxySignIn { user_header: name.to_owned(), ..proxy() };
+        for (wrong, text) in [
+            (ProxySignIn { networks: all("0.0.0.0/0"), ..proxy() }, "a network of everybody"),
+            (ProxySignIn { networks: all("::/0"), ..proxy() }, "a network of everybody"),
+            (ProxySignIn { networks: Vec::new(), ..proxy() }, "without web.proxy.networks"),
+            (ProxySignIn { groups: Vec::new(), ..proxy() }, "nobody could come in"),
+            (user(""), "user_header must be"),
+            (user("X-User"), "user_header must be"),
+            (user("authorization"), "user_header must be"),
+            (user("x-forwarded-groups"), "are the same"),
+            (ProxySignIn { groups: vec![group("a,b", WebRole::Viewer, "")], ..proxy() }, "commas"),
+            (
+                ProxySignIn {
+                    groups: vec![
+                        group("a", WebRole::Viewer, ""),
+                        group("a", WebRole::Operator, ""),
+                    ],
+                    ..proxy()
+                },
+                "the name of another",
+            ),
+        ] {
+            let problems = said(&wrong);
+            assert!(problems.len() == 1 && problems[0].contains(text), "{text}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_groups_the_one_that_stands_first_in_the_settings_counts() {
+        let proxy = proxy();
+        let role = |of: &[&str]| proxy.find_group(of).map(|group| group.role);
+        assert_eq!(role(&["acme", "operators"]), Some(WebRole::Operator));
+        assert_eq!(role(&["others", "acme"]), Some(WebRole::Viewer));
+        assert_eq!((role(&["Operators"]), role(&[])), (None, None));
+        assert!(proxy.trusts("::ffff:10.0.3.9".parse().unwrap()));
+        assert!(!proxy.trusts("10.0.4.1".parse().unwrap()));
+    }
+}
