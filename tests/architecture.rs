@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["fault", "mend"],
     &["model", "retry", "suspension", "work_clock"],
     &["config", "layout", "metrics", "notation", "xml"],
-    &["einvoice"],
+    &["einvoice", "payment_code"],
     &["aws", "cluster", "cpu", "failpoint", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
     &["db", "pages", "store"],

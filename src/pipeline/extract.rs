@@ -25,6 +25,7 @@ use docmill_extract::extract::prompt::TranscriptView;
 use docmill_extract::extract::{
     self, CallLimits, CallRoute, ExtractError, RecordedReplies, ReplyJournal, ShownDocument,
 };
+use docmill_gate::gate::fill_from_codes;
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::Prompt;
 use docmill_llm::llm::batch::BatchApi;
@@ -65,7 +66,10 @@ pub(super) async fn extract_by_rules(
     transcript: &Arc<Transcript>,
 ) -> Result<Extraction, StepError> {
     let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
-    run_on_text(services, move || extract::rules::extract_by_rules(&transcript, &kind)).await
+    let read = move || {
+        fill_from_codes(extract::rules::extract_by_rules(&transcript, &kind), &transcript, &kind)
+    };
+    run_on_text(services, read).await
 }
 
 /// Lays a transcript out as it is shown to models.
@@ -172,7 +176,10 @@ impl<'a> ModelReadings<'a> {
         };
         self.pictures.note_shown(model, read.shown_pages());
         self.pictures.reread_claims(read.list_claims()).await?;
-        let merge = move || read.into_extraction(&kind, &transcript);
+        let merge = move || {
+            let read = read.into_extraction(&kind, &transcript);
+            read.map(|extraction| fill_from_codes(extraction, &transcript, &kind))
+        };
         sort_outcome(run_on_text(services, merge).await?)
     }
 

@@ -21,7 +21,7 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
     let document = pages::open_document(bytes, &LimitsConfig::default(), 150).unwrap();
     let read =
         (0..document.page_count()).map(|index| match document.page_content(index).unwrap() {
-            pages::PageContent::Text { width, height, lines } => {
+            pages::PageContent::Text { width, height, lines, .. } => {
                 PageText::from_native(index + 1, (width, height), 1.0, lines)
             }
             pages::PageContent::Doubtful { layer, .. } => {

@@ -73,6 +73,7 @@ fn transcript(injected: &[&str]) -> Transcript {
         languages: Vec::new(),
         repaired: false,
         provider: None,
+        codes: Vec::new(),
         lines: lines.collect(),
     };
     Transcript {

@@ -75,6 +75,7 @@ fn transcript(pages: &[&[&str]]) -> Transcript {
         languages: Vec::new(),
         repaired: false,
         provider: None,
+        codes: Vec::new(),
         lines: lines.iter().map(line).collect(),
     };
     Transcript {

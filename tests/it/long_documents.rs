@@ -101,6 +101,7 @@ impl PageReader for Counting {
             languages: Vec::new(),
             repaired,
             provider: None,
+            codes: Vec::new(),
             lines: vec![TextLine { words: vec![word] }],
         };
         let repaired = repaired.then(|| text_page(&format!("Repaired page {number}")));

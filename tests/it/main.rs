@@ -47,6 +47,7 @@ mod outages;
 mod ownership;
 mod page_processes;
 mod passwords;
+mod payment_codes;
 mod priorities;
 mod protection;
 mod providers;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod hostile;
+pub(crate) mod marks;
 mod neural;
 pub(crate) mod papers;
 #[cfg(unix)]

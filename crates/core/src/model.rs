@@ -8,6 +8,7 @@ pub mod ids;
 pub mod ingestion;
 pub mod message;
 pub mod outcome;
+pub mod page_code;
 pub mod page_crop;
 pub mod page_work;
 pub mod picture_rule;
@@ -24,6 +25,7 @@ pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
 pub use outcome::{AttemptOutcome, OutcomeReason};
+pub use page_code::{CodeSymbology, PageCode};
 pub use page_crop::PageCrop;
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,

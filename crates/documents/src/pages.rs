@@ -15,6 +15,7 @@ mod contrast;
 mod digit_shapes;
 mod document;
 mod doubt;
+mod drawn_marks;
 mod encode;
 mod expansion;
 mod fax;
@@ -23,6 +24,7 @@ mod image_pdf;
 mod language;
 mod lines;
 mod luminance;
+mod marks;
 mod page;
 mod page_error;
 mod pdf;
@@ -62,7 +64,7 @@ pub use show_page::{has_text, page_from_reading, show_page, uncovered_cells};
 
 /// Version of what this module reads from the same bytes. Raise it with every change that can
 /// change a page's text.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// What this module's part in a transcript depends on besides its recipe; part of the transcript's
 /// identity.

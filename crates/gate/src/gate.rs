@@ -9,6 +9,7 @@ mod einvoice;
 mod forms;
 mod ground;
 mod instructions;
+mod payment;
 mod reread;
 mod rows;
 mod score;
@@ -28,6 +29,8 @@ use docmill_core::model::{Extraction, IngestionId, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
+use self::payment::PagePayments;
+pub use self::payment::fill_from_codes;
 pub use self::reread::{
     PictureClaim, RereadClaim, add_reread_lines, confirms_value, unprinted_claims,
 };
@@ -134,19 +137,35 @@ pub fn judge_extraction(
         PrintedValues::new(transcript, |page, at| !instructions.contains(&(page.number, at)));
     let instructions = instructions.len();
     let rows = OnceCell::new();
-    let subject = GateSubject { extraction, transcript, lookups, ground, instructions, rows };
+    let payments = PagePayments::from_transcript(transcript);
+    let subject =
+        GateSubject { extraction, transcript, lookups, ground, instructions, rows, payments };
+    let attested = subject.attested_fields(kind);
+    let is_attested = |check: &RuleCheck, field: &Option<String>| {
+        check.asks_for_witness() && attested.iter().any(|(name, _)| Some(name) == field.as_ref())
+    };
     let applies = |rule: &&GateRule| {
         (rule.readers.is_empty() || rule.readers.contains(&extraction.reader))
             && (!rule.only_ocr || subject.has_ocr_page())
     };
     let mut findings = Vec::new();
     for rule in kind.rules.iter().filter(applies) {
-        for field in subject.failed_fields(&rule.check).into_iter().take(MOST_FINDINGS) {
-            findings.push(finding_of(rule, field));
+        let failed = subject.failed_fields(&rule.check).into_iter();
+        let open = failed.filter(|field| !is_attested(&rule.check, field));
+        findings.extend(open.take(MOST_FINDINGS).map(|field| finding_of(rule, field)));
+    }
+    let unwitnessed = single_witness::find_unwitnessed(&subject, kind).into_iter();
+    findings.extend(
+        unwitnessed.filter(|finding| {
+            attested.iter().all(|(field, _)| Some(field) != finding.field.as_ref())
+        }),
+    );
+    let mut grounded = grounded_fields(&subject);
+    for (field, place) in attested {
+        if grounded.iter().all(|known| known.field != field) {
+            grounded.push(GroundedField { field, place });
         }
     }
-    findings.extend(single_witness::find_unwitnessed(&subject, kind));
-    let grounded = grounded_fields(&subject);
     let single: Vec<PageRegion> =
         grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();
     let score = score::verdict_score(kind, &findings, &single);

@@ -26,7 +26,9 @@ use serde_json::Value;
 pub use classify::{ClassifiedKind, KindAmbiguity};
 pub use labels::{LabelIndex, ValueStyle};
 pub use problem::KindProblem;
-pub use rule::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
+pub use rule::{
+    CashRounding, GateRule, PaymentFields, RoundingMode, RuleCheck, RuleConsequence, ValueFormat,
+};
 pub use showing::{PageShowing, ShowPages};
 pub use signals::{KindSignal, SignalArea};
 

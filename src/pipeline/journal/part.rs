@@ -101,6 +101,7 @@ mod tests {
             languages: vec!["eng".to_owned()],
             repaired: number == 2,
             provider: None,
+            codes: Vec::new(),
             lines: Vec::new(),
         };
         let header = ImageHeader { width: 1, height: 2, dpi: 300, encoding: ImageEncoding::Png };

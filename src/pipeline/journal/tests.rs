@@ -52,6 +52,7 @@ fn page(number: u32, source: PageSource) -> PageText {
         languages: Vec::new(),
         repaired: false,
         provider: None,
+        codes: Vec::new(),
         lines: Vec::new(),
     }
 }

@@ -201,6 +201,7 @@ mod tests {
             text: TextMap::default(),
             layer: None,
             cut: false,
+            codes: Vec::new(),
         };
         let (encoding, bytes) = (ImageEncoding::Png, vec![0; bytes]);
         let image =

@@ -45,7 +45,7 @@ impl PageReader for Deeds {
         index: u32,
         _: &ReadRecipe,
     ) -> Result<PageReadResult, PageError> {
-        let PageContent::Text { lines, width, height } = document.page_content(index)? else {
+        let PageContent::Text { lines, width, height, .. } = document.page_content(index)? else {
             return Err(fault::Error::internal("a page without a deed").into());
         };
         let deed = lines.first().map(TextLine::text).unwrap_or_default();
@@ -59,6 +59,7 @@ impl PageReader for Deeds {
             languages: Vec::new(),
             repaired: false,
             provider: None,
+            codes: Vec::new(),
             lines: done(&deed).into_iter().map(|text| line(&text)).collect(),
         };
         Ok(PageReadResult { page, repaired: None })

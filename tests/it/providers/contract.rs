@@ -33,6 +33,7 @@ fn sent(pages: u32) -> Vec<PagePicture> {
         text: docmill_core::model::TextMap::default(),
         layer: None,
         cut: false,
+        codes: Vec::new(),
     };
     let page = |number| PagePicture {
         facts: facts(number),

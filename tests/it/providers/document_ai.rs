@@ -19,6 +19,7 @@ fn sent(page: u32) -> PagePicture {
         text: TextMap::default(),
         layer: None,
         cut: false,
+        codes: Vec::new(),
     };
     PagePicture { facts, image: pictures::picture(page, 230), witness: None }
 }

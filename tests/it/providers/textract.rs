@@ -120,6 +120,7 @@ fn document_picture() -> docmill_core::model::PagePicture {
         text: docmill_core::model::TextMap::default(),
         layer: None,
         cut: false,
+        codes: Vec::new(),
     };
     docmill_core::model::PagePicture { facts, image: pictures::picture(1, 230), witness: None }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModelUsage, PageDefect, PageText, TextLine};
+use super::{ModelUsage, PageCode, PageDefect, PageText, TextLine};
 
 /// How the pages of a document are to be read: everything but the document itself and the caps on
 /// it.
@@ -235,6 +235,9 @@ pub struct PictureFacts {
     pub layer: Option<TextLayer>,
     /// A part of the page or of its document is missing.
     pub cut: bool,
+    /// Codes on the picture, boxes in its pixels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<PageCode>,
 }
 
 /// The text that a page of a file brings with it.

@@ -11,6 +11,9 @@ const WORD_BYTES: u64 = 80;
 /// Bytes that a line takes in memory besides its words.
 const LINE_BYTES: u64 = 32;
 
+/// Bytes that a code takes besides what it says.
+const CODE_BYTES: u64 = 128;
+
 /// Most text that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLimits {
@@ -46,7 +49,7 @@ pub enum TextOverflow {
 pub struct TextAmount {
     /// Words.
     pub words: u64,
-    /// Bytes of their letters, as UTF-8.
+    /// Bytes of their letters, as UTF-8, and of what is kept of codes.
     pub letters: u64,
     /// Lines.
     pub lines: u64,
@@ -64,8 +67,10 @@ impl PageText {
     /// How much text it has.
     pub fn amount(&self) -> TextAmount {
         let words = self.lines.iter().flat_map(|line| &line.words);
-        let letters = words.map(|word| count(word.text.len())).sum();
-        TextAmount { words: self.word_count(), letters, lines: count(self.lines.len()) }
+        let letters: u64 = words.map(|word| count(word.text.len())).sum();
+        let codes: u64 = self.codes.iter().map(|code| code_bytes(&code.payload)).sum();
+        let lines = count(self.lines.len());
+        TextAmount { words: self.word_count(), letters: letters + codes, lines }
     }
 
     /// Number of its words.
@@ -135,13 +140,19 @@ impl TextMeter {
     }
 }
 
+/// About how many bytes a code takes. Control characters, which words never have, take six bytes each
+/// where they are stored.
+fn code_bytes(payload: &str) -> u64 {
+    CODE_BYTES + 3 * count(payload.len())
+}
+
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BoundingBox, TextLine, TextWord};
+    use super::super::{BoundingBox, CodeSymbology, PageCode, TextLine, TextWord};
     use super::*;
 
     fn page(number: u32, words: usize, letters: usize) -> PageText {
@@ -190,8 +201,24 @@ mod tests {
             let lines: Vec<TextLine> = vec![TextLine { words: vec![word; words] }; 100];
             PageText { lines, ..page(u32::MAX, 1, 1) }
         };
-        for page in [worst("\"", 1), worst("\"\\", 50), worst(&"\\".repeat(500), 3), page(1, 9, 9)]
-        {
+        let place = -1.175_494_4e-38;
+        let code = PageCode {
+            symbology: CodeSymbology::Qr,
+            payload: "\u{1d}".repeat(PageCode::MOST_BYTES),
+            bytes: true,
+            bounding_box: BoundingBox { x: place, y: place, w: place, h: place },
+        };
+        let codes = |payload: &str| {
+            let code = PageCode { payload: payload.to_owned(), ..code.clone() };
+            PageText { codes: vec![code; PageCode::MOST_PER_PAGE], ..page(1, 0, 0) }
+        };
+        let coded = [codes(&code.payload), codes("")];
+        for page in coded.into_iter().chain([
+            worst("\"", 1),
+            worst("\"\\", 50),
+            worst(&"\\".repeat(500), 3),
+            page(1, 9, 9),
+        ]) {
             let stored = serde_json::to_vec(&page).unwrap().len() as u64;
             // What a page says of itself besides is less than this.
             assert!(stored <= 2 * page.memory_bytes() + 500, "{stored} {}", page.memory_bytes());

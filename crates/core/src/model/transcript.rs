@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ReadingRefusal;
+use super::{PageCode, ReadingRefusal};
 
 /// Everything that was read from a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +75,9 @@ pub struct PageText {
     /// What the provider that read it says; none if it was read here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Box<ProviderNotes>>,
+    /// Codes for machines that were read from its picture.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<PageCode>,
     /// Lines in reading order.
     pub lines: Vec<TextLine>,
 }
@@ -122,6 +125,7 @@ impl PageText {
             defects: Vec::new(),
             languages: Vec::new(),
             provider: None,
+            codes: Vec::new(),
             lines,
         }
     }

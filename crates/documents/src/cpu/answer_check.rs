@@ -10,8 +10,8 @@ use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
-    BoundingBox, EncodedImage, OutcomeReason, PageDefect, PageReadResult, PageText, PageViewMode,
-    PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
+    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageReadResult, PageText,
+    PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -153,6 +153,7 @@ impl<'a> AnswerCheck<'a> {
         is_share(facts.score)
             && are_defects(&facts.defects)
             && self.is_map(&facts.text)
+            && are_codes(&facts.codes)
             && facts.layer.as_ref().is_none_or(is_layer)
     }
 
@@ -209,6 +210,7 @@ fn is_page(page: &PageText) -> bool {
         && are_languages(&page.languages)
         // Only the worker talks to providers.
         && page.provider.is_none()
+        && are_codes(&page.codes)
         && page.lines.iter().all(is_line)
 }
 
@@ -222,6 +224,12 @@ fn is_line(line: &TextLine) -> bool {
         is_box(word.bounding_box) && is_share(word.confidence) && !word.unwitnessed
     };
     line.words.iter().all(is_word)
+}
+
+fn are_codes(codes: &[PageCode]) -> bool {
+    let is_code =
+        |code: &PageCode| code.payload.len() <= PageCode::MOST_BYTES && is_box(code.bounding_box);
+    codes.len() <= PageCode::MOST_PER_PAGE && codes.iter().all(is_code)
 }
 
 fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {
@@ -250,7 +258,7 @@ fn are_languages(languages: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use docmill_core::model::PageSource;
+    use docmill_core::model::{CodeSymbology, PageSource};
 
     use super::*;
 
@@ -275,6 +283,12 @@ mod tests {
         AnswerCheck::new(&LimitsConfig::default()).is_page_read(&read, 0)
     }
 
+    fn code(bytes: usize) -> PageCode {
+        let (symbology, area) = (CodeSymbology::Qr, BoundingBox::default());
+        let payload = "1".repeat(bytes);
+        PageCode { symbology, payload, bytes: false, bounding_box: area }
+    }
+
     fn word(change: impl FnOnce(&mut TextWord)) -> bool {
         read(|page| change(&mut page.lines[0].words[0]))
     }
@@ -282,6 +296,7 @@ mod tests {
     #[test]
     fn a_page_with_a_number_or_a_length_that_cannot_be_is_not_believed() {
         assert!(read(|_| ()));
+        assert!(read(|page| page.codes = vec![code(7_089); 32]));
         #[rustfmt::skip]
         let table = [
             ("another page",            read(|page| page.number = 2)),
@@ -292,6 +307,12 @@ mod tests {
             ("too many languages",      read(|page| page.languages = vec!["eng".to_owned(); 300])),
             ("a language with an end",  read(|page| page.languages = vec!["eng\n".to_owned()])),
             ("a provider",              read(|page| page.provider = Some(Box::default()))),
+            ("too many codes",          read(|page| page.codes = vec![code(1); 33])),
+            ("a code without end",      read(|page| page.codes = vec![code(7_090)])),
+            ("a code nowhere",          read(|page| {
+                page.codes = vec![code(1)];
+                page.codes[0].bounding_box.y = f32::NAN;
+            })),
             ("surer than sure",         word(|word| word.confidence = 2.0)),
             ("a word nowhere",          word(|word| word.bounding_box.x = f32::NEG_INFINITY)),
         ];

@@ -191,7 +191,7 @@ impl ParsedDocument {
             DocumentContent::Picture(_) | DocumentContent::Tiff(..) => None,
         };
         Ok(match page {
-            Some(PageContent::Text { width, height, lines }) => {
+            Some(PageContent::Text { width, height, lines, .. }) => {
                 let quality = if self.is_cut() { CUT_QUALITY } else { 1.0 };
                 PageText::from_native(index + 1, (width, height), quality, lines)
             }
@@ -211,5 +211,5 @@ fn text_page(lines: Vec<TextLine>) -> PageContent {
     let (width, height) = boxes.fold((0.0_f32, 0.0_f32), |(width, height), area| {
         (width.max(area.right()), height.max(area.bottom()))
     });
-    PageContent::Text { width, height, lines }
+    PageContent::Text { width, height, lines, codes: Vec::new() }
 }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 
 use super::language::LanguageEvidence;
+use super::page::PageRaster;
 use super::refusal::PageRefusal;
 use super::render;
 use super::render::RenderBounds;
@@ -23,18 +24,21 @@ const ENOUGH_WORDS: usize = 40;
 /// ... and one in so many of them has no vowel.
 const WITHOUT_VOWELS: usize = 4;
 
-/// Whether the page shows text that the layer does not have. Renders it coarsely.
+/// The page drawn coarsely.
 ///
 /// # Errors
 /// As for rendering.
-pub(super) fn leaves_text_out(
+pub(super) fn glance_at(
     page: &PdfPage<'_>,
-    layer: &[TextLine],
     bounds: &RenderBounds<'_>,
-) -> Result<bool, PageRefusal> {
-    let glance = render::render_page(page, &RenderBounds { dpi: GLANCE_DPI, ..*bounds })?;
+) -> Result<PageRaster, PageRefusal> {
+    render::render_page(page, &RenderBounds { dpi: GLANCE_DPI, ..*bounds })
+}
+
+/// Whether the page, drawn coarsely, shows text that the layer does not have.
+pub(super) fn leaves_text_out(glance: &PageRaster, layer: &[TextLine]) -> bool {
     let lines = scale_to_pixels(layer, glance.dpi);
-    Ok(TextCells::from_raster(&glance).coverage(&lines) < COVERED)
+    TextCells::from_raster(glance).coverage(&lines) < COVERED
 }
 
 /// The same lines with their boxes in pixels of the page rendered at `dpi`.

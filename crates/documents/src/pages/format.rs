@@ -161,6 +161,13 @@ fn is_xml(bytes: &[u8]) -> bool {
     text.starts_with(b"<?xml") || text.starts_with(b"<") && NAMESPACES.iter().any(has)
 }
 
+/// A file of boxes (ISO/IEC 14496-12) whose first one names a brand of still pictures.
+fn is_heif(bytes: &[u8]) -> bool {
+    const BRANDS: [&[u8]; 10] =
+        [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1", b"avif", b"avis"];
+    bytes.get(4..8) == Some(b"ftyp") && bytes.get(8..12).is_some_and(|it| BRANDS.contains(&it))
+}
+
 /// What an unreadable file looks like, for the person who has to deal with it.
 pub(super) fn describe_unsupported(bytes: &[u8]) -> &'static str {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
@@ -168,6 +175,9 @@ pub(super) fn describe_unsupported(bytes: &[u8]) -> &'static str {
         "a web page or other markup, not a PDF or an image"
     } else if text.starts_with(b"PK\x03\x04") {
         "a ZIP archive or an Office document, not a PDF or an image"
+    } else if is_heif(bytes) {
+        "a HEIC, HEIF or AVIF photo, which is not read: send it as JPEG (on an iPhone: Settings, \
+         Camera, Formats, Most Compatible) or as a PDF"
     } else {
         "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML"
     }
@@ -212,5 +222,15 @@ mod tests {
         for (name, bytes, expected) in table {
             assert_eq!(DocumentFormat::sniff(&bytes), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_photo_in_a_format_that_is_not_read_is_refused_with_what_to_do() {
+        let photo = |brand: &str| [b"\0\0\0\x18ftyp", brand.as_bytes(), b"\0\0\0\0"].concat();
+        for brand in ["heic", "mif1", "avif"] {
+            assert_eq!(DocumentFormat::sniff(&photo(brand)), None);
+            assert!(describe_unsupported(&photo(brand)).contains("send it as JPEG"), "{brand}");
+        }
+        assert!(!describe_unsupported(&photo("isom")).contains("JPEG ("), "a film");
     }
 }

@@ -169,7 +169,7 @@ impl PdfFile {
             return Ok(PageContent::Damaged { width, height });
         }
         let lines = ordered_lines(surface, bounds)?;
-        Ok(PageContent::Text { width, height, lines })
+        Ok(PageContent::Text { width, height, lines, codes: Vec::new() })
     }
 
     /// Draws page `index`, starting at 0, as it looks.
@@ -227,15 +227,23 @@ fn text_or_doubt(
     bounds: &RenderBounds<'_>,
 ) -> Result<PageContent, PageRefusal> {
     let (width, height) = page.render_dimensions();
-    let lines = ordered_lines(surface, bounds)?;
+    let mut lines = ordered_lines(surface, bounds)?;
     let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
     let garbled = surface.has_false_digits() || doubt::is_garbled(&lines);
-    if garbled || may_show_more && doubt::leaves_text_out(page, &lines, bounds)? {
+    let is_looked_at = !garbled && (may_show_more || surface.marks.is_any());
+    let glance = is_looked_at.then(|| doubt::glance_at(page, bounds)).transpose()?;
+    let shows_more = may_show_more
+        && glance.as_ref().is_some_and(|glance| doubt::leaves_text_out(glance, &lines));
+    if garbled || shows_more {
         let picture = render::render_page(page, bounds)?;
         let layer = TextLayer { width, height, lines, garbled };
         return Ok(PageContent::Doubtful { layer, picture });
     }
-    Ok(PageContent::Text { width, height, lines })
+    let codes = match glance {
+        Some(glance) => surface.marks.read(page, &glance, &mut lines, bounds)?,
+        None => Vec::new(),
+    };
+    Ok(PageContent::Text { width, height, lines, codes })
 }
 
 /// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes

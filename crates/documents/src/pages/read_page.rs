@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::document::ParsedDocument;
 use super::doubt;
+use super::drawn_marks::box_in_points;
 use super::language::LanguageEvidence;
 use super::lines::join_rows;
 use super::page::{CUT_QUALITY, PageContent, PageRaster};
@@ -77,11 +78,11 @@ fn read_content(
     let started = Instant::now();
     let number = index + 1;
     let page = match page {
-        PageContent::Text { width, height, lines } => {
+        PageContent::Text { width, height, lines, codes } => {
             document.remember_language(
                 LanguageEvidence::from_lines(&lines).leading_language(recogniser.languages()),
             );
-            PageText::from_native(number, (width, height), 1.0, lines)
+            PageText { codes, ..PageText::from_native(number, (width, height), 1.0, lines) }
         }
         PageContent::Doubtful { layer, picture } => {
             let page_time = document.limits.page_time;
@@ -119,7 +120,14 @@ pub(super) fn merge_suspect_layer(
     read: PictureRead,
 ) -> PageText {
     let TextLayer { width, height, lines, garbled } = layer;
-    let native = |quality, lines| PageText::from_native(number, (width, height), quality, lines);
+    let mut codes = read.codes.clone();
+    for code in &mut codes {
+        code.bounding_box = box_in_points(code.bounding_box, dpi);
+    }
+    let native = |quality, lines| PageText {
+        codes: codes.clone(),
+        ..PageText::from_native(number, (width, height), quality, lines)
+    };
     if garbled {
         // Digits that are drawn as others stand among letters that are not. Where the picture has
         // other letters too it is the picture that is wrong: a font that cannot be drawn here.
@@ -156,6 +164,7 @@ pub(super) fn read_from(number: u32, read: PictureRead) -> PageText {
         source: PageSource::Ocr,
         defects: read.defects,
         languages: read.languages,
+        codes: read.codes,
         ..PageText::from_native(number, (width, height), read.quality, read.lines)
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::encode::encode_page;
 use super::language::LanguageEvidence;
 use super::lines::join_rows;
+use super::marks::{PageMarks, find_marks, write_boxes};
 use super::page::PageRaster;
 use super::page_error::PageError;
 use super::plane::{self, OpenCvError};
@@ -21,7 +22,9 @@ use super::repair::{RepairStep, RepairedRaster, repair_page, sharpen_enlarged};
 use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
 use super::two_readings::{ReadingOrigins, merge_lines};
-use docmill_core::model::{EncodedImage, PageDefect, PageDefectKind, ReadRecipe, TextLine};
+use docmill_core::model::{
+    EncodedImage, PageCode, PageDefect, PageDefectKind, ReadRecipe, TextLine,
+};
 
 /// What is read first where nothing is known, if it is installed.
 const USUAL_LANGUAGE: &str = "eng";
@@ -57,6 +60,8 @@ pub(super) struct PictureRead {
     pub heard: Option<String>,
     /// The picture that was read, if it is not the one of the file.
     pub repaired: Option<EncodedImage>,
+    /// Codes on the picture that was read.
+    pub codes: Vec<PageCode>,
 }
 
 /// Reads pictures of one document's pages.
@@ -185,12 +190,16 @@ impl PictureReader<'_> {
         }
         // What a repair has mended does not count any more.
         let image_score = if is_altered || is_repaired { 1.0 } else { found.score };
+        let mut lines = join_rows(best.lines);
+        let PageMarks { codes, boxes } = find_marks(&best.picture, &lines)?;
+        write_boxes(&mut lines, &boxes);
         Ok(PictureRead {
             width: best.picture.width,
             height: best.picture.height,
             quality: best.legibility.combine_with_image(image_score),
             repaired: if is_altered { Some(encode_page(&best.picture)?) } else { None },
-            lines: join_rows(best.lines),
+            lines,
+            codes,
             defects,
             languages: best.languages,
             heard: best.heard,

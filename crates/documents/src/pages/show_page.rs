@@ -9,6 +9,7 @@
 use super::document::ParsedDocument;
 use super::encode::encode_page;
 use super::lines::join_rows;
+use super::marks::glance_at_codes;
 use super::page::{PageContent, PageRaster};
 use super::page_error::PageError;
 use super::quality::{self, PageAssessment};
@@ -38,8 +39,9 @@ pub fn show_page(
     let known =
         |page| Ok(PageViewResult::Text(Box::new(if cut { mark_incomplete(page) } else { page })));
     let (raster, layer) = match page {
-        PageContent::Text { width, height, lines } => {
-            return known(PageText::from_native(number, (width, height), 1.0, lines));
+        PageContent::Text { width, height, lines, codes } => {
+            let page = PageText::from_native(number, (width, height), 1.0, lines);
+            return known(PageText { codes, ..page });
         }
         PageContent::Damaged { width, height } => {
             return known(PageText::from_native(number, (width, height), 0.0, Vec::new()));
@@ -56,6 +58,7 @@ pub fn show_page(
     };
     let Some(raster) = shown else { return Ok(PageViewResult::Unaltered) };
     let is_repaired = view == PageViewMode::Repaired;
+    let (_, codes) = glance_at_codes(&raster)?;
     let facts = PictureFacts {
         number,
         repaired: is_repaired,
@@ -65,6 +68,7 @@ pub fn show_page(
         text: TextCells::from_raster(&raster).to_map(),
         layer,
         cut,
+        codes,
     };
     let image =
         if view == PageViewMode::Facts { without_bytes(&raster) } else { encode_page(&raster)? };
@@ -128,6 +132,7 @@ pub fn page_from_reading(
         languages,
         heard: None,
         repaired: None,
+        codes: facts.codes.clone(),
     };
     let page = match facts.layer.clone() {
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },

@@ -54,6 +54,7 @@ pub(super) fn show_witnessed(
         text,
         layer: None,
         cut,
+        codes: Vec::new(),
     };
     let image = encode_page(&fit_raster(&raster, fit)?)?;
     let witness = Some(Box::new(read));

@@ -20,6 +20,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use super::digit_shapes::DigitShapes;
+use super::drawn_marks::DrawnMarks;
 use super::expansion::stream_bytes;
 use super::luminance::is_seen_on_white;
 use super::picture::grey_of_rgb;
@@ -99,6 +100,8 @@ pub(super) struct GlyphCollector {
     pub curves: usize,
     /// Number of painted shapes of any form.
     pub shapes: usize,
+    /// Where codes and boxes to be ticked may be.
+    pub marks: DrawnMarks,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
     painted: Vec<Rect>,
@@ -133,6 +136,7 @@ impl GlyphCollector {
             images: Vec::new(),
             curves: 0,
             shapes: 0,
+            marks: DrawnMarks::default(),
             clips: vec![page],
             groups: Vec::new(),
             painted: Vec::new(),
@@ -279,6 +283,13 @@ impl GlyphCollector {
         self.count_operations(self.glyphs.len() / 64);
         for glyph in &mut self.glyphs {
             glyph.visible &= !area.contains(glyph.centre());
+        }
+    }
+
+    fn note_mark(&mut self, bounds: Rect, props: &DrawProps<'_>, path: Option<&BezPath>) {
+        let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
+        if area.is_finite() {
+            self.marks.note_shape(area, path);
         }
     }
 
@@ -430,6 +441,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 |element: &&PathEl| matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
             self.curves += path.elements().iter().filter(is_curve).count();
         }
+        self.note_mark(path.control_box(), &props, Some(path));
         let area = self.paint_shape(path.control_box(), &props, mode);
         if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
         {
@@ -440,6 +452,7 @@ impl<'a> Device<'a> for GlyphCollector {
 
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(0);
+        self.note_mark(*rect, &props, None);
         if let Some(area) = self.paint_shape(*rect, &props, mode) {
             self.cover_area(area);
         }
@@ -527,6 +540,7 @@ impl<'a> Device<'a> for GlyphCollector {
             return;
         }
         self.images.push(PlacedImage { area });
+        self.marks.note_image(area);
         self.painted.push(area);
         self.mark_paint(area);
         if let Image::Raster(raster) = &image {

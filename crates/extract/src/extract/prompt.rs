@@ -270,6 +270,7 @@ pub(super) mod tests {
             languages: Vec::new(),
             repaired: false,
             provider: None,
+            codes: Vec::new(),
             lines: lines.iter().map(line).collect(),
         };
         Transcript {

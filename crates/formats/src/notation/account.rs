@@ -102,6 +102,13 @@ pub fn find_iban_at(words: &[&str]) -> Option<(String, usize)> {
     texts.find(|(text, _)| is_iban(text))
 }
 
+/// Whether the digits in the third and fourth place are the check digits of the others (ISO 7064, modulo
+/// 97 and 10), as in an IBAN or a reference of ISO 11649. Ascii letters and digits alone count.
+pub fn has_check_digits(text: &str) -> bool {
+    let Some((head, rest)) = text.as_bytes().split_at_checked(4) else { return false };
+    remainder_modulo_97(rest.iter().chain(head)) == 1
+}
+
 /// The number that digits and letters (A is 10) make, modulo 97.
 fn remainder_modulo_97<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
     characters.fold(0, |rest, byte| match byte {

@@ -58,6 +58,9 @@ impl GateSubject<'_> {
             RuleCheck::Complete { list, share } => self.list_completeness(list, *share),
             RuleCheck::NotContradicted(fields) => self.contradicted_fields(fields),
             RuleCheck::EinvoiceUsable => self.einvoice_usable(),
+            RuleCheck::PaymentCode(fields) => self.fields_against_codes(fields),
+            RuleCheck::PaymentCodeUsable => self.code_defects(),
+            RuleCheck::PaymentCodePrinted(fields) => self.fields_in_code_alone(fields),
             RuleCheck::Duplicate => fail_whole(self.lookups.duplicate_of.is_some()),
             RuleCheck::Quality => {
                 fail_whole(self.transcript.quality < self.lookups.quality_threshold)

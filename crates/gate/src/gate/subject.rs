@@ -9,6 +9,7 @@ use time::Date;
 
 use super::GateLookups;
 use super::ground::PrintedValues;
+use super::payment::PagePayments;
 use super::rows::NumberRows;
 use docmill_core::model::{Extraction, PageSource, Transcript};
 use docmill_formats::notation::date;
@@ -23,6 +24,8 @@ pub(super) struct GateSubject<'a> {
     pub(super) instructions: usize,
     /// Put together when a rule first asks for them.
     pub(super) rows: OnceCell<NumberRows>,
+    /// What codes on the pages order.
+    pub(super) payments: PagePayments,
 }
 
 impl GateSubject<'_> {

@@ -2,6 +2,7 @@
 
 mod amounts;
 mod bounds;
+mod payment;
 mod unwitnessed;
 
 use std::sync::LazyLock;
@@ -50,6 +51,7 @@ fn transcript(text: &str) -> Transcript {
         languages: Vec::new(),
         repaired: false,
         provider: None,
+        codes: Vec::new(),
         lines: lines.collect(),
     };
     Transcript {

@@ -156,6 +156,12 @@ pub enum RuleCheck {
     NotContradicted(Vec<String>),
     /// The e-invoice that the document carries, if it does, could be used.
     EinvoiceUsable,
+    /// No code on the pages orders another payment than these fields say.
+    PaymentCode(PaymentFields),
+    /// Codes for payments that the pages carry keep their own rules, and order the same.
+    PaymentCodeUsable,
+    /// What a code says of account and total is printed as well.
+    PaymentCodePrinted(PaymentFields),
     /// No earlier document has the same supplier and number.
     Duplicate,
     /// The transcript's quality reaches the configured threshold.
@@ -166,6 +172,17 @@ pub enum RuleCheck {
     Confidence(StatedConfidence),
     /// The verdict's score is at least this. Applied after all others.
     Score { least: f32 },
+}
+
+/// The fields that codes for payments speak of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentFields {
+    /// The account to pay to.
+    pub account: String,
+    /// How much.
+    pub total: String,
+    /// In which currency.
+    pub currency: String,
 }
 
 /// How totals are rounded where there are no smaller coins.
@@ -210,6 +227,17 @@ pub struct GateRule {
 }
 
 impl RuleCheck {
+    /// Whether it fails only for want of a second witness, which a code on the page may be.
+    pub fn asks_for_witness(&self) -> bool {
+        matches!(
+            self,
+            Self::Grounded { .. }
+                | Self::Legible { .. }
+                | Self::Certain { .. }
+                | Self::Confirmed { .. }
+        )
+    }
+
     /// The fields it names, for holding them against the schema; `a.b` is a field of a list.
     pub fn named_fields(&self) -> Vec<String> {
         let within = |list: &String, item: &String| format!("{list}.{item}");
@@ -251,7 +279,12 @@ impl RuleCheck {
                 [terms.clone(), vec![total.clone(), within(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
+            Self::PaymentCode(fields) | Self::PaymentCodePrinted(fields) => {
+                let PaymentFields { account, total, currency } = fields.clone();
+                vec![account, total, currency]
+            }
             Self::EinvoiceUsable
+            | Self::PaymentCodeUsable
             | Self::Duplicate
             | Self::Quality
             | Self::ReaderSucceeded

@@ -402,6 +402,7 @@ pub(super) mod tests {
             languages: Vec::new(),
             repaired: false,
             provider: None,
+            codes: Vec::new(),
             lines: lines.collect(),
         }
     }

@@ -8,7 +8,9 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{CashRounding, GateRule, RoundingMode, RuleCheck, RuleConsequence, ValueFormat};
+use super::{
+    CashRounding, GateRule, PaymentFields, RoundingMode, RuleCheck, RuleConsequence, ValueFormat,
+};
 use docmill_core::model::{ExtractionMethod, StatedConfidence};
 
 #[derive(Deserialize)]
@@ -45,6 +47,7 @@ struct RawRule {
     decimals: Option<u32>,
     terms: Option<Vec<String>>,
     total: Option<String>,
+    account: Option<String>,
     totals: Option<Vec<String>>,
     list: Option<String>,
     lines: Option<String>,
@@ -116,6 +119,9 @@ impl RawRule {
                 self.into_amount_check()?
             }
             "einvoice_usable" => RuleCheck::EinvoiceUsable,
+            "payment_code" => RuleCheck::PaymentCode(self.into_payment_fields()?),
+            "payment_code_printed" => RuleCheck::PaymentCodePrinted(self.into_payment_fields()?),
+            "payment_code_usable" => RuleCheck::PaymentCodeUsable,
             "duplicate" => RuleCheck::Duplicate,
             "quality" => RuleCheck::Quality,
             "reader_succeeded" => RuleCheck::ReaderSucceeded,
@@ -127,6 +133,16 @@ impl RawRule {
                 RuleCheck::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
             }
             _ => self.into_value_check()?,
+        })
+    }
+
+    /// The fields that codes for payments speak of.
+    fn into_payment_fields(self) -> Result<PaymentFields, String> {
+        let need = |key: &str| format!("check `{}` needs `{key}`", self.check);
+        Ok(PaymentFields {
+            account: self.account.ok_or_else(|| need("account"))?,
+            total: self.total.ok_or_else(|| need("total"))?,
+            currency: self.currency.ok_or_else(|| need("currency"))?,
         })
     }
 

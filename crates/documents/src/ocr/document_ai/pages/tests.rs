@@ -11,6 +11,7 @@ fn picture(number: u32) -> PagePicture {
         text: TextMap::default(),
         layer: None,
         cut: false,
+        codes: Vec::new(),
     };
     let image = EncodedImage {
         header: ImageHeader { width: 1000, height: 2000, dpi: 100, encoding: ImageEncoding::Png },

@@ -1,0 +1,71 @@
+//! Marks on a page's picture that are no text: QR codes with what they say, and boxes to be ticked.
+//!
+//! Everything is bounded by counts, not by time: pixels that are looked at, corner patterns, codes that
+//! are tried. A code that cannot be read is left out, and so is a box of which it is not clear what it
+//! is: a page has no mark that it does not show. Not told: signatures, stamps, handwriting, and codes
+//! of any other symbology. Belongs into a page process.
+
+mod checkboxes;
+mod finders;
+mod ink;
+mod qr;
+
+use super::page::PageRaster;
+use super::plane::OpenCvError;
+use docmill_core::model::{BoundingBox, PageCode, TextLine};
+
+use self::finders::FinderTriple;
+use self::ink::PageInk;
+
+/// What was found on a picture; boxes in its pixels.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct PageMarks {
+    /// Codes whose error correction holds.
+    pub(super) codes: Vec<PageCode>,
+    /// Boxes beside words.
+    pub(super) boxes: Vec<TickBox>,
+}
+
+/// A box to be ticked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TickBox {
+    /// Its outline.
+    pub(super) area: BoundingBox,
+    /// Whether something is drawn in it.
+    pub(super) checked: bool,
+}
+
+/// Looks for marks on a picture of which `lines` were read, boxes in its pixels.
+///
+/// # Errors
+/// No memory.
+pub(super) fn find_marks(
+    picture: &PageRaster,
+    lines: &[TextLine],
+) -> Result<PageMarks, OpenCvError> {
+    let ink = PageInk::from_raster(picture)?;
+    let finders = finders::find_finders(&ink);
+    let triples = finders::group_finders(&finders);
+    let codes = qr::read_codes(&ink, &finders, &triples)?;
+    let taken: Vec<BoundingBox> = triples.iter().map(FinderTriple::area).collect();
+    let boxes = checkboxes::find_boxes(&ink, picture.dpi, &taken, lines);
+    Ok(PageMarks { codes, boxes })
+}
+
+/// Whether three corner patterns of a code lie on the picture as they do on one, and the codes that
+/// can be read there.
+///
+/// # Errors
+/// No memory.
+pub(super) fn glance_at_codes(picture: &PageRaster) -> Result<(bool, Vec<PageCode>), OpenCvError> {
+    let ink = PageInk::from_raster(picture)?;
+    let finders = finders::find_finders(&ink);
+    let triples = finders::group_finders(&finders);
+    let codes = qr::read_codes(&ink, &finders, &triples)?;
+    Ok((!triples.is_empty(), codes))
+}
+
+pub(super) use self::checkboxes::write_boxes;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! The three corner patterns by which a QR code is found: a ring of ink around a stone of ink, in
+//! widths of 1, 1, 3, 1 and 1 modules across.
+//!
+//! The crate that reads the codes compares each pattern that it finds with each pair of others, so what
+//! it will find on a part of the page is counted by its own rules before it is asked.
+
+use std::collections::HashSet;
+
+use docmill_core::model::BoundingBox;
+
+use super::ink::{InkPiece, PageInk};
+
+/// Pixels of a pattern's side below which nothing is read.
+const LEAST_PIXELS: i32 = 7;
+/// Corner patterns of one page that are kept.
+const MOST_FINDERS: usize = 600;
+/// Patterns of like size around one that are looked at as its neighbours.
+const NEIGHBOURS: usize = 24;
+/// Modules between the middles of two patterns: of the smallest code and of the largest.
+const LEAST_MODULES: f32 = 12.0;
+const MOST_MODULES: f32 = 185.0;
+
+/// A corner pattern.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct CornerFinder {
+    /// Its middle.
+    pub(super) x: f32,
+    pub(super) y: f32,
+    /// Width of a module.
+    pub(super) module: f32,
+}
+
+/// Three patterns that lie as those of a code do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct FinderTriple {
+    /// The one between the others, and those.
+    corner: CornerFinder,
+    arms: [CornerFinder; 2],
+    /// Indexes of the three.
+    pub(super) members: [usize; 3],
+}
+
+impl FinderTriple {
+    /// The smallest box around the code, with its margin.
+    pub(super) fn area(&self) -> BoundingBox {
+        let [one, other] = self.arms;
+        let fourth = (one.x + other.x - self.corner.x, one.y + other.y - self.corner.y);
+        let all = [(self.corner.x, self.corner.y), (one.x, one.y), (other.x, other.y), fourth];
+        let reach = 6.5 * self.corner.module.max(one.module).max(other.module);
+        let least = |values: [f32; 4]| values.into_iter().fold(f32::MAX, f32::min) - reach;
+        let most = |values: [f32; 4]| values.into_iter().fold(f32::MIN, f32::max) + reach;
+        let (across, down) = (all.map(|it| it.0), all.map(|it| it.1));
+        let (x, y) = (least(across), least(down));
+        BoundingBox { x, y, w: most(across) - x, h: most(down) - y }
+    }
+
+    fn span(&self) -> f32 {
+        let [one, other] = self.arms;
+        distance(self.corner, one) + distance(self.corner, other)
+    }
+}
+
+/// The corner patterns of a page, from the top, at most [`MOST_FINDERS`]: pieces of ink about as high as
+/// wide with another one in their middle.
+pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
+    let mut found = Vec::new();
+    for (label, ring) in (0_i32..).zip(&ink.pieces).skip(1) {
+        let (small, large) = (ring.width.min(ring.height), ring.width.max(ring.height));
+        if small < LEAST_PIXELS || small * 10 < large * 7 {
+            continue;
+        }
+        let (x, y) = (ring.left + ring.width / 2, ring.top + ring.height / 2);
+        let middle = ink.label_at(x, y);
+        let Some(stone) = ink.piece(middle).filter(|_| middle != 0 && middle != label) else {
+            continue;
+        };
+        if is_stone(ring, stone) {
+            found.push(placed(*ring));
+        }
+        if found.len() == MOST_FINDERS {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether a piece has the size and place of the stone in a ring.
+fn is_stone(ring: &InkPiece, stone: InkPiece) -> bool {
+    let share = i64::from(stone.count) * 100 / i64::from(ring.count.max(1));
+    let inside = |from: i32, length: i32, start: i32, side: i32| {
+        let (before, behind) = (start - from, from + length - start - side);
+        before > 0 && behind > 0 && (before - behind).abs() * 5 <= length
+    };
+    (11..70).contains(&share)
+        && inside(ring.left, ring.width, stone.left, stone.width)
+        && inside(ring.top, ring.height, stone.top, stone.height)
+}
+
+/// How many patterns the crate that reads codes may find on a part of a page, at least; counted up to
+/// one more than `most`. It looks along rows, and for rings of any outline.
+pub(super) fn count_patterns(part: &PageInk, most: usize) -> usize {
+    let mut known: HashSet<(i32, i32)> = HashSet::new();
+    for y in 0..part.height() {
+        let mut scan = RunScan::default();
+        for (x, label) in (0_i32..).zip(part.row(y)) {
+            known.extend(scan.advance(x, *label).and_then(|runs| pattern_at(part, &runs, y)));
+        }
+        known.extend(scan.advance(part.width(), 0).and_then(|runs| pattern_at(part, &runs, y)));
+        if known.len() > most {
+            break;
+        }
+    }
+    known.len()
+}
+
+/// Where the ring begins, the stone and the ring's other side.
+struct PatternRuns {
+    left: i32,
+    stone: i32,
+    right: i32,
+}
+
+/// The last five runs of a row.
+#[derive(Default)]
+struct RunScan {
+    starts: [i32; 6],
+    changes: usize,
+    in_ink: bool,
+}
+
+impl RunScan {
+    /// Takes in a pixel; the runs of ink that look like a pattern, where one ends before it.
+    fn advance(&mut self, x: i32, label: i32) -> Option<PatternRuns> {
+        let is_ink = label != 0;
+        if is_ink == self.in_ink {
+            return None;
+        }
+        self.in_ink = is_ink;
+        self.starts.rotate_left(1);
+        self.starts[5] = x;
+        self.changes += 1;
+        let [a, b, c, d, e, end] = self.starts;
+        let runs = [b - a, c - b, d - c, e - d, end - e];
+        let is_pattern = !is_ink && self.changes >= 6 && is_pattern(runs);
+        is_pattern.then_some(PatternRuns { left: a, stone: c, right: e })
+    }
+}
+
+/// Widths of 1, 1, 3, 1 and 1, each off by three quarters of a module at most.
+fn is_pattern(runs: [i32; 5]) -> bool {
+    let [one, two, three, four, five] = runs;
+    let average = (one + two + four + five) / 4;
+    let off = average * 3 / 4;
+    let near = |run: i32, modules: i32| (run - modules * average).abs() <= off;
+    near(one, 1) && near(two, 1) && near(three, 3) && near(four, 1) && near(five, 1)
+}
+
+/// Ring and stone, if they are pieces of their own.
+fn pattern_at(part: &PageInk, runs: &PatternRuns, y: i32) -> Option<(i32, i32)> {
+    let ring = part.label_at(runs.left, y);
+    let stone = part.label_at(runs.stone, y);
+    if ring != part.label_at(runs.right, y) || ring == stone {
+        return None;
+    }
+    let (around, within) = (part.piece(ring)?, part.piece(stone)?);
+    let share = i64::from(within.count) * 100 / i64::from(around.count.max(1));
+    (11..70).contains(&share).then_some((ring, stone))
+}
+
+fn placed(ring: InkPiece) -> CornerFinder {
+    #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
+    let middle = |start: i32, length: i32| start as f32 + length as f32 / 2.0;
+    #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
+    let side = ring.width.max(ring.height) as f32;
+    let (x, y) = (middle(ring.left, ring.width), middle(ring.top, ring.height));
+    CornerFinder { x, y, module: side / 7.0 }
+}
+
+fn distance(one: CornerFinder, other: CornerFinder) -> f32 {
+    (one.x - other.x).hypot(one.y - other.y)
+}
+
+/// Every three patterns that may be those of one code, the closest ones first.
+pub(super) fn group_finders(finders: &[CornerFinder]) -> Vec<FinderTriple> {
+    let mut triples: Vec<FinderTriple> = Vec::new();
+    for (at, corner) in finders.iter().enumerate() {
+        let mut near: Vec<(usize, CornerFinder)> = finders
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(other, finder)| *other != at && may_belong(*corner, *finder))
+            .collect();
+        near.sort_by(|one, other| distance(*corner, one.1).total_cmp(&distance(*corner, other.1)));
+        near.truncate(NEIGHBOURS);
+        for (index, (first, one)) in near.iter().enumerate() {
+            for (second, other) in near.iter().skip(index + 1) {
+                if is_square(*corner, *one, *other) {
+                    let members = [at, *first, *second];
+                    triples.push(FinderTriple { corner: *corner, arms: [*one, *other], members });
+                }
+            }
+        }
+    }
+    triples.sort_by(|one, other| one.span().total_cmp(&other.span()));
+    triples
+}
+
+/// Like size, and as far apart as a code is wide.
+fn may_belong(one: CornerFinder, other: CornerFinder) -> bool {
+    let (small, large) = (one.module.min(other.module), one.module.max(other.module));
+    let modules = distance(one, other) / small.max(0.1);
+    large < 1.6 * small && (LEAST_MODULES..MOST_MODULES).contains(&modules)
+}
+
+/// Two arms of like length at about a right angle.
+fn is_square(corner: CornerFinder, one: CornerFinder, other: CornerFinder) -> bool {
+    let (first, second) = (distance(corner, one), distance(corner, other));
+    let along =
+        (one.x - corner.x) * (other.x - corner.x) + (one.y - corner.y) * (other.y - corner.y);
+    let product = (first * second).max(1.0);
+    (along / product).abs() < 0.26 && first.max(second) < 1.35 * first.min(second)
+}

@@ -1,0 +1,107 @@
+//! The ink of a picture as its connected pieces.
+
+use opencv::core::{CV_32S, Mat, Rect};
+use opencv::imgproc;
+use opencv::prelude::*;
+
+use crate::pages::page::PageRaster;
+use crate::pages::plane::{OpenCvError, shrink_mat, view_raster};
+
+/// Pixels that are looked at: A4 at 350 dpi. A larger picture is looked at smaller.
+const MOST_PIXELS: u64 = 12_000_000;
+/// Side of the surroundings that ink has to be darker than, in pixels at any resolution in use: wider
+/// than a corner pattern of a code.
+const SURROUNDINGS: i32 = 151;
+/// By how much it has to be darker.
+const DARKER: f64 = 18.0;
+
+/// A connected piece of ink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InkPiece {
+    pub(super) left: i32,
+    pub(super) top: i32,
+    pub(super) width: i32,
+    pub(super) height: i32,
+    /// Its pixels.
+    pub(super) count: i32,
+}
+
+/// The ink of a picture.
+pub(super) struct PageInk {
+    bits: Mat,
+    /// Which piece each pixel is of, row by row; 0 is paper.
+    labels: Mat,
+    /// The pieces; the first one is the paper.
+    pub(super) pieces: Vec<InkPiece>,
+    /// How much larger the picture is than what was looked at.
+    pub(super) scale: f32,
+}
+
+impl PageInk {
+    pub(super) fn from_raster(picture: &PageRaster) -> Result<Self, OpenCvError> {
+        let pixels = u64::from(picture.width) * u64::from(picture.height);
+        let factor = (1_u8..=8)
+            .find(|factor| pixels / (u64::from(*factor) * u64::from(*factor)) <= MOST_PIXELS);
+        let factor = factor.unwrap_or(8);
+        let small = shrink_mat(&view_raster(picture)?, i32::from(factor))?;
+        let mut bits = Mat::default();
+        let (mean, inverse) = (imgproc::ADAPTIVE_THRESH_MEAN_C, imgproc::THRESH_BINARY_INV);
+        imgproc::adaptive_threshold(&small, &mut bits, 255.0, mean, inverse, SURROUNDINGS, DARKER)?;
+        Self::from_bits(bits, f32::from(factor))
+    }
+
+    fn from_bits(bits: Mat, scale: f32) -> Result<Self, OpenCvError> {
+        let (mut labels, mut stats, mut centres) = (Mat::default(), Mat::default(), Mat::default());
+        imgproc::connected_components_with_stats(
+            &bits,
+            &mut labels,
+            &mut stats,
+            &mut centres,
+            4,
+            CV_32S,
+        )?;
+        let piece = |numbers: &[i32]| match *numbers {
+            [left, top, width, height, count] => Some(InkPiece { left, top, width, height, count }),
+            _ => None,
+        };
+        let pieces = stats.data_typed::<i32>()?.chunks_exact(5).filter_map(piece).collect();
+        Ok(Self { bits, labels, pieces, scale })
+    }
+
+    /// A part of it by itself: what is connected only outside of it is not.
+    pub(super) fn cut_out(&self, area: Rect) -> Result<Self, OpenCvError> {
+        let mut bits = Mat::default();
+        self.bits.roi(area)?.copy_to(&mut bits)?;
+        Self::from_bits(bits, self.scale)
+    }
+
+    /// Rows of what was looked at.
+    pub(super) fn height(&self) -> i32 {
+        self.labels.rows()
+    }
+
+    /// Pixels per row.
+    pub(super) fn width(&self) -> i32 {
+        self.labels.cols()
+    }
+
+    /// The pieces that the pixels of a row are of.
+    pub(super) fn row(&self, at: i32) -> &[i32] {
+        self.labels.at_row::<i32>(at).unwrap_or_default()
+    }
+
+    /// The piece that a pixel is of; 0 beyond the picture.
+    pub(super) fn label_at(&self, x: i32, y: i32) -> i32 {
+        let at = usize::try_from(x).ok().filter(|_| (0..self.height()).contains(&y));
+        at.and_then(|x| self.row(y).get(x).copied()).unwrap_or_default()
+    }
+
+    /// Whether there is ink.
+    pub(super) fn is_ink(&self, x: i32, y: i32) -> bool {
+        self.label_at(x, y) != 0
+    }
+
+    pub(super) fn piece(&self, label: i32) -> Option<InkPiece> {
+        usize::try_from(label).ok().and_then(|at| self.pieces.get(at)).copied()
+    }
+}

@@ -1,0 +1,137 @@
+//! The Swiss QR-bill: SIX, Swiss Implementation Guidelines QR-bill, version 2.3 (and the combined
+//! addresses of the versions before, which bills still have).
+
+use super::{
+    PaymentCode, PaymentCodeDefect, PaymentScheme, is_creditor_reference, is_plain_iban, optional,
+    read_amount,
+};
+use rust_decimal::Decimal;
+
+/// Most characters of a payload.
+const MOST_CHARACTERS: usize = 997;
+/// Lines up to the trailer, and all that there may be: billing information and two alternatives.
+const LEAST_LINES: usize = 31;
+const MOST_LINES: usize = 34;
+/// Characters of an amount, its point included.
+const AMOUNT: usize = 12;
+/// Most characters of message and billing information together, and of an alternative.
+const MESSAGE: usize = 140;
+const ALTERNATIVE: usize = 100;
+
+/// Reads the lines of a payload that begins with `SPC`.
+pub(super) fn read_bill(
+    payload: &str,
+    lines: &[&str],
+    bytes: bool,
+) -> Result<PaymentCode, PaymentCodeDefect> {
+    if payload.chars().count() > MOST_CHARACTERS {
+        return Err(PaymentCodeDefect::TooLong);
+    }
+    if bytes || !lines.iter().all(|line| line.chars().all(is_allowed)) {
+        return Err(PaymentCodeDefect::Characters);
+    }
+    if !(LEAST_LINES..=MOST_LINES).contains(&lines.len()) || lines.get(30) != Some(&"EPD") {
+        return Err(PaymentCodeDefect::Lines);
+    }
+    let line = |at: usize| lines.get(at).copied().unwrap_or_default();
+    if (line(0), line(1), line(2)) != ("SPC", "0200", "1") {
+        return Err(PaymentCodeDefect::Header);
+    }
+    let iban = line(3);
+    if !(iban.starts_with("CH") || iban.starts_with("LI")) || !is_plain_iban(iban) {
+        return Err(PaymentCodeDefect::Account);
+    }
+    let party = |from: usize| lines.get(from..from + 7).unwrap_or_default();
+    // The second party is for a use that is still to come.
+    if !is_party(party(4)) || !is_empty(party(11)) {
+        return Err(PaymentCodeDefect::Party);
+    }
+    let amount = optional(line(18)).map(read_francs).transpose()?;
+    if !matches!(line(19), "CHF" | "EUR") {
+        return Err(PaymentCodeDefect::Currency);
+    }
+    if !is_empty(party(20)) && !is_party(party(20)) {
+        return Err(PaymentCodeDefect::Party);
+    }
+    let reference = read_reference(iban, line(27), line(28))?;
+    let length = |at: usize| line(at).chars().count();
+    let too_long = length(29) + length(31) > MESSAGE || length(32).max(length(33)) > ALTERNATIVE;
+    if too_long {
+        return Err(PaymentCodeDefect::Message);
+    }
+    Ok(PaymentCode {
+        scheme: PaymentScheme::SwissBill,
+        iban: iban.to_owned(),
+        bic: None,
+        creditor: Some(line(5).trim().to_owned()),
+        // A bill over nothing is a notice, and not to be paid.
+        amount: amount.filter(|amount| !amount.is_zero()),
+        currency: line(19).to_owned(),
+        reference,
+    })
+}
+
+/// The characters of Latin writing that bills may have.
+fn is_allowed(c: char) -> bool {
+    matches!(c,
+        ' '..='~' | '\u{a0}'..='\u{17f}' | '\u{218}'..='\u{21b}' | '\u{20ac}')
+}
+
+fn is_empty(lines: &[&str]) -> bool {
+    lines.iter().all(|line| line.is_empty())
+}
+
+/// Type, name, two lines of address, postal code, town, country.
+fn is_party(lines: &[&str]) -> bool {
+    let [kind, name, street, second, code, town, country] = lines else { return false };
+    let within = |text: &str, most: usize| text.chars().count() <= most;
+    let filled = |text: &str, most: usize| !text.trim().is_empty() && within(text, most);
+    let is_address = match *kind {
+        "S" => within(second, 16) && filled(code, 16) && filled(town, 35),
+        "K" => filled(second, 70) && code.is_empty() && town.is_empty(),
+        _ => false,
+    };
+    let is_country = country.len() == 2 && country.bytes().all(|byte| byte.is_ascii_uppercase());
+    is_address && filled(name, 70) && within(street, 70) && is_country
+}
+
+fn read_francs(text: &str) -> Result<Decimal, PaymentCodeDefect> {
+    let amount = read_amount(text, 2..=2).filter(|_| text.len() <= AMOUNT);
+    amount.ok_or(PaymentCodeDefect::Amount)
+}
+
+/// Accounts whose bank has a number from 30000 to 31999 take references of 27 digits and no others,
+/// and no other account takes those.
+fn read_reference(
+    iban: &str,
+    kind: &str,
+    reference: &str,
+) -> Result<Option<String>, PaymentCodeDefect> {
+    let bank: Option<u32> = iban.get(4..9).and_then(|bank| bank.parse().ok());
+    let takes_digits = bank.is_some_and(|bank| (30_000..=31_999).contains(&bank));
+    let is_sound = match kind {
+        "QRR" => takes_digits && is_digit_reference(reference),
+        "SCOR" => !takes_digits && is_creditor_reference(reference),
+        "NON" => !takes_digits && reference.is_empty(),
+        _ => false,
+    };
+    if !is_sound {
+        return Err(PaymentCodeDefect::Reference);
+    }
+    Ok(optional(reference).map(str::to_owned))
+}
+
+/// 27 digits of which the last makes the others zero, modulo 10 recursively.
+fn is_digit_reference(text: &str) -> bool {
+    const NEXT: [u8; 10] = [0, 9, 4, 6, 8, 2, 7, 1, 3, 5];
+    let digits: Option<Vec<u8>> =
+        text.bytes().map(|byte| byte.is_ascii_digit().then(|| byte - b'0')).collect();
+    let Some([digits @ .., last]) = digits.as_deref() else { return false };
+    let step = |carry: u8, digit: &u8| {
+        NEXT.get(usize::from((carry + digit) % 10)).copied().unwrap_or_default()
+    };
+    text.len() == 27 && (10 - digits.iter().fold(0, step)) % 10 == *last
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! What codes on the pages order to be paid, held against what was read from the print.
+//!
+//! A code is a witness of its own: no letter of it can be misread, because its error correction and
+//! check digits hold. It says who is paid if somebody scans it, not who should be; so a code that says
+//! otherwise than the print, breaks its own rules or is one of several that differ speaks for nothing,
+//! and a value that only it has is for a person to look at.
+
+use rust_decimal::Decimal;
+use serde_json::{Number, Value};
+
+use super::PageRegion;
+use super::checks::FailedFields;
+use super::subject::{GateSubject, json_decimal};
+use crate::kinds::{Kind, PaymentFields, RuleCheck};
+use docmill_core::model::{Extraction, ExtractionMethod, PageCode, PageText, Transcript};
+use docmill_formats::notation::fold_text;
+use docmill_formats::payment_code::{PaymentCode, read_payment_code};
+
+/// Codes on a page that are more than are kept: what the others say nobody knows.
+const TOO_MANY: &str = "too_many";
+/// Codes that order different things.
+const SEVERAL: &str = "several";
+
+/// The orders for payment on the pages of a document.
+#[derive(Debug, Default)]
+pub(super) struct PagePayments {
+    orders: Vec<(PaymentCode, PageRegion)>,
+    /// Why they speak for nothing, each reason once.
+    defects: Vec<&'static str>,
+}
+
+impl PagePayments {
+    pub(super) fn from_transcript(transcript: &Transcript) -> Self {
+        let mut found = Self::default();
+        for page in &transcript.pages {
+            if page.codes.len() >= PageCode::MOST_PER_PAGE {
+                found.note_defect(TOO_MANY);
+            }
+            for code in &page.codes {
+                match read_payment_code(&code.payload, code.bytes) {
+                    None => {}
+                    Some(Err(defect)) => found.note_defect(defect.code()),
+                    Some(Ok(order)) => found.orders.push((order, place_of(page, code))),
+                }
+            }
+        }
+        let orders =
+            |order: &PaymentCode| (order.iban.clone(), order.amount, order.currency.clone());
+        let first = found.orders.first().map(|(order, _)| orders(order));
+        if found.orders.iter().any(|(order, _)| Some(orders(order)) != first) {
+            found.note_defect(SEVERAL);
+        }
+        found
+    }
+
+    fn note_defect(&mut self, defect: &'static str) {
+        if !self.defects.contains(&defect) {
+            self.defects.push(defect);
+        }
+    }
+
+    /// The order of a document on which no code is in doubt.
+    fn sound_order(&self) -> Option<&(PaymentCode, PageRegion)> {
+        self.orders.first().filter(|_| self.defects.is_empty())
+    }
+}
+
+fn place_of(page: &PageText, code: &PageCode) -> PageRegion {
+    let (page, bounding_box) = (page.number, code.bounding_box);
+    PageRegion { page, bounding_box, confidence: 1.0, unwitnessed: false }
+}
+
+/// A field, and what an order says of it.
+struct OrderedValue<'a> {
+    field: &'a str,
+    value: Value,
+}
+
+/// What an order says of the fields of a kind.
+fn ordered_values<'a>(order: &PaymentCode, fields: &'a PaymentFields) -> Vec<OrderedValue<'a>> {
+    let account = OrderedValue { field: &fields.account, value: order.iban.clone().into() };
+    let currency = OrderedValue { field: &fields.currency, value: order.currency.clone().into() };
+    let amount = order.amount.and_then(json_number);
+    let total = amount.map(|value| OrderedValue { field: &fields.total, value });
+    [account, currency].into_iter().chain(total).collect()
+}
+
+fn json_number(amount: Decimal) -> Option<Value> {
+    let text = amount.normalize().to_string();
+    text.parse::<Number>().ok().map(Value::Number)
+}
+
+/// Whether data and code say the same.
+fn agree(own: &Value, ordered: &Value) -> bool {
+    match (own, ordered) {
+        (Value::Number(_), Value::Number(_)) => json_decimal(own) == json_decimal(ordered),
+        (Value::String(own), Value::String(ordered)) => {
+            let plain = |text: &str| fold_text(text).replace(' ', "");
+            plain(own) == plain(ordered)
+        }
+        _ => false,
+    }
+}
+
+/// The fields of which codes speak, as the rules of a kind name them.
+fn payment_fields(kind: &Kind) -> Option<&PaymentFields> {
+    kind.rules.iter().find_map(|rule| match &rule.check {
+        RuleCheck::PaymentCode(fields) => Some(fields),
+        _ => None,
+    })
+}
+
+impl GateSubject<'_> {
+    /// Fields of which a code says otherwise, whatever else is in doubt about it.
+    pub(super) fn fields_against_codes(&self, fields: &PaymentFields) -> FailedFields {
+        let mut failed: FailedFields = Vec::new();
+        for (order, _) in &self.payments.orders {
+            for OrderedValue { field, value } in ordered_values(order, fields) {
+                let own = self.field_value(field);
+                let named = Some(field.to_owned());
+                if !own.is_null() && !agree(own, &value) && !failed.contains(&named) {
+                    failed.push(named);
+                }
+            }
+        }
+        failed
+    }
+
+    /// What is wrong with the codes, where rules about fields name the field.
+    pub(super) fn code_defects(&self) -> FailedFields {
+        self.payments.defects.iter().map(|defect| Some((*defect).to_owned())).collect()
+    }
+
+    /// Fields whose value a code has and no print.
+    pub(super) fn fields_in_code_alone(&self, fields: &PaymentFields) -> FailedFields {
+        let Some((order, _)) = self.payments.orders.first() else { return Vec::new() };
+        let alone = ordered_values(order, fields).into_iter().filter(|ordered| {
+            let own = self.field_value(ordered.field);
+            ordered.field != fields.currency
+                && agree(own, &ordered.value)
+                && !self.ground.contains_value(own)
+        });
+        alone.map(|ordered| Some(ordered.field.to_owned())).collect()
+    }
+
+    /// Fields of which a code says the same as the print was read to say, and where it lies. None if
+    /// anything about the codes is in doubt.
+    pub(super) fn attested_fields(&self, kind: &Kind) -> Vec<(String, PageRegion)> {
+        let (Some(fields), Some((order, place))) =
+            (payment_fields(kind), self.payments.sound_order())
+        else {
+            return Vec::new();
+        };
+        if !self.fields_against_codes(fields).is_empty() {
+            return Vec::new();
+        }
+        let values = ordered_values(order, fields).into_iter();
+        let same = values.filter(|it| agree(self.field_value(it.field), &it.value));
+        same.map(|it| (it.field.to_owned(), *place)).collect()
+    }
+}
+
+/// The extraction with what a code on the pages says in the place of what is missing: account, total and
+/// currency. Nothing is added where a code is in doubt or says otherwise than the extraction, nor to
+/// what an attached XML says.
+#[must_use]
+pub fn fill_from_codes(
+    mut extraction: Extraction,
+    transcript: &Transcript,
+    kind: &Kind,
+) -> Extraction {
+    let Some(fields) = payment_fields(kind) else { return extraction };
+    let payments = PagePayments::from_transcript(transcript);
+    let Some((order, _)) = payments.sound_order() else { return extraction };
+    let ordered = ordered_values(order, fields);
+    let own = |field: &str| extraction.data.get(field).unwrap_or(&Value::Null);
+    let is_contradicted =
+        ordered.iter().any(|it| !own(it.field).is_null() && !agree(own(it.field), &it.value));
+    if is_contradicted || extraction.reader == ExtractionMethod::Einvoice {
+        return extraction;
+    }
+    for OrderedValue { field, value } in ordered {
+        if !extraction.data.get(field).unwrap_or(&Value::Null).is_null() {
+            continue;
+        }
+        extraction.data.insert(field.to_owned(), value);
+        extraction.missing_fields.retain(|missing| missing != field);
+        // How certain it was that there is none says nothing of what there is now.
+        extraction.certainties.retain(|certainty| certainty.field != field);
+    }
+    extraction
+}
