@@ -1,16 +1,29 @@
-//! What a job costs when its work costs nothing: jobs a second, the worker's CPU time and its SQS
-//! requests for each. No target, figures only.
+//! What a job costs beside its work: jobs a second, CPU time of all that take part, SQS requests.
+//! No target, figures only.
 //!
-//! Two variants: `whole`, a one-page PDF with a text layer and a model that answers at once, every
-//! step and artefact included; `smallest`, a few bytes of no known format, which are claimed,
-//! fetched, refused and recorded. The worker is a process of its own with default settings. SQS is
-//! the stand-in, in the first process; Postgres runs without durability; all share the machine, so
-//! jobs a second is a floor. CPU time is read from `/proc`, so on Linux only, without Postgres's.
+//! `orchestration [VARIANT=JOBS]...` runs the variants that are named, in turn; `--json` prints each
+//! as one line for programs.
+//!
+//! * `empty`: work that does nothing, with every statement, heartbeat and metric of the worker.
+//! * `smallest`: a few bytes of no known format, which are claimed, fetched, refused and recorded.
+//! * `whole`: a one-page PDF with a text layer and a model that answers at once, every step and
+//!   artefact included.
+//! * `waiting`: as many slots as jobs, and all of them wait for the model: what a minute of that
+//!   takes, how much memory, and how near any lease came to its end.
+//!
+//! The worker is a process of its own with default settings. SQS is the stand-in, in the first
+//! process. Postgres is the one of `DOCMILL_TEST_DATABASE_URL`, which `scripts/orchestration.sh`
+//! starts with durability; files lie in memory. All share the machine, so jobs a second is a floor.
+//! CPU time is read from `/proc`, so on Linux only.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 #[path = "shared/answering.rs"]
 mod answering;
+#[path = "orchestration/costs.rs"]
+mod costs;
+#[path = "orchestration/worker_side.rs"]
+mod worker_side;
 #[expect(dead_code, reason = "the tests need more of it")]
 #[path = "../tests/it/support"]
 mod support {
@@ -22,98 +35,179 @@ mod support {
 }
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use docmill::app::App;
-use docmill::pipeline::{PipelineContext, PipelineServices};
-use docmill::shutdown::Shutdown;
-use docmill::worker::QueueWorker;
-use docmill_core::config::{Config, LlmProvider, QueueBackend, StoreBackend};
-use docmill_ledger::db::Db;
-use docmill_ledger::db::claims::PostgresLedger;
-use docmill_llm::llm::chain::ModelChain;
 use docmill_queue::queue::OutgoingMessage;
-use docmill_storage::store::folder::FolderStore;
 use docmill_testkit::sqs::Counts;
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
 
-use answering::Answering;
+use costs::CpuSeconds;
 use support::documents;
-use support::world::{World, sqs_queue};
+use support::world::World;
 
-/// Jobs of a variant, unless the first argument says otherwise.
-const JOBS: usize = 500;
+/// What is run if nothing is named.
+const USUAL: [(Variant, usize); 3] =
+    [(Variant::Empty, 20_000), (Variant::Smallest, 4_000), (Variant::Whole, 1_000)];
 /// Jobs before the clock starts: connections are open, code is in memory.
 const WARM: usize = 64;
 /// Of the measured messages, by the stand-in's clock.
 const DELAY: Duration = Duration::from_secs(600);
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Ticks a second in `/proc/PID/stat`: `USER_HZ`, 100 on every Linux.
-const TICKS: f64 = 100.0;
+const PATIENCE: Duration = Duration::from_secs(600);
+/// So long is watched what jobs take that wait.
+const WATCHED: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
-    Whole,
+    Empty,
     Smallest,
+    Whole,
+    Waiting,
+}
+
+impl Variant {
+    const ALL: [Self; 4] = [Self::Empty, Self::Smallest, Self::Whole, Self::Waiting];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Smallest => "smallest",
+            Self::Whole => "whole",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variant| variant.name() == name)
+    }
+
+    /// Slots of its worker; `None`: the default.
+    fn slots(self, jobs: usize) -> Option<u32> {
+        (self == Self::Waiting).then(|| u32::try_from(jobs).unwrap())
+    }
+
+    /// Jobs before the clock starts.
+    fn warm(self) -> usize {
+        if self == Self::Waiting { 0 } else { WARM }
+    }
 }
 
 #[tokio::main]
 async fn main() {
     // Cargo adds `--bench`.
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let first = arguments.next();
-    if first.as_deref() == Some("worker") {
-        return worker(arguments.collect()).await;
+    let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let (options, mut words): (Vec<_>, Vec<_>) =
+        arguments.partition(|argument| argument.starts_with("--"));
+    if words.first().is_some_and(|first| first == "worker") {
+        words.remove(0);
+        return worker_side::run(words).await;
     }
-    let jobs = first.map_or(JOBS, |jobs| jobs.parse().unwrap());
-    let build = if cfg!(debug_assertions) { "with debug assertions" } else { "release" };
-    println!("{jobs} jobs each, {} slots, build {build}", Config::default().worker.slots);
-    for variant in [Variant::Whole, Variant::Smallest] {
-        Box::pin(run(variant, jobs)).await;
+    let parse = |word: &String| {
+        let (name, jobs) = word.split_once('=').unwrap();
+        (Variant::from_name(name).unwrap(), jobs.parse().unwrap())
+    };
+    let mut wanted: Vec<(Variant, usize)> = words.iter().map(parse).collect();
+    if wanted.is_empty() {
+        wanted.extend(USUAL);
+    }
+    let is_json = options.contains(&"--json".to_owned());
+    for (variant, jobs) in wanted {
+        let world = World::new().await;
+        let measured = match variant {
+            Variant::Waiting => Box::pin(watch_waiting(&world, jobs)).await,
+            _ => Box::pin(run(&world, variant, jobs)).await,
+        };
+        verify(&world, variant, jobs).await;
+        if is_json { println!("{measured}") } else { print_measured(&measured) }
     }
 }
 
-async fn run(variant: Variant, jobs: usize) {
-    let world = World::new().await;
-    let mut process = Process::start(&world);
-    submit(&world, variant, WARM, Duration::ZERO).await;
+/// Works through many jobs; what that took.
+async fn run(world: &World, variant: Variant, jobs: usize) -> serde_json::Value {
+    let mut process = Process::start(world, variant, jobs);
+    submit(world, variant, variant.warm(), Duration::ZERO).await;
     process.expect("ready").await;
     process.say("go").await;
-    until_done(&world).await;
+    until_done(world).await;
 
     // The worker waits in a long poll meanwhile; all messages become visible at once.
-    submit(&world, variant, jobs, DELAY).await;
-    let (cpu, requests) = (process.cpu(), world.sqs.counts());
+    submit(world, variant, jobs, DELAY).await;
+    let postmaster = postmaster(world).await;
+    let (cpu, requests) = (process.cpu(postmaster), world.sqs.counts());
     let started = Instant::now();
     world.sqs.advance(DELAY);
-    until_recorded(&world).await;
+    until_recorded(world).await;
     let took = started.elapsed();
-    until_done(&world).await;
-    let spent = process.cpu().zip(cpu).map(|(after, before)| after - before);
-    report(variant, jobs, took, spent);
-    report_requests(&requests, &world.sqs.counts(), jobs);
+    until_done(world).await;
+    let spent = process.cpu(postmaster).per_job(&cpu, count(jobs));
+    let requests = requests_per_job(&requests, &world.sqs.counts(), jobs);
     process.end().await;
-    verify(&world, variant, jobs).await;
+    json!({
+        "variant": variant.name(),
+        "jobs": jobs,
+        "jobs_per_second": (count(jobs) / took.as_secs_f64()).round(),
+        "cpu_us_per_job": json!({
+            "worker": spent.worker.round(), "page processes": spent.pages.round(),
+            "postgres": spent.postgres.round(), "stand-in for SQS": spent.queue.round(),
+        }),
+        "sqs_requests_per_job": requests,
+    })
 }
 
-fn report(variant: Variant, jobs: usize, took: Duration, cpu: Option<f64>) {
-    let jobs = count(jobs);
-    let cpu = cpu.map_or("not known here".to_owned(), |seconds| {
-        format!("{:.0} us of CPU a job in the worker", seconds * 1e6 / jobs)
-    });
-    let rate = jobs / took.as_secs_f64();
-    println!("{variant:?}: {rate:.0} jobs/s ({:.2} s), {cpu}", took.as_secs_f64());
+/// Has all jobs wait for the model, and looks on for a minute.
+async fn watch_waiting(world: &World, jobs: usize) -> serde_json::Value {
+    let mut process = Process::start(world, Variant::Waiting, jobs);
+    submit(world, Variant::Waiting, jobs, Duration::ZERO).await;
+    process.expect("ready").await;
+    process.say("go").await;
+    process.expect("waiting").await;
+    let postmaster = postmaster(world).await;
+    let (cpu, started) = (process.cpu(postmaster), Instant::now());
+    let (mut most, mut least) = (0, f64::INFINITY);
+    while started.elapsed() < WATCHED {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        most = most.max(costs::resident_bytes(process.id()));
+        let left = "SELECT min(extract(epoch FROM lease_expires_at - docmill.docmill_now()))::text
+            FROM docmill.ingestion WHERE status = 'in-progress'";
+        least = least.min(world.scalar(left).await.parse().unwrap());
+    }
+    // Percent of a core.
+    let share = |seconds: f64| seconds * 100.0 / started.elapsed().as_secs_f64();
+    let worker = share(process.cpu(postmaster).worker - cpu.worker);
+    process.say("answer").await;
+    until_done(world).await;
+    process.end().await;
+    json!({
+        "variant": "waiting",
+        "jobs": jobs,
+        "resident_mb": most >> 20,
+        "percent_of_a_core": (worker * 10.0).round() / 10.0,
+        "least_lease_left_s": least.round(),
+    })
 }
 
-fn report_requests(before: &Counts, after: &Counts, jobs: usize) {
+fn print_measured(measured: &serde_json::Value) {
+    let build = if cfg!(debug_assertions) { " (with debug assertions)" } else { "" };
+    let Some(measured) = measured.as_object() else { return };
+    for (name, value) in measured {
+        match value.as_object() {
+            None if name == "variant" => println!("{}{build}", value.as_str().unwrap_or_default()),
+            None => println!("  {name}: {value}"),
+            Some(parts) => {
+                let parts: Vec<String> =
+                    parts.iter().map(|(part, value)| format!("{part} {value}")).collect();
+                println!("  {name}: {}", parts.join(", "));
+            }
+        }
+    }
+}
+
+fn requests_per_job(before: &Counts, after: &Counts, jobs: usize) -> serde_json::Value {
     let before: BTreeMap<_, _> = before.by_name().collect();
-    let mut all = 0.0;
-    let mut each = Vec::new();
+    let (mut all, mut each) = (0.0, serde_json::Map::new());
+    let round = |share: f64| json!((share * 1000.0).round() / 1000.0);
     for (name, requests) in after.by_name() {
         // The producer's, not the worker's.
         if name.starts_with("SendMessage") {
@@ -123,14 +217,21 @@ fn report_requests(before: &Counts, after: &Counts, jobs: usize) {
         if made > 0 {
             let share = f64::from(u32::try_from(made).unwrap()) / count(jobs);
             all += share;
-            each.push(format!("{name} {share:.3}"));
+            each.insert(name.to_owned(), round(share));
         }
     }
-    println!("  {all:.3} SQS requests a job: {}", each.join(", "));
+    each.insert("all".to_owned(), round(all));
+    each.into()
 }
 
 fn count(jobs: usize) -> f64 {
     f64::from(u32::try_from(jobs).unwrap())
+}
+
+/// The process of Postgres that all others of it are children of.
+async fn postmaster(world: &World) -> u32 {
+    let session: u32 = world.scalar("SELECT pg_backend_pid()::text").await.parse().unwrap();
+    costs::parent_of(session)
 }
 
 /// The figures would be of something else if a job had ended in another way.
@@ -138,10 +239,10 @@ async fn verify(world: &World, variant: Variant, jobs: usize) {
     let ends = "SELECT string_agg(DISTINCT status || ' ' || coalesce(reason, ''), ', ') || ' '
         || count(*) || ' ' || sum(attempt_count) FROM docmill.ingestion";
     let end = match variant {
-        Variant::Whole => "completed ",
+        Variant::Empty | Variant::Whole | Variant::Waiting => "completed ",
         Variant::Smallest => "failed unsupported_type",
     };
-    let all = jobs + WARM;
+    let all = jobs + variant.warm();
     assert_eq!(world.scalar(ends).await, format!("{end} {all} {all}"));
 }
 
@@ -149,23 +250,49 @@ async fn verify(world: &World, variant: Variant, jobs: usize) {
 async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
     let mut messages = Vec::new();
     for number in 0..jobs {
-        let bytes = match variant {
+        let id = match variant {
+            Variant::Empty => break,
             // Numbers of another length are other documents: none is taken for a duplicate.
-            Variant::Whole => documents::invoice(&format!("N-{jobs}-{number:06}")),
-            Variant::Smallest => b"neither PDF nor picture".to_vec(),
+            Variant::Whole | Variant::Waiting => {
+                let document = documents::invoice(&format!("N-{jobs}-{number:06}"));
+                world.insert("document", document).await
+            }
+            Variant::Smallest => {
+                world.insert("document", b"neither PDF nor picture".to_vec()).await
+            }
         };
-        let id = world.insert("document", bytes).await;
         messages.push(OutgoingMessage { delay, ..OutgoingMessage::from_body(id.to_string()) });
+    }
+    if variant == Variant::Empty {
+        for id in insert_rows(world, jobs).await {
+            messages.push(OutgoingMessage { delay, ..OutgoingMessage::from_body(id) });
+        }
     }
     for answer in world.queue.send(&messages).await {
         answer.unwrap();
     }
 }
 
+/// Rows without documents; the ids of the ingestions.
+async fn insert_rows(world: &World, jobs: usize) -> Vec<String> {
+    let sql = format!(
+        "WITH made AS (
+            INSERT INTO docmill.document (id, file_path)
+            SELECT gen_random_uuid(), 'documents/' || n FROM generate_series(1, {jobs}) n
+            RETURNING id
+        ), waiting AS (
+            INSERT INTO docmill.ingestion (id, document_id)
+            SELECT gen_random_uuid(), id FROM made RETURNING id
+        )
+        SELECT string_agg(id::text, ' ') FROM waiting"
+    );
+    world.scalar(&sql).await.split_whitespace().map(str::to_owned).collect()
+}
+
 async fn until_recorded(world: &World) {
-    let open = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
+    let open = "SELECT EXISTS (SELECT 1 FROM docmill.ingestion WHERE status = 'in-progress')::text";
     let deadline = Instant::now() + PATIENCE;
-    while world.scalar(open).await != "0" {
+    while world.scalar(open).await != "false" {
         assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -192,11 +319,12 @@ struct Process {
 }
 
 impl Process {
-    fn start(world: &World) -> Self {
+    fn start(world: &World, variant: Variant, jobs: usize) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg("worker")
             .args([&world.database.url(), &world.queue_url, &world.sqs.endpoint()])
             .arg(&world.config.store.path)
+            .args([variant.name(), &jobs.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -216,14 +344,12 @@ impl Process {
         self.child.stdin.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
     }
 
-    /// Seconds of CPU so far, user and system, all threads.
-    fn cpu(&self) -> Option<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
-        // The name, in brackets, may hold spaces. Then: state is field 3, utime 14, stime 15.
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let mut fields = fields.split(' ').skip(11);
-        let mut ticks = || fields.next()?.parse::<f64>().ok();
-        Some((ticks()? + ticks()?) / TICKS)
+    fn id(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    fn cpu(&self, postmaster: u32) -> CpuSeconds {
+        CpuSeconds::measure(self.id(), postmaster)
     }
 
     async fn end(mut self) {
@@ -231,55 +357,4 @@ impl Process {
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
         assert!(status.success(), "the worker ended with {status}");
     }
-}
-
-/// The worker's side: works from the first line on standard input to its end.
-async fn worker(arguments: Vec<String>) {
-    let [database, queue, endpoint, folder] = <[String; 4]>::try_from(arguments).unwrap();
-    let mut config = Config::default();
-    config.database.url = database.into();
-    config.queue.backend = QueueBackend::Sqs;
-    config.queue.url = queue;
-    config.queue.endpoint = endpoint;
-    config.queue.region = "us-east-1".to_owned();
-    config.store.backend = StoreBackend::Folder;
-    config.store.path = folder.into();
-    config.llm.provider = LlmProvider::None;
-    // This very program would be started again as a page process, and it knows no such part.
-    config.cpu.program = support::page_processes::docmill();
-
-    let services = App::new(config.clone()).pipeline_services().await.unwrap();
-    let models = ModelChain::from_single(Arc::new(Answering::new(|_| Duration::ZERO)), 8_192);
-    let store = Arc::new(FolderStore::open(&config.store.path).await.unwrap());
-    let ledger = Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap()));
-    let pipeline = PipelineContext {
-        documents: Arc::clone(&store) as _,
-        artefacts: store,
-        ledger: Arc::clone(&ledger) as _,
-        services: Arc::new(PipelineServices { models, ..services }),
-    };
-    let queue = Arc::new(sqs_queue(&config).await);
-    let worker =
-        QueueWorker::new(pipeline, ledger, queue, Arc::new(config), "bench".to_owned()).await;
-
-    let mut lines = standard_input();
-    println!("ready");
-    std::io::stdout().flush().unwrap();
-    lines.recv().await;
-    let stop = Shutdown::default();
-    let work = tokio::spawn(worker.unwrap().run(stop.clone()));
-    while lines.recv().await.is_some() {}
-    stop.request();
-    work.await.unwrap().unwrap();
-}
-
-/// Lines of standard input; the channel ends with it.
-fn standard_input() -> mpsc::UnboundedReceiver<String> {
-    let (lines, inbox) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            drop(lines.send(line));
-        }
-    });
-    inbox
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What a job costs when its work costs nothing: jobs a second, CPU time, SQS requests. No target.
-# See benches/orchestration.rs. The argument: how many jobs.
+# What a job costs beside its work: jobs a second, CPU time, SQS requests. No target.
+#   scripts/orchestration.sh [--json] [empty=20000] [smallest=4000] [whole=1000] [waiting=10000]
+# See benches/orchestration.rs. Postgres commits to the disk. Wants an idle machine; what may be compared
+# on a busy one is CPU time, and only within one run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec scripts/bench.sh orchestration "$@"
+exec env DURABLE=yes AS_RELEASED=yes scripts/with_postgres.sh scripts/bench.sh orchestration "$@"

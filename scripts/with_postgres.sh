@@ -2,8 +2,8 @@
 # Runs a command with a private Postgres of its own, gone afterwards:
 #   scripts/with_postgres.sh cargo nextest run
 # The command finds the server's address in DOCMILL_TEST_DATABASE_URL. Without durability: the
-# cluster is for tests and for checking SQL only. If the variable is set already, the command is
-# run as it is.
+# cluster is for tests and for checking SQL only; with DURABLE=yes, for figures, a commit waits for the
+# disk. If the variable is set already, the command is run as it is.
 set -euo pipefail
 
 if [ -n "${DOCMILL_TEST_DATABASE_URL:-}" ]; then
@@ -33,6 +33,8 @@ if [ "$(id -u)" = 0 ]; then
     chown postgres "$dir"
     as=(setpriv --reuid=postgres --regid=postgres --init-groups)
 fi
+fast="-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum_naptime=5s"
+[ -z "${DURABLE:-}" ] || fast=
 free_port() {
     local port
     while :; do
@@ -47,8 +49,7 @@ port=
 for _ in 1 2 3 4 5; do
     try=$(free_port)
     if ${as[@]+"${as[@]}"} "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -s start -o "-p $try \
-        -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=400 \
-        -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum_naptime=5s" \
+        -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=400 $fast" \
         >/dev/null 2>&1
     then port=$try; break; fi
 done

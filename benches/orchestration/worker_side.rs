@@ -1,0 +1,199 @@
+//! The worker's process of the bench: the real worker with one of three works.
+#![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
+#![expect(clippy::print_stdout, reason = "the first process reads it")]
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use docmill::app::App;
+use docmill::pipeline::{ClaimHandle, PipelineContext, PipelineServices, StepError};
+use docmill::shutdown::Shutdown;
+use docmill::worker::QueueWorker;
+use docmill::worker::work::IngestionWork;
+use docmill_core::config::{Config, LlmProvider, QueueBackend, StoreBackend};
+use docmill_core::fault::Result;
+use docmill_core::metrics;
+use docmill_core::model::{ClaimedIngestion, IngestionStage, ModelUsage};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::ledger::{IngestionResult, Ledger, PauseTerms};
+use docmill_llm::llm::chain::ModelChain;
+use docmill_llm::llm::{Llm, ModelReply, Prompt};
+use docmill_storage::store::ObjectStore;
+use docmill_storage::store::folder::FolderStore;
+use tokio::sync::{mpsc, watch};
+
+use crate::answering::Answering;
+use crate::support::world::sqs_queue;
+use crate::{Variant, support};
+
+/// Metrics are put together so often where nobody asks for them, as the service does.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Work that is done as soon as it is begun: what is left is the worker itself.
+struct EmptyWork {
+    documents: Arc<FolderStore>,
+}
+
+#[async_trait]
+impl IngestionWork for EmptyWork {
+    async fn run_attempt(
+        &self,
+        _claimed: &ClaimedIngestion,
+        _claim: &ClaimHandle,
+    ) -> std::result::Result<IngestionResult, StepError> {
+        Ok(IngestionResult {
+            reason: None,
+            stage: IngestionStage::Record,
+            structured_data: Some(serde_json::Map::new()),
+            needs_human_review: false,
+            review_reasons: Vec::new(),
+            reader: Some("rules".to_owned()),
+            kind: Some("invoice".to_owned()),
+            model: None,
+            usage: ModelUsage::default(),
+            judged: None,
+            stated: None,
+            sha256: None,
+            detail: String::new(),
+        })
+    }
+
+    fn documents(&self) -> &dyn ObjectStore {
+        self.documents.as_ref()
+    }
+
+    fn find_outage(&self) -> Option<String> {
+        None
+    }
+
+    fn pause_terms(&self, default_kind: &str) -> PauseTerms {
+        PauseTerms { default_kind: default_kind.to_owned(), providers: Vec::new() }
+    }
+}
+
+/// A model that answers nobody before everybody has asked and the first process says so.
+struct HeldModel {
+    inner: Answering,
+    asked: AtomicUsize,
+    expected: usize,
+    released: watch::Receiver<bool>,
+}
+
+#[async_trait]
+impl Llm for HeldModel {
+    fn provider(&self) -> &'static str {
+        self.inner.provider()
+    }
+
+    fn model(&self) -> &str {
+        self.inner.model()
+    }
+
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) + 1 == self.expected {
+            say("waiting");
+        }
+        self.released.clone().wait_for(|released| *released).await.unwrap();
+        self.inner.complete(prompt).await
+    }
+}
+
+/// Works from the first line on standard input to its end; at a second line a model that was held
+/// answers.
+pub(crate) async fn run(arguments: Vec<String>) {
+    let [database, queue, endpoint, folder, variant, jobs] =
+        <[String; 6]>::try_from(arguments).unwrap();
+    let (variant, jobs) = (Variant::from_name(&variant).unwrap(), jobs.parse().unwrap());
+    let config = configure(&database, &queue, endpoint, folder, variant.slots(jobs));
+    let recorder = metrics::install_metrics().unwrap();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            recorder.run_upkeep();
+        }
+    });
+    let (release, released) = watch::channel(variant != Variant::Waiting);
+    let ledger = Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap()));
+    let store = Arc::new(FolderStore::open(&config.store.path).await.unwrap());
+    let work: Arc<dyn IngestionWork> = match variant {
+        Variant::Empty => Arc::new(EmptyWork { documents: store }),
+        _ => {
+            let inner = Answering::new(|_| Duration::ZERO);
+            let model = HeldModel { inner, asked: AtomicUsize::new(0), expected: jobs, released };
+            Arc::new(pipeline(&config, store, Arc::clone(&ledger), model).await)
+        }
+    };
+    let queue = Arc::new(sqs_queue(&config).await);
+    let ledger = ledger as Arc<dyn Ledger>;
+    let worker =
+        QueueWorker::with_work(work, ledger, queue, Arc::new(config), "bench".to_owned()).await;
+
+    let mut lines = standard_input();
+    say("ready");
+    lines.recv().await;
+    let stop = Shutdown::default();
+    let work = tokio::spawn(worker.unwrap().run(stop.clone()));
+    while lines.recv().await.is_some() {
+        release.send_replace(true);
+    }
+    stop.request();
+    work.await.unwrap().unwrap();
+}
+
+fn configure(
+    database: &str,
+    queue: &str,
+    endpoint: String,
+    folder: String,
+    slots: Option<u32>,
+) -> Config {
+    let mut config = Config::default();
+    config.database.url = database.to_owned().into();
+    config.queue.backend = QueueBackend::Sqs;
+    config.queue.url = queue.to_owned();
+    config.queue.endpoint = endpoint;
+    config.queue.region = "us-east-1".to_owned();
+    config.store.backend = StoreBackend::Folder;
+    config.store.path = folder.into();
+    config.llm.provider = LlmProvider::None;
+    config.worker.slots = slots.unwrap_or(config.worker.slots);
+    // This very program would be started again as a page process, and it knows no such part.
+    config.cpu.program = support::page_processes::docmill();
+    config
+}
+
+async fn pipeline(
+    config: &Config,
+    store: Arc<FolderStore>,
+    ledger: Arc<PostgresLedger>,
+    model: HeldModel,
+) -> PipelineContext {
+    let services = App::new(config.clone()).pipeline_services().await.unwrap();
+    let models = ModelChain::from_single(Arc::new(model), 8_192);
+    PipelineContext {
+        documents: Arc::clone(&store) as _,
+        artefacts: store,
+        ledger,
+        services: Arc::new(PipelineServices { models, ..services }),
+    }
+}
+
+fn say(word: &str) {
+    println!("{word}");
+    std::io::stdout().flush().unwrap();
+}
+
+/// Lines of standard input; the channel ends with it.
+fn standard_input() -> mpsc::UnboundedReceiver<String> {
+    let (lines, inbox) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(std::result::Result::ok) {
+            drop(lines.send(line));
+        }
+    });
+    inbox
+}
