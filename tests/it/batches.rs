@@ -1,6 +1,6 @@
 //! The batch lane against stand-ins of the vendors: one outcome for each document and no answer paid
 //! for twice, whatever is lost, killed, late or left out on the way.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ fn find_without(mend: SwitchableMend, within: u64) -> FoundSchedule {
 fn assert_found(mend: SwitchableMend, says: &str) -> FoundSchedule {
     let found = find_without(mend, 100);
     let broken = found.end.broken.clone().unwrap_err();
-    println!("{mend:?}: schedule {}: {broken}", found.plan.seed);
+    eprintln!("{mend:?}: schedule {}: {broken}", found.plan.seed);
     assert!(broken.contains(says), "{broken}");
     assert_eq!(run_guarded(&found.plan).broken, Ok(()));
     found
@@ -63,7 +63,7 @@ fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_worker
     let FoundSchedule { plan, end } = assert_found(mend, "lives and has crashed");
     let all = plan.faults.len();
     let smallest = run_without(mend, || shrink::shrink(plan, end));
-    println!("{}", smallest.describe());
+    eprintln!("{}", smallest.describe());
     let left = &smallest.plan.faults;
     assert!(left.len() <= 6 && left.len() * 10 < all, "{}", smallest.describe());
     assert!(smallest.falls > 0 && run_guarded(&smallest.plan).broken.is_ok());

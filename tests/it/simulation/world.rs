@@ -335,11 +335,7 @@ impl SimulatedWorld {
                     .iter()
                     .map(|it| (it.worker.as_deref().unwrap_or_default(), it.outcome, it.counted))
                     .collect();
-                format!(
-                    "document {}: {broken}; {:?}; attempts {ends:?}",
-                    id.0.as_u128() as u64,
-                    row.reason
-                )
+                format!("document {id}: {broken}; {:?}; attempts {ends:?}", row.reason)
             })?;
         }
         Ok(())
