@@ -96,7 +96,7 @@ pub(super) fn run_schedule(plan: &SchedulePlan) -> ScheduleEnd {
 
 /// The name of a document, the same in every run of the schedule.
 fn ingestion(number: usize) -> IngestionId {
-    IngestionId(Uuid::from_u128(0x51_u128 << 64 | number as u128))
+    IngestionId(Uuid::from_u128((0x51_u128 << 64) | number as u128))
 }
 
 /// Minutes instead of hours, so that many of them are in a schedule.
