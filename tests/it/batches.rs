@@ -1,6 +1,6 @@
 //! The batch lane against stand-ins of the vendors: one outcome for each document and no answer paid
 //! for twice, whatever is lost, killed, late or left out on the way.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
@@ -251,7 +251,7 @@ async fn when_a_batch_fails_whole_each_of_its_documents_is_read_by_one_direct_ca
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_model_of_a_chain_has_a_batch_of_its_own_and_where_one_fails_only_that_one_is_asked_again()
-{
+ {
     for (fails, booked) in [(false, "2 2 0"), (true, "2 1 0")] {
         let vendor = Vendor::Openai;
         let mut lane = BatchWorld::with_script(vendor, Script::function(without_supplier)).await;

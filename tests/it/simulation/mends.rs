@@ -3,57 +3,71 @@
 
 use docmill_core::mend::{SwitchableMend, run_without};
 
-use super::plan::SchedulePlan;
-use super::shrink::{self, SmallestSchedule, run_guarded};
+use super::plan::{PlannedFault, PortCall, SchedulePlan};
+use super::shrink::{self, run_guarded};
+use super::world::ScheduleEnd;
 
-/// The first schedule that falls without the mend, cut down.
-fn find_without(mend: SwitchableMend, within: u64) -> SmallestSchedule {
-    run_without(mend, || {
-        let falls = |seed| {
-            let plan = SchedulePlan::draw(seed);
-            let end = run_guarded(&plan);
-            end.broken.is_err().then_some((plan, end))
-        };
-        let (plan, end) = (0..within).find_map(falls).expect("a schedule that falls");
-        let found = shrink::shrink(plan, end);
-        println!("{}", found.describe());
-        found
-    })
+/// A schedule that falls without a mend.
+struct FoundSchedule {
+    plan: SchedulePlan,
+    end: ScheduleEnd,
 }
 
-/// The same schedule with the mend in force.
-fn holds_with_mend(found: &SmallestSchedule) -> bool {
-    run_guarded(&found.plan).broken.is_ok()
+/// The first schedule that falls without the mend.
+fn find_without(mend: SwitchableMend, within: u64) -> FoundSchedule {
+    let falls = |seed| {
+        let plan = SchedulePlan::draw(seed);
+        let end = run_without(mend, || run_guarded(&plan));
+        end.broken.is_err().then_some(FoundSchedule { plan, end })
+    };
+    (0..within).find_map(falls).unwrap_or_else(|| panic!("no schedule of {within} falls"))
+}
+
+/// It falls for this reason, and with the mend in force it does not fall.
+fn assert_found(mend: SwitchableMend, says: &str) -> FoundSchedule {
+    let found = find_without(mend, 100);
+    let broken = found.end.broken.clone().unwrap_err();
+    eprintln!("{mend:?}: schedule {}: {broken}", found.plan.seed);
+    assert!(broken.contains(says), "{broken}");
+    assert_eq!(run_guarded(&found.plan).broken, Ok(()));
+    found
 }
 
 #[test]
 fn with_the_clock_of_a_job_running_while_it_waits_the_simulation_finds_documents_ended_by_their_time()
  {
-    let found = find_without(SwitchableMend::WaitClock, 100);
-    assert!(found.broken.contains("Timeout"), "{}", found.broken);
-    assert!(holds_with_mend(&found));
-}
-
-#[test]
-fn with_refused_credentials_in_the_streak_of_deferrals_the_simulation_finds_documents_ended_by_it()
-{
-    let found = find_without(SwitchableMend::DenialStreak, 100);
-    assert!(found.broken.contains("deferred too long"), "{}", found.broken);
-    assert!(holds_with_mend(&found));
-}
-
-#[test]
-fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live() {
-    let found = find_without(SwitchableMend::ClaimRepeat, 100);
-    assert!(found.broken.contains("lives and has crashed"), "{}", found.broken);
-    assert!(found.plan.faults.len() <= 3 && found.falls > 0, "{}", found.describe());
-    assert!(holds_with_mend(&found));
+    assert_found(SwitchableMend::WaitClock, "Timeout");
 }
 
 #[test]
 fn with_the_progress_of_a_stopped_job_forgotten_the_simulation_finds_documents_ended_by_their_time()
 {
-    let found = find_without(SwitchableMend::KeptProgress, 100);
-    assert!(found.broken.contains("Timeout"), "{}", found.broken);
-    assert!(holds_with_mend(&found));
+    assert_found(SwitchableMend::KeptProgress, "Timeout");
+}
+
+#[test]
+fn with_refused_credentials_in_the_streak_of_deferrals_the_simulation_finds_documents_ended_by_it()
+{
+    assert_found(SwitchableMend::DenialStreak, "deferred too long");
+}
+
+#[test]
+fn with_messages_that_share_the_fate_of_what_ends_the_simulation_finds_rows_without_a_message() {
+    assert_found(SwitchableMend::MessageSeal, "is open without a message");
+}
+
+#[test]
+fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live_and_the_few_faults_they_need()
+ {
+    let mend = SwitchableMend::ClaimRepeat;
+    let FoundSchedule { plan, end } = assert_found(mend, "lives and has crashed");
+    let all = plan.faults.len();
+    let smallest = run_without(mend, || shrink::shrink(plan, end));
+    eprintln!("{}", smallest.describe());
+    let left = &smallest.plan.faults;
+    assert!(left.len() <= 6 && left.len() * 10 < all, "{}", smallest.describe());
+    assert!(smallest.falls > 0 && run_guarded(&smallest.plan).broken.is_ok());
+    let is_lost_claim =
+        |fault: &PlannedFault| matches!(fault, PlannedFault::Call { call: PortCall::Claim, .. });
+    assert!(left.iter().any(|(_, fault)| is_lost_claim(fault)), "{}", smallest.describe());
 }

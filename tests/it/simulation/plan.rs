@@ -7,12 +7,12 @@ use std::time::Duration;
 use docmill_core::fault::Fault;
 
 /// Faults happen for so long.
-pub(super) const TROUBLE: Duration = Duration::from_secs(15 * 60);
+pub(super) const TROUBLE: Duration = Duration::from_secs(10 * 60);
 /// Workers of a schedule that is not cut down, and its documents.
 const WORKERS: usize = 2;
 const DOCUMENTS: usize = 6;
 /// Of each sort, so many calls may have a fault.
-const CALLS: usize = 120;
+const CALLS: usize = 90;
 
 /// A call that goes over a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,8 @@ pub(super) enum CallFault {
     Reordered,
     /// The receipt is not good any more, and the message there for everybody.
     HandleExpired,
+    /// It is done; before its answer is there an operator opens the document again.
+    Reopened,
     /// The provider was paid, and failed.
     Fails(Fault),
 }
@@ -118,7 +120,7 @@ impl SchedulePlan {
         }
         let mut at = Duration::ZERO;
         loop {
-            at += between(&mut random, 5, 90);
+            at += between(&mut random, 5, 60);
             if at >= TROUBLE {
                 break;
             }
@@ -126,7 +128,7 @@ impl SchedulePlan {
             faults.extend(event.map(|event| PlannedFault::At { at, event }));
         }
         if random.u32(..3) == 0 {
-            let (at, lasts) = (between(&mut random, 0, 400), between(&mut random, 300, 400));
+            let (at, lasts) = (between(&mut random, 0, 120), between(&mut random, 260, 330));
             faults.push(PlannedFault::At { at, event: WorldEvent::Refusal { lasts } });
             let rush = WorldEvent::Rush { lasts: Duration::from_secs(120) };
             faults.push(PlannedFault::At { at: at + lasts, event: rush });
@@ -190,6 +192,12 @@ type CallOdds = &'static [(CallFault, u32)];
 
 const BY_LEDGER: CallOdds =
     &[(CallFault::Refused, 25), (CallFault::AnswerLost, 25), (CallFault::Slow, 40)];
+const BY_RECORD: CallOdds = &[
+    (CallFault::Refused, 25),
+    (CallFault::AnswerLost, 25),
+    (CallFault::Slow, 40),
+    (CallFault::Reopened, 12),
+];
 const BY_QUEUE: CallOdds = &[
     (CallFault::Refused, 25),
     (CallFault::AnswerLost, 25),
@@ -200,7 +208,7 @@ const ODDS: &[(PortCall, CallOdds)] = &[
     (PortCall::Claim, BY_LEDGER),
     (PortCall::Renew, BY_LEDGER),
     (PortCall::Release, BY_LEDGER),
-    (PortCall::Record, BY_LEDGER),
+    (PortCall::Record, BY_RECORD),
     (PortCall::ReadBack, BY_LEDGER),
     (PortCall::Receive, &[(CallFault::AnswerLost, 20), (CallFault::Reordered, 8)]),
     (PortCall::Extend, BY_QUEUE),

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::plan::{CallFault, PortCall};
 use super::trouble::{CallFate, PlannedTrouble, WorkerGate, lost};
+use super::work::ScriptedDocuments;
 use crate::support::memory_queue::MemoryQueue;
 
 /// The rows, by the time of the schedule.
@@ -76,20 +77,39 @@ impl SharedLedger {
     }
 }
 
+/// Who opens documents again.
+pub(super) struct ScheduleOperator {
+    pub ledger: Arc<SharedLedger>,
+    pub queue: Arc<MemoryQueue>,
+    pub documents: Arc<ScriptedDocuments>,
+}
+
+impl ScheduleOperator {
+    /// Opens a document that has ended, and sends a message for it.
+    pub(super) async fn reopen(&self, id: IngestionId) {
+        if self.ledger.memory().reopen(id) {
+            self.documents.forget_bounds(id);
+            let sent = self.queue.send(&[OutgoingMessage::from_body(id.to_string())]).await;
+            assert!(sent.iter().all(Result::is_ok));
+        }
+    }
+}
+
 /// The ledger as one worker reaches it.
 pub(super) struct FaultyLedger {
     inner: Arc<SharedLedger>,
+    operator: Arc<ScheduleOperator>,
     trouble: Arc<PlannedTrouble>,
     gate: Arc<WorkerGate>,
 }
 
 impl FaultyLedger {
     pub(super) fn new(
-        inner: Arc<SharedLedger>,
+        operator: Arc<ScheduleOperator>,
         trouble: Arc<PlannedTrouble>,
         gate: Arc<WorkerGate>,
     ) -> Self {
-        Self { inner, trouble, gate }
+        Self { inner: Arc::clone(&operator.ledger), operator, trouble, gate }
     }
 
     /// A call: on its way, done or not, and answered or not.
@@ -99,6 +119,14 @@ impl FaultyLedger {
         work: impl AsyncFnOnce(&MemoryLedger) -> Result<T>,
     ) -> Result<T> {
         let fate = self.trouble.next(call);
+        self.make_call(fate, work).await
+    }
+
+    async fn make_call<T>(
+        &self,
+        fate: CallFate,
+        work: impl AsyncFnOnce(&MemoryLedger) -> Result<T>,
+    ) -> Result<T> {
         self.gate.pass().await;
         self.trouble.travel(fate, 0).await;
         self.trouble.reach_ledger().await?;
@@ -231,8 +259,15 @@ impl Ledger for FaultyLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        let record = async |ledger: &MemoryLedger| ledger.record_result(id, token, end).await;
-        self.call(PortCall::Record, record).await
+        let fate = self.trouble.next(PortCall::Record);
+        let record = async |ledger: &MemoryLedger| {
+            let answer = ledger.record_result(id, token, end).await;
+            if fate.fault == Some(CallFault::Reopened) {
+                self.operator.reopen(id).await;
+            }
+            answer
+        };
+        self.make_call(fate, record).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

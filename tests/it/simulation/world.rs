@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
 use super::plan::{DocumentPlan, PlannedFault, SchedulePlan, TROUBLE, WorldEvent};
-use super::ports::{FaultyLedger, FaultyQueue, SharedLedger};
+use super::ports::{FaultyLedger, FaultyQueue, ScheduleOperator, SharedLedger};
 use super::trouble::{PlannedTrouble, WorkerGate};
 use super::work::{ScriptedDocuments, ScriptedWork};
 use crate::support::memory_queue::MemoryQueue;
@@ -62,6 +62,7 @@ struct SimulatedWorld {
     ledger: Arc<SharedLedger>,
     queue: Arc<MemoryQueue>,
     documents: Arc<ScriptedDocuments>,
+    operator: Arc<ScheduleOperator>,
     config: Arc<Config>,
     workers: Vec<Worker>,
     /// Workers that were started so far.
@@ -95,7 +96,7 @@ pub(super) fn run_schedule(plan: &SchedulePlan) -> ScheduleEnd {
 
 /// The name of a document, the same in every run of the schedule.
 fn ingestion(number: usize) -> IngestionId {
-    IngestionId(Uuid::from_u128(0x51_u128 << 64 | number as u128))
+    IngestionId(Uuid::from_u128((0x51_u128 << 64) | number as u128))
 }
 
 /// Minutes instead of hours, so that many of them are in a schedule.
@@ -103,7 +104,8 @@ fn short_times() -> Config {
     let mut config = Config::default();
     config.worker.slots = SLOTS;
     config.worker.drain = 60 * SECOND;
-    config.worker.job_timeout = 200 * SECOND;
+    // Longer than a stage, shorter than two of the slowest.
+    config.worker.job_timeout = 110 * SECOND;
     config.claim.lease = 120 * SECOND;
     config.queue.visibility = 50 * SECOND;
     config.retry.longest_delay = 120 * SECOND;
@@ -117,11 +119,19 @@ impl SimulatedWorld {
         // Twelve hours are seven minutes here.
         let queue = MemoryQueue::new(50 * SECOND, Some(40)).with_longest(420 * SECOND);
         let documents = plan.documents.iter().map(|(at, plan)| (ingestion(*at), (*at, *plan)));
+        let (ledger, queue) = (Arc::new(SharedLedger::new()), Arc::new(queue));
+        let documents = Arc::new(ScriptedDocuments::new(documents));
+        let operator = ScheduleOperator {
+            ledger: Arc::clone(&ledger),
+            queue: Arc::clone(&queue),
+            documents: Arc::clone(&documents),
+        };
         let world = Self {
             trouble: Arc::new(PlannedTrouble::new(&plan)),
-            ledger: Arc::new(SharedLedger::new()),
-            queue: Arc::new(queue),
-            documents: Arc::new(ScriptedDocuments::new(documents)),
+            ledger,
+            queue,
+            documents,
+            operator: Arc::new(operator),
             config: Arc::new(short_times()),
             workers: Vec::new(),
             started: 0,
@@ -151,7 +161,7 @@ impl SimulatedWorld {
         self.started += 1;
         let (trouble, gate) = (Arc::clone(&self.trouble), Arc::new(WorkerGate::new()));
         let shared = || (Arc::clone(&trouble), Arc::clone(&gate));
-        let ledger = FaultyLedger::new(Arc::clone(&self.ledger), shared().0, shared().1);
+        let ledger = FaultyLedger::new(Arc::clone(&self.operator), shared().0, shared().1);
         let queue = FaultyQueue::new(Arc::clone(&self.queue), shared().0, shared().1);
         let (documents, most) = (Arc::clone(&self.documents), Arc::clone(&self.most_running));
         let work = ScriptedWork::new(documents, shared().0, shared().1, most);
@@ -221,10 +231,7 @@ impl SimulatedWorld {
                 self.ledger.memory().cancel(ingestion(document));
             }
             WorldEvent::Retry { document } => {
-                if self.ledger.memory().reopen(ingestion(document)) {
-                    self.documents.forget_bounds(ingestion(document));
-                    self.send(ingestion(document)).await;
-                }
+                self.operator.reopen(ingestion(document)).await;
             }
             WorldEvent::Duplicates { count } => self.queue.duplicate(count),
             WorldEvent::ClockAhead { by } => self.ledger.put_ahead(by),
@@ -328,11 +335,7 @@ impl SimulatedWorld {
                     .iter()
                     .map(|it| (it.worker.as_deref().unwrap_or_default(), it.outcome, it.counted))
                     .collect();
-                format!(
-                    "document {}: {broken}; {:?}; attempts {ends:?}",
-                    id.0.as_u128() as u64,
-                    row.reason
-                )
+                format!("document {id}: {broken}; {:?}; attempts {ends:?}", row.reason)
             })?;
         }
         Ok(())
