@@ -7,6 +7,7 @@
 
 mod access;
 mod api;
+mod api_forms;
 mod failure;
 mod fields;
 mod findings;
@@ -199,7 +200,8 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
 }
 
 async fn describe(State(state): State<ConsoleState>) -> Response {
-    Json(openapi::describe_api(&state.config().base_path)).into_response()
+    let kinds: Vec<&str> = state.kinds().iter().map(|kind| kind.name.as_str()).collect();
+    Json(openapi::describe_api(&state.config().base_path, &kinds)).into_response()
 }
 
 /// The overview, or the list for those who see one tenant alone.

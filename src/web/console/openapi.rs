@@ -282,13 +282,13 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
     ),
 ];
 
-/// The description, with paths below `base`.
-pub(super) fn describe_api(base: &str) -> Value {
+/// The description, with paths below `base`, for documents of these kinds.
+pub(super) fn describe_api(base: &str, kinds: &[&str]) -> Value {
     let mut paths = Map::new();
     for route in &ROUTES {
         let path = paths.entry(route.path).or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(methods) = path {
-            methods.insert(route.method.to_owned(), describe_route(route));
+            methods.insert(route.method.to_owned(), describe_route(route, kinds));
         }
     }
     json!({
@@ -299,12 +299,12 @@ pub(super) fn describe_api(base: &str) -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": describe_schemas(),
+            "schemas": describe_schemas(kinds),
         },
     })
 }
 
-fn describe_route(route: &ApiRoute) -> Value {
+fn describe_route(route: &ApiRoute, kinds: &[&str]) -> Value {
     let content = |schema: &str| json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } });
     let problem = json!({
         "description": "Not done; `code` says why.",
@@ -321,7 +321,7 @@ fn describe_route(route: &ApiRoute) -> Value {
         "operationId": route.name,
         "summary": route.summary,
         "description": format!("Role: {}.", role_word(route.role)),
-        "parameters": describe_parameters(route),
+        "parameters": describe_parameters(route, kinds),
         "responses": {
             "200": { "description": "Done.", "content": answer },
             "default": problem,
@@ -341,7 +341,7 @@ fn describe_route(route: &ApiRoute) -> Value {
     described
 }
 
-fn describe_parameters(route: &ApiRoute) -> Vec<Value> {
+fn describe_parameters(route: &ApiRoute, kinds: &[&str]) -> Vec<Value> {
     let mut parameters: Vec<Value> = Vec::new();
     for name in route.path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
         let schema = match name {
@@ -352,8 +352,11 @@ fn describe_parameters(route: &ApiRoute) -> Vec<Value> {
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
     for name in route.query {
-        parameters.push(json!({ "name": name, "in": "query",
-            "schema": query_schema(route.operation, name) }));
+        let schema = match (route.operation, *name) {
+            (ApiOperation::Submit, "kind") => json!({ "enum": kinds }),
+            (operation, name) => query_schema(operation, name),
+        };
+        parameters.push(json!({ "name": name, "in": "query", "schema": schema }));
     }
     if route.operation == ApiOperation::Decision {
         parameters.push(json!({ "name": "If-Match", "in": "header", "required": true,
@@ -394,12 +397,16 @@ fn query_schema(operation: ApiOperation, name: &str) -> Value {
                 "description": "next_cursor of the page before" })
         }
         "priority" => json!({ "enum": ["critical", "high", "normal", "low", "background"] }),
-        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": super::api::LARGEST_PAGE }),
+        "limit" => {
+            json!({ "type": "integer", "minimum": 1, "maximum": super::api_forms::LARGEST_PAGE })
+        }
         "wait" => json!({ "type": "integer", "minimum": 0, "maximum": 20,
             "description": "wait so many seconds for its end" }),
-        "cursor" => json!({ "type": "string", "description": "next_cursor of the page before" }),
+        "cursor" => json!({ "type": "string", "format": "uuid",
+            "description": "next_cursor of the page before" }),
         "status" => json!({ "enum": ["in-progress", "completed", "failed", "cancelled"] }),
-        "since" => json!({ "type": "string", "description": "registered within, e.g. 2h" }),
+        "since" => json!({ "type": "string", "pattern": "^[1-9][0-9]{0,2}(s|m|h|days)$",
+            "description": "registered within, e.g. 2h" }),
         _ => json!({ "type": "string" }),
     }
 }

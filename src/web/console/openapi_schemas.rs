@@ -77,7 +77,7 @@ const INGESTION: &str = "id:uuid document_id:uuid file_path:text original_name:t
     structured_data:any";
 
 /// The schemas of everything that is asked and answered.
-pub(super) fn describe_schemas() -> Value {
+pub(super) fn describe_schemas(kinds: &[&str]) -> Value {
     let mut all: Map<String, Value> =
         OBJECTS.iter().map(|(name, fields)| ((*name).to_owned(), object_schema(fields))).collect();
     let history =
@@ -90,15 +90,16 @@ pub(super) fn describe_schemas() -> Value {
     let report = json!({ "type": "object", "additionalProperties": false,
         "required": ["replayed", "left"], "properties": { "replayed": ids, "left": ids } });
     all.insert("ReplayReport".to_owned(), report);
-    all.extend(request_schemas());
+    all.extend(request_schemas(kinds));
     Value::Object(all)
 }
 
 /// What is posted.
-fn request_schemas() -> Vec<(String, Value)> {
+fn request_schemas(kinds: &[&str]) -> Vec<(String, Value)> {
     let text = json!({ "type": "string" });
     let priority = json!({ "enum": ["critical", "high", "normal", "low", "background", null] });
     let maybe = json!({ "type": ["string", "null"] });
+    let kind = json!({ "anyOf": [{ "enum": kinds }, { "type": "null" }] });
     let object = |required: Value, properties: Value| {
         json!({ "type": "object", "additionalProperties": false, "required": required,
             "properties": properties })
@@ -106,8 +107,8 @@ fn request_schemas() -> Vec<(String, Value)> {
     let named = |name: &str, schema: Value| (name.to_owned(), schema);
     let reference = json!({ "object": { "type": "string",
         "description": "s3://bucket/key, or a key of the store's own bucket" },
-        "kind": maybe, "tenant": maybe, "priority": priority });
-    let completion = json!({ "name": text, "kind": maybe, "tenant": maybe, "priority": priority });
+        "kind": kind, "tenant": maybe, "priority": priority });
+    let completion = json!({ "name": text, "kind": kind, "tenant": maybe, "priority": priority });
     let size =
         json!({ "type": "integer", "minimum": 1, "description": "bytes, no more, no fewer" });
     let ids = json!({ "type": "array", "minItems": 1, "maxItems": 1000,

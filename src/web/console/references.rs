@@ -21,7 +21,7 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
-use super::api::JsonBody;
+use super::api_forms::JsonBody;
 use super::failure::ConsoleFailure;
 use super::ingestion::read_id;
 use super::state::ConsoleState;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::access::ConsoleVisitor;
-use super::api::{tagged_bytes, tagged_json};
+use super::api_forms::{tagged_bytes, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{find_visible, read_id};

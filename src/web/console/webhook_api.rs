@@ -9,7 +9,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::access::ConsoleVisitor;
-use super::api::{ChangeRequest, JsonBody, read_limit, tagged_json};
+use super::api_forms::{ChangeRequest, JsonBody, read_limit, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::overview::require_all_tenants;

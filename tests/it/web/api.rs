@@ -207,30 +207,37 @@ async fn what_has_not_changed_is_not_sent_again_and_a_cursor_goes_on() {
     assert_eq!(send(changed).await.status, StatusCode::OK);
 }
 
+/// Runs the examples for shells of docs/web.md that stand in the same block; what they printed.
+pub(super) async fn run_example(desk: &WebConsole, block: usize, more: &[(&str, &str)]) -> String {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/web.md")).unwrap();
+    assert_eq!(page.matches("```sh\n").count(), 2, "examples that no test runs");
+    let example = page.split("```sh\n").nth(block + 1).unwrap().split("```").next().unwrap();
+    let file = desk.folder.path().join("march.pdf");
+    std::fs::write(&file, documents::invoice("L-1")).unwrap();
+    let ran = Command::new("sh")
+        .args(["-eu", "-c", example])
+        .env("DOCMILL_URL", desk.url(""))
+        .env("DOCMILL_TOKEN", token_of("operator"))
+        .env("FILE", &file)
+        .envs(more.iter().copied())
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}\n{printed}");
+    printed
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     store_transcript(&desk, ingestion).await;
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/web.md")).unwrap();
-    let example = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
-    let (url, token) = (desk.url(""), token_of("operator"));
-    let file = desk.folder.path().join("march.pdf");
-    std::fs::write(&file, documents::invoice("L-1")).unwrap();
-    let ran = Command::new("sh")
-        .args(["-eu", "-c", &example])
-        .env("DOCMILL_URL", url)
-        .env("DOCMILL_TOKEN", token)
-        .env("INGESTION", ingestion.to_string())
-        .env("DOCUMENT", document.to_string())
-        .env("FILE", &file)
-        .output()
-        .await
-        .unwrap();
-    let (said, printed) =
-        (String::from_utf8_lossy(&ran.stderr), String::from_utf8_lossy(&ran.stdout));
-    assert!(ran.status.success(), "{said}\n{printed}");
+    given_up(&desk, document).await;
+    let (ingestion, id) = (ingestion.to_string(), document.to_string());
+    let printed = run_example(&desk, 0, &[("INGESTION", &ingestion), ("DOCUMENT", &id)]).await;
     for text in [
         "\"fate\":\"submitted\"",
         "gate_refused",
@@ -238,6 +245,10 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
         "\"decision\":\"corrected\"",
         "\"change\":\"reopened\"",
         "\"change\":\"cancelled\"",
+        "\"blocks\":[{",
+        "\"chunks\":[{",
+        "\"state\":\"dead\"",
+        "\"left\":[]",
     ] {
         assert!(printed.contains(text), "{text}: {printed}");
     }

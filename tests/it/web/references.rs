@@ -10,7 +10,7 @@ use docmill_storage::store::s3::S3Store;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use super::api::differences;
+use super::api::{differences, run_example};
 use super::desk::{PageAnswer, WebConsole, send};
 use crate::support::documents;
 use crate::support::moto::Moto;
@@ -173,11 +173,24 @@ async fn an_upload_that_is_too_large_or_no_document_is_refused_and_a_folder_take
     let refused = send(post(&desk, &complete, "producer", &json!({}))).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
     // A store that did not hold the sender to the size is not believed.
-    send_to(&address, vec![b'%'; 3 << 20]).await;
+    let url = address["url"].as_str().unwrap();
+    let key = url.split("/papers/").nth(1).unwrap().split('?').next().unwrap();
+    store(&moto, key, vec![b'%'; 3 << 20]).await;
     let refused = send(post(&desk, &complete, "producer", &json!({}))).await;
     assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE, "{refused:?}");
     assert_eq!(desk.scalar(DOCUMENTS).await, "0");
     let folder = WebConsole::open().await;
     let none = send(post(&folder, "/uploads", "producer", &json!({ "size": 9 }))).await;
     assert_eq!(none.json()["code"], "conflict");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_examples_of_references_and_uploads_in_the_docs_run_as_they_stand() {
+    let moto = Moto::start().await;
+    let desk = open(&moto).await;
+    store(&moto, "in/b.pdf", documents::invoice("L-2")).await;
+    let printed = run_example(&desk, 1, &[("OBJECT", "s3://papers/in/b.pdf")]).await;
+    assert_eq!(printed.matches("\"fate\":\"submitted\"").count(), 2, "{printed}");
+    let names = "SELECT string_agg(original_name, ',' ORDER BY original_name) FROM document";
+    assert_eq!(desk.scalar(names).await, "april.pdf,b.pdf");
 }

@@ -155,8 +155,8 @@ impl AwsTarget {
         let mut form = vec![
             ("Action", "Publish"),
             ("Version", "2010-03-31"),
-            ("TopicArn", &self.arn),
-            ("Message", &message.body),
+            ("TopicArn", self.arn.as_str()),
+            ("Message", message.body.as_str()),
         ];
         let names = [
             (
@@ -182,8 +182,8 @@ impl AwsTarget {
             form.extend([(key, name), (kind, "String"), (text, value.as_str())]);
         }
         if self.keeps_order() {
-            form.push(("MessageGroupId", &message.group));
-            form.push(("MessageDeduplicationId", &message.id));
+            form.push(("MessageGroupId", message.group.as_str()));
+            form.push(("MessageDeduplicationId", message.id.as_str()));
         }
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let kind = "application/x-www-form-urlencoded".to_owned();

@@ -1,0 +1,91 @@
+//! What requests and answers of the interface for programs have in common.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::failure::ConsoleFailure;
+use super::fields::FieldValues;
+use docmill_core::model::digest::encode_hex;
+
+/// Rows of a page, if nothing else is asked for.
+const USUAL_PAGE: u32 = 50;
+/// Most rows of a page.
+pub(super) const LARGEST_PAGE: u32 = 200;
+
+/// A body of JSON; nothing at all stands for `{}`.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ConsoleFailure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| ConsoleFailure::from_status(error.status()))?;
+        let is_json = kind.as_ref().and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
+            let name = kind.split(';').next().unwrap_or_default().trim();
+            name.eq_ignore_ascii_case("application/json")
+        });
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        if !bytes.is_empty() && !is_json {
+            return Err(ConsoleFailure::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        serde_json::from_slice(text).map(Self).map_err(|error| {
+            // The parser's own words may quote the body.
+            let (line, column) = (error.line(), error.column());
+            ConsoleFailure::wrong_request(format!(
+                "The body is not what is expected, at line {line}, column {column}."
+            ))
+        })
+    }
+}
+
+/// Why something is changed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ChangeRequest {
+    pub(super) why: String,
+}
+
+/// JSON with an `ETag` of its content; 304 if the client has that already.
+pub(super) fn tagged_json(
+    headers: &HeaderMap,
+    value: &impl Serialize,
+) -> Result<Response, ConsoleFailure> {
+    let text = serde_json::to_vec(value)
+        .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
+    tagged_bytes(headers, "application/json", text.into())
+}
+
+/// Bytes of this media type with an `ETag`; 304 if the client has them already.
+pub(super) fn tagged_bytes(
+    headers: &HeaderMap,
+    kind: &'static str,
+    bytes: Bytes,
+) -> Result<Response, ConsoleFailure> {
+    let hash: String = encode_hex(Sha256::digest(&bytes)).chars().take(32).collect();
+    let tag = format!("\"{hash}\"");
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
+    let tag = HeaderValue::from_str(&tag)
+        .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
+    if is_known {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let kind = HeaderValue::from_static(kind);
+    Ok(([(header::CONTENT_TYPE, kind), (header::ETAG, tag)], bytes).into_response())
+}
+
+/// The rows of a page that are asked for.
+pub(super) fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
+    let Some(text) = wanted.get("limit") else { return Ok(USUAL_PAGE) };
+    let limit = text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit));
+    limit.ok_or_else(|| {
+        ConsoleFailure::wrong_request(format!("limit is a number from 1 to {LARGEST_PAGE}"))
+    })
+}
