@@ -136,12 +136,13 @@ async fn run(world: &World, variant: Variant, jobs: usize) -> serde_json::Value 
     submit(world, variant, jobs, DELAY).await;
     let postmaster = postmaster(world).await;
     let (cpu, requests) = (process.cpu(postmaster), world.sqs.counts());
-    let started = Instant::now();
+    let (statements, started) = (statements_so_far(world).await, Instant::now());
     world.sqs.advance(DELAY);
-    until_recorded(world).await;
+    let own_statements = until_recorded(world).await;
     let took = started.elapsed();
-    until_done(world).await;
+    until_gone(world).await;
     let spent = process.cpu(postmaster).per_job(&cpu, count(jobs));
+    let statements = statements_so_far(world).await - statements - own_statements;
     let requests = requests_per_job(&requests, &world.sqs.counts(), jobs);
     process.end().await;
     json!({
@@ -152,6 +153,7 @@ async fn run(world: &World, variant: Variant, jobs: usize) -> serde_json::Value 
             "worker": spent.worker.round(), "page processes": spent.pages.round(),
             "postgres": spent.postgres.round(), "stand-in for SQS": spent.queue.round(),
         }),
+        "statements_per_job": (statements / count(jobs) * 100.0).round() / 100.0,
         "sqs_requests_per_job": requests,
     })
 }
@@ -289,18 +291,33 @@ async fn insert_rows(world: &World, jobs: usize) -> Vec<String> {
     world.scalar(&sql).await.split_whitespace().map(str::to_owned).collect()
 }
 
-async fn until_recorded(world: &World) {
+/// Statements that the database has committed so far: every one of the worker's is a transaction.
+async fn statements_so_far(world: &World) -> f64 {
+    // Sessions tell what they did once they are idle for a second.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let sql = "SELECT xact_commit::text FROM pg_stat_database WHERE datname = current_database()";
+    world.scalar(sql).await.parse().unwrap()
+}
+
+/// Returns how often it has asked the database.
+async fn until_recorded(world: &World) -> f64 {
     let open = "SELECT EXISTS (SELECT 1 FROM docmill.ingestion WHERE status = 'in-progress')::text";
-    let deadline = Instant::now() + PATIENCE;
+    let (deadline, mut asked) = (Instant::now() + PATIENCE, 1.0);
     while world.scalar(open).await != "false" {
         assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
+        asked += 1.0;
     }
+    asked
 }
 
-/// Until the messages are gone as well; asks the stand-in, which costs no request.
 async fn until_done(world: &World) {
     until_recorded(world).await;
+    until_gone(world).await;
+}
+
+/// Until the messages are gone; asks the stand-in, which costs no request.
+async fn until_gone(world: &World) {
     let deadline = Instant::now() + PATIENCE;
     let left = || {
         let depth = world.sqs.depth("documents");

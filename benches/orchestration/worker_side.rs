@@ -86,11 +86,11 @@ struct HeldModel {
 #[async_trait]
 impl Llm for HeldModel {
     fn provider(&self) -> &'static str {
-        self.inner.provider()
+        "answering"
     }
 
-    fn model(&self) -> &str {
-        self.inner.model()
+    fn model(&self) -> &'static str {
+        "line-by-line"
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
