@@ -18,6 +18,7 @@ mod doubt;
 mod encode;
 mod expansion;
 mod fax;
+mod form_fields;
 mod format;
 mod image_pdf;
 mod language;
