@@ -108,7 +108,7 @@ fn a_bomb_a_flood_and_an_endless_name_are_left_where_their_limit_is_passed() {
     let bomb = [good.clone(), entry(b"zeros", EntryType::Regular, &vec![0; 4 << 20])].concat();
     let hidden = [good.clone(), vec![1; 4 << 20]].concat();
     let flood = [good.clone(), entry(b"empty", EntryType::Regular, b"").repeat(20)].concat();
-    let name = vec![b'n'; (LONGEST_NAME + 1) as usize];
+    let name = vec![b'n'; usize::try_from(LONGEST_NAME + 1).unwrap()];
     let endless = [good.clone(), entry(b"l", EntryType::GNULongName, &name)].concat();
     let padded = [good.clone(), vec![0; 512]].concat();
     for (archive, code) in [
@@ -148,7 +148,7 @@ fn what_is_torn_or_no_archive_says_so_and_keeps_what_came_before() {
 #[test]
 fn an_archive_with_any_bytes_changed_stays_within_its_limits() {
     let mut archive = document("a.pdf", b"one");
-    archive.extend(entry(b"x", EntryType::XHeader, b"19 path=posix/b.pdf\n"));
+    archive.extend(entry(b"x", EntryType::XHeader, b"20 path=posix/b.pdf\n"));
     archive.extend(document("b.pdf", b"two"));
     archive.extend(entry(b"l", EntryType::GNULongName, b"long/c.pdf\0"));
     archive.extend(document("c.pdf", b"three"));

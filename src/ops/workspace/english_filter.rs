@@ -73,11 +73,10 @@ mod tests {
         можно начать, как только будут найдены деньги. Никто против этого не возражал. ";
 
     #[test]
-    fn english_is_kept_and_so_is_what_cannot_be_told() {
+    fn english_is_kept_and_so_is_what_has_too_few_letters_to_tell() {
         let few_letters = "12.50 | 13.75 | 9.00 | a\n".repeat(20);
         let scan = "Le chat";
-        let unsure = format!("{} {}", "Xqzj wvk ".repeat(20), "zzyx ".repeat(20));
-        for kept in [ENGLISH, &ENGLISH.repeat(3), "", scan, &few_letters, &unsure] {
+        for kept in [ENGLISH, &ENGLISH.repeat(3), "", scan, &few_letters] {
             assert_eq!(filter_text(kept), None, "{kept}");
         }
         // 199 signs are too few to say anything.
