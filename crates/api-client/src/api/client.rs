@@ -1,5 +1,6 @@
 //! The calls.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -73,7 +74,12 @@ impl ApiClient {
         let mut token = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| misused("the token has signs that no token has"))?;
         token.set_sensitive(true);
-        let http = Client::builder()
+        let mut builder = Client::builder();
+        if is_loopback(&base) {
+            // A proxy would look for it on its own machine.
+            builder = builder.no_proxy();
+        }
+        let http = builder
             .connect_timeout(CONNECT_TIME)
             .timeout(CALL_TIME)
             .user_agent(concat!("docmill-api-client/", env!("CARGO_PKG_VERSION")))
@@ -338,6 +344,12 @@ impl FailedTry {
     }
 }
 
+fn is_loopback(server: &Url) -> bool {
+    let host = server.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 async fn read_capped(mut response: Response) -> reqwest::Result<Option<Bytes>> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await? {
@@ -370,6 +382,19 @@ mod tests {
             let expected = "https://ops.example.com/docmill/api/v1/documents\
                             ?name=a+b%26c%3Dd%2F%C3%A9.pdf";
             assert_eq!(call.url.as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn a_service_of_this_machine_is_looked_for_on_it_and_no_other_is() {
+        for (address, here) in [
+            ("http://127.0.0.1:8090/x", true),
+            ("http://[::1]:8090", true),
+            ("http://localhost", true),
+            ("https://localhost.example.com", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(address).unwrap()), here, "{address}");
         }
     }
 
