@@ -1,5 +1,5 @@
 """docmill and the published clients of redis-work-queue on one queue; called by redis_peers.sh with
-docmill's program and the folder of the clients. Prints a line per client and exits 1 at the first
+docmill's program, the program of docs/jobs.md and the folder of the clients. Prints a line per client and exits 1 at the first
 difference."""
 
 import base64
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-DOCMILL, TOOLS = sys.argv[1:3]
+DOCMILL, JOBS_PROGRAM, TOOLS = sys.argv[1:4]
 JOBS = 40
 
 
@@ -195,12 +195,34 @@ def both_work_at_once(place, peer):
     assert length["ready"] == 0, length
 
 
+def jobs_of_one_are_done_by_the_other(place, peer):
+    """The program of docs/jobs.md and the client on a prefix of jobs: nothing of docmill's is there."""
+
+    def jobs(*arguments):
+        url = f"redis://127.0.0.1:{place.port}/0"
+        done = subprocess.run([JOBS_PROGRAM, url, "shared", *arguments], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    for text in ["resize 1", "resize 2"]:
+        peer.add(text, text.encode())
+    assert jobs("work") == ["resize 1", "resize 2"], "what the client added"
+    assert peer.ask("counts") == [0, 0]
+    jobs("add", "mail 3", "mail 4")
+    leased = [peer.lease(60) for _ in range(2)]
+    assert [data for _, data in leased] == [b"mail 3", b"mail 4"], leased
+    assert jobs("work") == [], "what the client has leased"
+    assert all(peer.ask("complete", id=id) is True for id, _ in leased)
+    assert peer.ask("counts") == [0, 0]
+
+
 def run(name, number, command):
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Place(pathlib.Path(folder), number)
         peer = Peer([*command, str(place.port)])
         try:
+            jobs_of_one_are_done_by_the_other(place, peer)
             they_work_for_us(place, peer)
             cleaners_heed_each_other(place, peer)
             both_work_at_once(place, peer)
@@ -212,7 +234,7 @@ def run(name, number, command):
         finally:
             peer.end()
             place.end()
-    print(f"{name}: 3 of 3 in {time.monotonic() - started:.0f} s", flush=True)
+    print(f"{name}: 4 of 4 in {time.monotonic() - started:.0f} s", flush=True)
 
 
 for number, version in enumerate(["0.1.2", "0.1.3", "0.1.5"]):

@@ -81,6 +81,7 @@ pub use remote_ocr::{ReadOptions, RemoteOcr};
 pub use step_error::{StageFailure, StepError};
 pub use structure::find_layout;
 pub use text_room::TextRoom;
+pub use text_work::run_on_text;
 use timings::StageClock;
 pub use timings::StageTimings;
 use verdict::GateInput;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Lowest first. Modules that share a line do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["fault", "mend"],
+    &["api", "fault", "mend"],
     &["model", "retry", "suspension", "work_clock"],
     &["config", "layout", "metrics", "notation", "xml"],
     &["einvoice", "payment_code"],

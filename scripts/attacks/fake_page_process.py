@@ -51,6 +51,8 @@ while True:
         answer(asked, {"Opened": {"pages": 4294967295 if MODE == "pages" else 1}})
     elif kind == "Look":
         answer(asked, {"Looked": {"einvoices": [], "printed": []}})
+    elif kind == "Fields":
+        answer(asked, {"Fields": {"of_text": False}})
     elif MODE == "orphan":
         time.sleep(600)
     else:

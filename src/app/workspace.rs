@@ -8,7 +8,9 @@ use anyhow::Context as _;
 
 use super::App;
 use crate::ops::object_pipeline::ObjectPipeline;
-use crate::ops::workspace::{DocumentSources, PipelineReader, Workspace};
+use crate::ops::workspace::{
+    ArchiveLimits, DocumentSources, PipelineReader, Workspace, WorkspaceReading,
+};
 use docmill_core::config::StoreConfig;
 use docmill_queue::queue::objects::engine::StoreClock;
 use docmill_queue::queue::objects::olmocr::{LEDGER, WorkspaceFormat};
@@ -71,7 +73,9 @@ impl App {
                 Some(store)
             }
         };
-        DocumentSources { s3: store, largest: self.config.limits.document_bytes.0, local }
+        let limits = &self.config.limits;
+        let (largest, archives) = (limits.document_bytes.0, ArchiveLimits::from(limits));
+        DocumentSources { s3: store, largest, local, archives }
     }
 
     /// What reads documents.
@@ -81,12 +85,11 @@ impl App {
     pub async fn workspace_reader(
         &self,
         workspace: &Workspace,
-        page_retries: u32,
-        markdown: bool,
+        reading: WorkspaceReading,
     ) -> anyhow::Result<Arc<PipelineReader>> {
         let pipeline =
             ObjectPipeline::new(Box::pin(self.pipeline_services()).await?, workspace.store());
-        Ok(Arc::new(PipelineReader { pipeline, page_retries, markdown }))
+        Ok(Arc::new(PipelineReader { pipeline, reading }))
     }
 
     fn s3_store_config(&self, bucket: &str) -> StoreConfig {

@@ -1,7 +1,7 @@
 //! `docmill workspace`: an olmOCR workspace without a database.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::app::{App, WorkspaceParts};
 use crate::failpoint;
 use crate::ops::submit::{SearchStep, SubmitSearch, SubmitSource};
 use crate::ops::workspace::{
-    self, PopulateReport, RefusedPath, WorkspaceOptions, WorkspaceStats, WorkspaceTally,
-    WorkspaceWorkerSetup,
+    self, PopulateReport, RefusedPath, WorkspaceOptions, WorkspaceReading, WorkspaceStats,
+    WorkspaceTally, WorkspaceWorkerSetup,
 };
 use crate::shutdown::Shutdown;
 use docmill_client::telemetry;
@@ -75,7 +75,7 @@ impl From<WorkspaceFormatArg> for WorkspaceFormat {
 pub(super) struct PopulateArgs {
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Files, folders, quoted patterns, s3:// prefixes and patterns
+    /// Files, folders, quoted patterns, s3:// prefixes and patterns; documents, and .tar.gz of PDFs
     #[arg(required_unless_present_any = ["list", "failed"])]
     documents: Vec<PathBuf>,
     /// A file of paths and s3:// addresses, one per line, taken as they are
@@ -112,6 +112,9 @@ pub(super) struct WorkspaceWorkArgs {
     /// How often a document is begun, in all runs of its group
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
+    /// Leave out PDFs that are forms, in another language than English, or spam; `stats` names them
+    #[arg(long, alias = "apply_filter")]
+    apply_filter: bool,
     /// Write what was read as Markdown too, below markdown/ under the documents' own paths
     #[arg(long)]
     markdown: bool,
@@ -182,7 +185,8 @@ async fn populate(
         Some(items) => usize::try_from(items.get())?,
         None if paths.is_empty() => 1,
         None => {
-            let reader = app.workspace_reader(&parts.workspace, 0, false).await?;
+            let plain = WorkspaceReading::default();
+            let reader = app.workspace_reader(&parts.workspace, plain).await?;
             let pages = arguments.pages_per_group;
             workspace::sample_group_size(pages, &paths, &sources, reader.as_ref()).await?
         }
@@ -235,7 +239,8 @@ async fn resolve_documents(
 ) -> (Vec<String>, Vec<RefusedPath>) {
     let (steps, mut inbox) = mpsc::channel(64);
     let search = async {
-        let mut search = SubmitSearch::new(steps, s3);
+        let is_archive = |path: &Path| path.to_str().is_some_and(workspace::is_archive);
+        let mut search = SubmitSearch::new(steps, s3).with_files(is_archive);
         for path in documents {
             search.search_path(path).await;
         }
@@ -260,7 +265,7 @@ async fn resolve_documents(
     tokio::join!(search, collect).1
 }
 
-fn name_of(file: &std::path::Path) -> Result<String, RefusedPath> {
+fn name_of(file: &Path) -> Result<String, RefusedPath> {
     let refused = |problem: String| RefusedPath { path: file.display().to_string(), problem };
     let whole = std::path::absolute(file).map_err(|error| refused(error.to_string()))?;
     match whole.to_str() {
@@ -311,8 +316,12 @@ async fn read_groups(
     let local = arguments.local_files || parts.s3.is_none();
     let sources = app.workspace_sources(&parts, s3, local).await;
     let workspace = Arc::clone(&parts.workspace);
-    let retries = arguments.max_page_retries;
-    let reader = app.workspace_reader(&workspace, retries, arguments.markdown).await?;
+    let reading = WorkspaceReading {
+        page_retries: arguments.max_page_retries,
+        markdown: arguments.markdown,
+        apply_filter: arguments.apply_filter,
+    };
+    let reader = app.workspace_reader(&workspace, reading).await?;
     reader.pipeline.start_removal();
     let work = WorkspaceWorkerSetup {
         workspace: parts.workspace,

@@ -9,9 +9,12 @@
 //! does not begin a group as well; one result is kept, and whatever needs Postgres (see
 //! `docs/workspaces.md`).
 
+mod archive;
 mod claim;
 mod dolma;
+mod english_filter;
 mod finished;
+mod group_run;
 mod job;
 mod ledger;
 mod markdown;
@@ -28,11 +31,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+pub use archive::{ArchiveLimits, is_archive};
 pub use claim::{GroupClaim, GroupClaimResult};
 pub use dolma::dolma_line;
 pub use ledger::{DocumentStatus, GroupEntry};
 pub use populate::{PopulateReport, RefusedPath, populate_workspace, sample_group_size};
-pub use read::{DocumentText, PipelineReader, ReadOutcome, WorkspaceReader};
+pub use read::{DocumentText, PipelineReader, ReadOutcome, WorkspaceReader, WorkspaceReading};
 pub use reopen::reopen_groups;
 pub use source::{DocumentSources, SourceContent};
 pub use stats::{UnreadDocument, WorkspaceStats, load_stats};

@@ -101,6 +101,26 @@ impl DocumentReader {
         document.find_einvoice().await.map_err(step_error)
     }
 
+    /// Whether a document is a form that people type into.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_document`].
+    pub async fn has_text_fields(&self, document: &OpenDocument) -> Result<bool, StepError> {
+        document.has_text_fields().await.map_err(step_error)
+    }
+
+    /// What one page, counted from 0, has as text, without reading a picture.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_document`].
+    pub async fn printed_page(
+        &self,
+        document: &OpenDocument,
+        index: u32,
+    ) -> Result<PageText, StepError> {
+        document.printed_page(index).await.map_err(step_error)
+    }
+
     /// What the pages of a document have as text, without reading a picture; `room` grows with it.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use docmill_core::model::OutcomeReason;
 /// # Errors
 /// Rejected: `timeout`, if it takes longer; it goes on until it ends by itself, which bounds on the
 /// text make soon. Internal: it panicked.
-pub(super) async fn run_on_text<T, F>(services: &PipelineServices, work: F) -> Result<T, StepError>
+pub async fn run_on_text<T, F>(services: &PipelineServices, work: F) -> Result<T, StepError>
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,

@@ -14,7 +14,8 @@ use docmill::ops::bucket::{
 use docmill::ops::object_pipeline::ObjectPipeline;
 use docmill::ops::process::LocalPipeline;
 use docmill::ops::workspace::{
-    self, DocumentSources, ReadOutcome, Workspace, WorkspaceReader, populate_workspace,
+    self, ArchiveLimits, DocumentSources, ReadOutcome, Workspace, WorkspaceReader,
+    populate_workspace,
 };
 use docmill::pipeline::{ClaimHandle, ClaimRenewer, claim_handle};
 use docmill::shutdown::Shutdown;
@@ -83,8 +84,7 @@ impl Desk {
     async fn reader(&self) -> workspace::PipelineReader {
         workspace::PipelineReader {
             pipeline: self.pipeline().await,
-            page_retries: 0,
-            markdown: false,
+            reading: workspace::WorkspaceReading::default(),
         }
     }
 
@@ -132,7 +132,12 @@ impl Desk {
         workspace::WorkspaceWorkerSetup {
             workspace: self.workspace().await,
             reader: Arc::new(self.reader().await),
-            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true }),
+            sources: Arc::new(DocumentSources {
+                s3: None,
+                largest: 1 << 20,
+                local: true,
+                archives: ArchiveLimits::default(),
+            }),
             terms,
         }
     }

@@ -13,6 +13,7 @@ mod deliveries;
 mod ends;
 mod harness;
 mod hiding;
+mod jobs;
 mod memory;
 mod redis;
 mod redis_access;

@@ -3,6 +3,8 @@
 mod api;
 mod attacks;
 mod browsing;
+mod client_example;
+mod clients;
 mod desk;
 mod operating;
 mod plans;

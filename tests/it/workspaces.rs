@@ -2,6 +2,7 @@
 //! lost with its group, and marks of both layouts that real nodes would understand.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod archives;
 mod documents;
 mod places;
 mod program;
@@ -15,8 +16,8 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::ops::workspace::{
-    DocumentSources, DocumentStatus, DocumentText, GroupClaim, GroupClaimResult, GroupEntry,
-    ReadOutcome, Workspace, WorkspaceOptions, WorkspaceReader, WorkspaceTally,
+    ArchiveLimits, DocumentSources, DocumentStatus, DocumentText, GroupClaim, GroupClaimResult,
+    GroupEntry, ReadOutcome, Workspace, WorkspaceOptions, WorkspaceReader, WorkspaceTally,
     WorkspaceWorkerSetup, load_stats, populate_workspace,
 };
 use docmill::pipeline::ClaimHandle;
@@ -72,7 +73,12 @@ impl Desk {
     }
 
     fn worker(&self, reader: &Arc<Fake>, terms: WorkspaceOptions) -> WorkspaceWorkerSetup {
-        let sources = Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true });
+        let sources = Arc::new(DocumentSources {
+            s3: None,
+            largest: 1 << 20,
+            local: true,
+            archives: ArchiveLimits::default(),
+        });
         WorkspaceWorkerSetup {
             workspace: self.workspace.clone(),
             reader: reader.clone(),

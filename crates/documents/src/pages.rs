@@ -19,6 +19,7 @@ mod drawn_marks;
 mod encode;
 mod expansion;
 mod fax;
+mod form_fields;
 mod format;
 mod image_pdf;
 mod language;

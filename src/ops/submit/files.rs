@@ -91,6 +91,8 @@ pub struct SubmitSearch<'a> {
     steps: mpsc::Sender<SearchStep>,
     /// For `s3://` prefixes; none: local files only.
     store: Option<&'a dyn ObjectStore>,
+    /// Which files of a folder are meant as well, though they are no documents.
+    also: fn(&Path) -> bool,
     /// Fingerprints of what was handed on: 8 bytes each, however long the names.
     seen: HashSet<u64>,
     hasher: RandomState,
@@ -99,7 +101,15 @@ pub struct SubmitSearch<'a> {
 impl<'a> SubmitSearch<'a> {
     /// A search that has found nothing yet.
     pub fn new(steps: mpsc::Sender<SearchStep>, store: Option<&'a dyn ObjectStore>) -> Self {
-        Self { steps, store, seen: HashSet::new(), hasher: RandomState::new() }
+        let (also, seen) = ((|_: &Path| false) as fn(&Path) -> bool, HashSet::new());
+        Self { steps, store, also, seen, hasher: RandomState::new() }
+    }
+
+    /// Files of folders are handed on too that `also` names.
+    #[must_use]
+    pub fn with_files(mut self, also: fn(&Path) -> bool) -> Self {
+        self.also = also;
+        self
     }
 
     /// Hands on what one path means: an existing file or folder before all else, then an
@@ -229,7 +239,10 @@ impl<'a> SubmitSearch<'a> {
     /// A file of a folder is handed in if it looks like a document.
     async fn add_if_document(&mut self, path: PathBuf) -> bool {
         let why = match read_prefix(&path).await {
-            Ok(bytes) if docmill_documents::pages::DocumentFormat::sniff(&bytes).is_some() => {
+            Ok(bytes)
+                if (self.also)(&path)
+                    || docmill_documents::pages::DocumentFormat::sniff(&bytes).is_some() =>
+            {
                 self.send_found(SubmitSource::File(path)).await;
                 return true;
             }

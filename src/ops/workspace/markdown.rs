@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::Workspace;
+use super::archive::split_member;
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::olmocr::MARKDOWN;
 
@@ -21,11 +22,18 @@ pub(super) async fn write_markdown(
     workspace.engine.store().put(&key, markdown.into(), &BTreeMap::new()).await.map(drop)
 }
 
-/// Source: `get_markdown_path` of olmOCR 0.4.27, but for archives, which we do not read.
+/// Source: `get_markdown_path` of olmOCR 0.4.27.
 fn markdown_key(path: &str) -> String {
-    let inside = match path.strip_prefix("s3://") {
-        Some(object) => object.split_once('/').map_or("", |(_, key)| key),
-        None => path,
+    let unpacked;
+    let inside = match (split_member(path), path.strip_prefix("s3://")) {
+        (Some((archive, member)), _) => {
+            let name = archive.rsplit('/').next().unwrap_or_default();
+            let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+            unpacked = format!("{}/{member}", stem.strip_suffix(".tar").unwrap_or(stem));
+            unpacked.as_str()
+        }
+        (None, Some(object)) => object.split_once('/').map_or("", |(_, key)| key),
+        (None, None) => path,
     };
     let parts: Vec<&str> =
         inside.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
@@ -51,6 +59,9 @@ mod tests {
             ("/srv/../etc/./a", "markdown/srv/etc/a.md"),
             ("/srv/.hidden", "markdown/srv/.hidden.md"),
             ("s3://papers/a.PDF", "markdown/a.md"),
+            ("s3://papers/2026/may.tar.gz::in/a.pdf", "markdown/may/in/a.md"),
+            ("/srv/may.tgz::../../a.pdf", "markdown/may/a.md"),
+            ("/srv/may.tgz::/etc/a.pdf", "markdown/may/etc/a.md"),
         ] {
             assert_eq!(markdown_key(path), expected, "{path}");
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Workspace;
+use super::archive::is_archive;
 use super::read::WorkspaceReader;
 use super::source::{DocumentSources, SourceContent};
 use docmill_core::fault::{Fault, Result};
@@ -45,8 +46,8 @@ pub struct PopulateReport {
     pub refused: Vec<RefusedPath>,
 }
 
-/// Adds the paths that are in no group yet, in groups of `at_once`; with `dry_run` only says what
-/// would be added.
+/// Adds the paths that are in no group yet, in groups of `at_once`, an archive in one of its own; with
+/// `dry_run` only says what would be added.
 ///
 /// # Errors
 /// The store's; an index that is of no use; transient if too many change it at once.
@@ -60,7 +61,9 @@ pub async fn populate_workspace(
     for turn in 0..TRIES {
         let (mut index, seen) = workspace.load_index().await?;
         let before = index.groups.len();
-        let added = index.add_paths(good.iter().cloned(), at_once);
+        let (archives, papers): (Vec<_>, Vec<_>) =
+            good.iter().cloned().partition(|path| is_archive(path));
+        let added = index.add_paths(papers, at_once) + index.add_paths(archives, 1);
         let mut populated = PopulateReport {
             added,
             groups: index.groups.len().saturating_sub(before),
@@ -103,8 +106,8 @@ fn validate_paths(paths: &[String]) -> (BTreeSet<String>, Vec<RefusedPath>) {
     (good, refused)
 }
 
-/// How many documents have so many pages, by the average of at most 100 that are opened; what
-/// cannot be opened does not count.
+/// How many documents have so many pages, by the average of at most 100 that are opened; archives, and
+/// what cannot be opened, do not count.
 ///
 /// # Errors
 /// Something else than the documents is at fault.
@@ -114,7 +117,7 @@ pub async fn sample_group_size(
     sources: &DocumentSources,
     reader: &dyn WorkspaceReader,
 ) -> Result<usize> {
-    let mut sample: Vec<&String> = paths.iter().collect();
+    let mut sample: Vec<&String> = paths.iter().filter(|path| !is_archive(path)).collect();
     fastrand::shuffle(&mut sample);
     let (mut counted, mut documents) = (0_u32, 0_u32);
     for path in sample.into_iter().take(SAMPLE) {

@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::english_filter::{LOOKED_AT, filter_text};
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
 use crate::ops::process::ProcessReport;
-use crate::pipeline::{ClaimHandle, StepError, find_layout};
+use crate::pipeline::{ClaimHandle, StepError, find_layout, run_on_text};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
     DocumentId, IngestionId, ModelUsage, OutcomeReason, PageSource, PageText, Transcript,
@@ -92,10 +93,19 @@ pub trait WorkspaceReader: Send + Sync {
 pub struct PipelineReader {
     /// Over the workspace's own store.
     pub pipeline: ObjectPipeline,
+    /// How.
+    pub reading: WorkspaceReading,
+}
+
+/// How the documents of a workspace are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkspaceReading {
     /// How often a document is read again at once because a page of it failed.
     pub page_retries: u32,
     /// Whether to make Markdown of what was read.
     pub markdown: bool,
+    /// Whether what olmOCR's filter leaves out is left out.
+    pub apply_filter: bool,
 }
 
 #[async_trait]
@@ -114,6 +124,9 @@ impl WorkspaceReader for PipelineReader {
         bytes: Bytes,
         claim: &ClaimHandle,
     ) -> Result<ReadOutcome> {
+        if let Some(detail) = self.find_objection(&bytes).await? {
+            return Ok(ReadOutcome::Refused { code: "filtered".to_owned(), detail });
+        }
         let document = document_of(path);
         let mut retries = 0;
         loop {
@@ -121,7 +134,9 @@ impl WorkspaceReader for PipelineReader {
             let shown = Path::new("document");
             match self.pipeline.process_document(document, shown, &bytes, claim).await {
                 Ok(processed) => return self.read_outcome(&processed).await,
-                Err(error) if error.fault == Fault::Transient && retries < self.page_retries => {
+                Err(error)
+                    if error.fault == Fault::Transient && retries < self.reading.page_retries =>
+                {
                     retries += 1;
                     let document = docmill_queue::queue::objects::olmocr::sha1_hex(path.as_bytes());
                     tracing::warn!(error = %error, document, retries, "a page failed: {error}");
@@ -148,6 +163,33 @@ pub(super) fn artefact_id(path: &str) -> IngestionId {
 }
 
 impl PipelineReader {
+    /// What the filter has against a document, if it is asked. One that cannot be opened is refused
+    /// with its own reason when it is read.
+    async fn find_objection(&self, bytes: &Bytes) -> Result<Option<String>> {
+        if !self.reading.apply_filter {
+            return Ok(None);
+        }
+        match self.look_through(bytes).await {
+            Ok(objection) => Ok(objection),
+            Err(StepError::Rejected { .. }) => Ok(None),
+            Err(StepError::Fault(error)) => Err(error),
+        }
+    }
+
+    async fn look_through(&self, bytes: &Bytes) -> std::result::Result<Option<String>, StepError> {
+        let services = self.pipeline.services();
+        let document = services.reader.open_document(bytes.clone(), false).await?;
+        if services.reader.has_text_fields(&document).await? {
+            return Ok(Some("a form".to_owned()));
+        }
+        let mut text = String::new();
+        for index in 0..document.page_count().min(LOOKED_AT) {
+            text.push_str(&services.reader.printed_page(&document, index).await?.text());
+            text.push('\n');
+        }
+        run_on_text(services, move || filter_text(&text)).await
+    }
+
     async fn read_outcome(&self, processed: &ProcessReport) -> Result<ReadOutcome> {
         let refused = |code: &str, detail: &str| {
             Ok(ReadOutcome::Refused { code: code.to_owned(), detail: detail.to_owned() })
@@ -160,7 +202,7 @@ impl PipelineReader {
             }
         };
         let mut text = document_text(transcript, processed);
-        if self.markdown {
+        if self.reading.markdown {
             match find_layout(self.pipeline.services(), transcript).await {
                 Ok(layout) => text.markdown = Some(render_markdown(&layout)),
                 Err(StepError::Rejected { reason, detail }) => {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Workspace;
+use super::archive::split_member;
 use super::claim::GroupClaim;
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
 use docmill_core::fault::Result;
@@ -60,17 +61,16 @@ async fn reopen_group(
     if unread.is_empty() {
         return Ok(unread);
     }
-    let mut lines = lines_of(workspace, &group.hash).await?;
-    for path in &group.paths {
-        let Some(line) = lines.remove(path) else { continue };
-        let entry = GroupEntry {
-            standing: DocumentStatus::Read,
-            line: Some(line),
-            ..known.entry_for(path)
-        };
-        if known.entry_for(path).standing != DocumentStatus::Read
-            && !known.save(workspace, entry).await?
+    for (path, line) in lines_of(workspace, &group.hash).await? {
+        let source = split_member(&path).map_or(path.as_str(), |(archive, _)| archive);
+        let before = known.entry_for(&path);
+        if before.standing == DocumentStatus::Read
+            || !group.paths.iter().any(|named| *named == source || *named == path)
         {
+            continue;
+        }
+        let entry = GroupEntry { standing: DocumentStatus::Read, line: Some(line), ..before };
+        if !known.save(workspace, entry).await? {
             return Ok(Vec::new());
         }
     }

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 
 use super::Workspace;
 use super::claim::GroupClaimResult;
-use super::job::{self, GroupJob, GroupProgress};
+use super::group_run::GroupProgress;
+use super::job::{self, GroupJob};
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
 use super::read::WorkspaceReader;
 use super::source::DocumentSources;

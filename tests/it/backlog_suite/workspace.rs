@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::ops::workspace::{
-    DocumentSources, DocumentText, ReadOutcome, Workspace, WorkspaceOptions, WorkspaceReader,
-    WorkspaceWorkerSetup, populate_workspace,
+    ArchiveLimits, DocumentSources, DocumentText, ReadOutcome, Workspace, WorkspaceOptions,
+    WorkspaceReader, WorkspaceWorkerSetup, populate_workspace,
 };
 use docmill::pipeline::ClaimHandle;
 use docmill::shutdown::Shutdown;
@@ -101,7 +101,12 @@ impl BacklogSite for WorkspaceSite {
         let worker = WorkspaceWorkerSetup {
             workspace: Arc::new(self.workspace(timeout).await),
             reader: Arc::new(PlannedReader(Arc::clone(&self.plan))),
-            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true }),
+            sources: Arc::new(DocumentSources {
+                s3: None,
+                largest: 1 << 20,
+                local: true,
+                archives: ArchiveLimits::default(),
+            }),
             terms: WorkspaceOptions {
                 jobs: terms.slots,
                 tries: 100,

@@ -11,6 +11,17 @@ pub(crate) fn pdf(lines: &[(f32, f32, &str)]) -> Vec<u8> {
     assemble(&page_objects(&text(lines)))
 }
 
+/// The same with a field to type into.
+pub(crate) fn form(lines: &[(f32, f32, &str)]) -> Vec<u8> {
+    let mut objects = page_objects(&text(lines));
+    let field = objects.len() + 1;
+    let form = format!("<< /Type /Catalog /AcroForm << /Fields [{field} 0 R] >>");
+    let catalog = objects.first_mut().expect("a catalog");
+    *catalog = catalog.replacen("<< /Type /Catalog", &form, 1);
+    objects.push("<< /FT /Tx /T (name) >>".to_owned());
+    assemble(&objects)
+}
+
 /// An A4 PDF of several such pages.
 pub(crate) fn pages(pages: &[Vec<(f32, f32, String)>]) -> Vec<u8> {
     let font = 3;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use docmill::ops::workspace::{DocumentSources, load_stats, reopen_groups, sample_group_size};
+use docmill::ops::workspace::{
+    ArchiveLimits, DocumentSources, load_stats, reopen_groups, sample_group_size,
+};
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
 use docmill_queue::queue::objects::olmocr::{flag_key, result_key};
@@ -130,7 +132,12 @@ async fn a_document_over_which_its_workers_die_is_begun_three_times() {
 async fn groups_are_as_large_as_the_sample_says() {
     let (desk, _) = Desk::in_memory().await;
     let paths: Vec<String> = (0..5).map(|number| desk.paper(number)).collect();
-    let sources = DocumentSources { s3: None, largest: 1 << 20, local: true };
+    let sources = DocumentSources {
+        s3: None,
+        largest: 1 << 20,
+        local: true,
+        archives: ArchiveLimits::default(),
+    };
     let gone = vec!["/nowhere/a.pdf".to_owned()];
     let reader = Fake::new();
     let share = |paths: Vec<String>| {

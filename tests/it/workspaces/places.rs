@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
-use docmill::ops::workspace::{DocumentSources, WorkspaceWorkerSetup, populate_workspace};
+use docmill::ops::workspace::{
+    ArchiveLimits, DocumentSources, WorkspaceWorkerSetup, populate_workspace,
+};
 use docmill::shutdown::Shutdown;
 use docmill_queue::queue::objects::engine::StoreClock;
 use docmill_queue::queue::objects::olmocr::WorkspaceFormat;
@@ -28,7 +30,12 @@ async fn many(stores: Vec<Arc<dyn ObjectStore>>, documents: usize) {
         let work = WorkspaceWorkerSetup {
             workspace: open(&store, StoreClock::default(), WorkspaceFormat::Both).await,
             reader: reader.clone(),
-            sources: Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: true }),
+            sources: Arc::new(DocumentSources {
+                s3: None,
+                largest: 1 << 20,
+                local: true,
+                archives: ArchiveLimits::default(),
+            }),
             terms: terms(),
         };
         workers.push(tokio::spawn(work.run(Shutdown::default())));
@@ -87,7 +94,12 @@ async fn documents_of_s3_are_read_where_they_lie() {
     populate_workspace(&desk.workspace, &[path], 1, false).await.unwrap();
     let reader = Fake::new();
     let mut work = desk.worker(&reader, terms());
-    work.sources = Arc::new(DocumentSources { s3: Some(whole), largest: 1 << 20, local: true });
+    work.sources = Arc::new(DocumentSources {
+        s3: Some(whole),
+        largest: 1 << 20,
+        local: true,
+        archives: ArchiveLimits::default(),
+    });
     assert_eq!(work.run(Shutdown::default()).await.unwrap().documents, 1);
 }
 
@@ -98,7 +110,12 @@ async fn an_index_that_others_wrote_names_no_files_of_this_machine_unless_that_i
     populate_workspace(&desk.workspace, std::slice::from_ref(&path), 1, false).await.unwrap();
     let reader = Fake::new();
     let mut work = desk.worker(&reader, terms());
-    work.sources = Arc::new(DocumentSources { s3: None, largest: 1 << 20, local: false });
+    work.sources = Arc::new(DocumentSources {
+        s3: None,
+        largest: 1 << 20,
+        local: false,
+        archives: ArchiveLimits::default(),
+    });
     assert_eq!(work.run(Shutdown::default()).await.unwrap().documents, 0);
     assert_eq!(reader.calls(&path), 0);
 }

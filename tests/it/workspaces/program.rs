@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use docmill_queue::queue::objects::olmocr::{all_lock_keys, group_hash};
 use serde_json::Value;
 
-use crate::support::documents::{invoice, pdf};
+use crate::support::documents::{form, invoice, pdf};
 use crate::support::process::Process;
 use crate::support::world::{SOON, until};
 
@@ -60,6 +60,74 @@ fn a_folder_of_papers_becomes_dolma_and_a_second_populate_adds_nothing() {
     assert_eq!(metadata["docmill"]["data"]["invoice_number"], "4711");
     assert_eq!(json(&["populate", &place, "--failed"])["reopened"].as_array().unwrap().len(), 1);
     assert_eq!(json(&["work", &place])["unread"], 1);
+}
+
+/// A page of so many words, made by one of the makers of documents.
+fn page(make: impl Fn(&[(f32, f32, &str)]) -> Vec<u8>, text: &str) -> Vec<u8> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let lines: Vec<String> = words.chunks(10).map(|words| words.join(" ")).collect();
+    let place = |at: usize| 80.0 + 20.0 * f32::from(u8::try_from(at).unwrap());
+    let placed: Vec<_> =
+        lines.iter().enumerate().map(|(at, line)| (72.0, place(at), line.as_str())).collect();
+    make(&placed)
+}
+
+#[test]
+fn of_an_archive_forms_spam_and_other_languages_are_left_out_if_the_filter_is_asked_for() {
+    let dir = tempfile::Builder::new().prefix("desk").tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let english = "The committee met on the first day of the month to consider whether the bridge \
+        over the river should be repaired before winter, and it was agreed that the work could \
+        begin as soon as the money had been found. Nobody objected to this.";
+    let german = "Der Ausschuss trat am ersten Tag des Monats zusammen, um zu beraten, ob die \
+        alte Holzbr\u{fc}cke noch vor dem Winter ausgebessert werden sollte, und man war sich \
+        einig, dass die Arbeiten beginnen sollten, sobald das Geld daf\u{fc}r gefunden sei.";
+    let spam = format!("{english} Free download, free ebook, free pdf.");
+    let archive = super::archives::pack(&[
+        ("english.pdf", &page(pdf, english)),
+        ("german.pdf", &page(pdf, &german.replace('\u{fc}', "ue"))),
+        ("form.pdf", &page(form, english)),
+        ("spam.pdf", &page(pdf, &spam)),
+        ("short.pdf", &page(pdf, "Ein kurzer Text")),
+    ]);
+    std::fs::create_dir(at("papers")).unwrap();
+    std::fs::write(at("papers/may.tar.gz"), archive).unwrap();
+    let (place, papers) = (at("ws"), at("papers"));
+    assert_eq!(json(&["populate", &place, &papers])["added"], 1, "found in its folder");
+    let tally = json(&["work", &place, "--apply_filter", "--markdown"]);
+    assert_eq!((&tally["documents"], &tally["unread"]), (&2.into(), &3.into()), "{tally}");
+    let stats = json(&["stats", &place]);
+    let mut left: Vec<String> = stats["unread"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let path = one["path"].as_str().unwrap().rsplit("::").next().unwrap();
+            format!(
+                "{path} {}: {}",
+                one["reason"].as_str().unwrap(),
+                one["detail"].as_str().unwrap()
+            )
+        })
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [
+            "form.pdf filtered: a form",
+            "german.pdf filtered: in another language than English (deu)",
+            "spam.pdf filtered: its words are those of pages made for search engines",
+        ]
+    );
+    let mut written: Vec<_> = std::fs::read_dir(at("ws/markdown/may"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    written.sort();
+    assert_eq!(written, ["english.md", "short.md"]);
+    let other = at("other");
+    json(&["populate", &other, &papers]);
+    assert_eq!(json(&["work", &other])["documents"], 5, "nobody asked for the filter");
 }
 
 #[test]

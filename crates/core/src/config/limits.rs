@@ -37,6 +37,11 @@ pub struct LimitsConfig {
     /// Work on all pages of one document together; waiting for a core is not counted.
     #[serde(with = "humantime_serde")]
     pub document_time: Duration,
+    /// Bytes of an archive of documents (olmOCR workspaces), as it lies and of all that is in it
+    /// together; it is in memory while its documents are read.
+    pub archive_bytes: ByteSize,
+    /// Entries of an archive, whatever they are.
+    pub archive_entries: u32,
     /// Tokens of a prompt, estimated at four bytes each.
     pub prompt_tokens: u32,
 }
@@ -53,6 +58,8 @@ impl Default for LimitsConfig {
             text_bytes: ByteSize::from_mib(64),
             page_time: Duration::from_secs(120),
             document_time: Duration::from_secs(3600),
+            archive_bytes: ByteSize::from_mib(256),
+            archive_entries: 10_000,
             prompt_tokens: 100_000,
         }
     }
@@ -77,6 +84,9 @@ impl LimitsConfig {
                 "limits: document_bytes and pages must be above 0, page_pixels at least 1000000"
                     .to_owned(),
             );
+        }
+        if self.archive_bytes.0 == 0 || self.archive_entries == 0 {
+            problems.push("limits: archive_bytes and archive_entries must be above 0".to_owned());
         }
         if self.page_words == 0 || self.page_words > MOST_PAGE_WORDS {
             problems.push(format!(

@@ -50,6 +50,8 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
         }
         DocumentAnswer::Reread { lines } => is_reread(&lines),
         DocumentAnswer::Looked { found } => check.is_finding(&found),
+        // Either is as good as the other.
+        DocumentAnswer::Fields { .. } => true,
         DocumentAnswer::Refused { reason, detail } => is_refusal(reason, &detail),
         DocumentAnswer::Failed { context, .. } => is_remark(&context),
     }

@@ -276,6 +276,15 @@ impl OpenDocument {
         .await
     }
 
+    /// Whether it is a form that people type into.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn has_text_fields(&self) -> Result<bool, DocumentReadError> {
+        let request = DocumentRequest::Fields { document: self.number };
+        self.ask_with_retry(request, |answer, _| answer.into_text_fields()).await
+    }
+
     fn check(&self) -> AnswerCheck<'_> {
         AnswerCheck::new(&self.pool.setup().limits)
     }

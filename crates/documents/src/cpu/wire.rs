@@ -93,6 +93,11 @@ pub enum DocumentRequest {
         /// The number under which the document was opened.
         document: u64,
     },
+    /// Tell whether a document is a form to type into.
+    Fields {
+        /// The number under which the document was opened.
+        document: u64,
+    },
     /// Close a document and free what belongs to it.
     Close {
         /// The number under which the document was opened.
@@ -113,6 +118,7 @@ impl DocumentRequest {
             | Self::Reread { document, .. }
             | Self::Print { document, .. }
             | Self::Look { document }
+            | Self::Fields { document }
             | Self::Close { document } => document,
         }
     }
@@ -192,6 +198,11 @@ pub enum DocumentAnswer {
     Looked {
         /// Fields and lines, not the XML.
         found: EinvoiceFinding,
+    },
+    /// Whether the document is a form.
+    Fields {
+        /// Whether it has a field of text.
+        of_text: bool,
     },
     /// The document is not read, and trying again gives the same answer.
     Refused {
@@ -302,6 +313,12 @@ impl DocumentAnswer {
     pub fn into_einvoice(self) -> Option<EinvoiceFinding> {
         let Self::Looked { found } = self else { return None };
         Some(found)
+    }
+
+    /// Whether there is a field of text; `None` if it is something else.
+    pub fn into_text_fields(self) -> Option<bool> {
+        let Self::Fields { of_text } = self else { return None };
+        Some(of_text)
     }
 
     /// A page whose text the file brings with it; `None` if it is something else.

@@ -11,7 +11,7 @@ use super::format::{self, DocumentFormat};
 use super::page::{CUT_QUALITY, PageContent, PageRaster};
 use super::refusal::{PageRefusal, catch_decoder};
 use super::render::RenderBounds;
-use super::{attachments, pdf, picture, tiff};
+use super::{attachments, form_fields, pdf, picture, tiff};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, PageText, TextLine};
 use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding};
@@ -166,6 +166,11 @@ impl ParsedDocument {
                 EinvoiceFinding { invoice: Err(EinvoiceDefect::Attachment), is_document }
             }
         }
+    }
+
+    /// Whether it is a form that people type into.
+    pub fn has_text_fields(&self) -> bool {
+        form_fields::has_text_fields(&self.bytes, self.format, &self.limits)
     }
 
     /// Keeps the language of the first page that says it: the others are then read in it at once,

@@ -243,6 +243,10 @@ impl<W: Write> PageServer<W> {
                 let found = self.find_document(document)?.find_einvoice();
                 Ok((DocumentAnswer::Looked { found }, Vec::new()))
             }
+            DocumentRequest::Fields { document } => {
+                let of_text = self.find_document(document)?.has_text_fields();
+                Ok((DocumentAnswer::Fields { of_text }, Vec::new()))
+            }
             DocumentRequest::Close { .. } => {
                 Err(fault::Error::internal("nothing to answer").into())
             }

@@ -1,0 +1,42 @@
+"""Hand documents in to docmill over its interface for programs, and read what came of them.
+
+What is refused is an :class:`ApiProblem` with the service's own code. Calls that the service had no
+time for (429, 503) or that did not reach it are repeated; no repetition does a thing twice.
+"""
+
+from .answers import (
+    Attempt,
+    ChangeReceipt,
+    DecisionReceipt,
+    EndedResult,
+    Ingestion,
+    IngestionPage,
+    IngestionState,
+    OpenReview,
+    QueuedReview,
+    ReviewPage,
+    UploadReceipt,
+)
+from .client import ApiClient, RetryPace
+from .failures import ApiFailure, ApiProblem, StillOpen, Unreachable, UnreadableAnswer
+
+__all__ = [
+    "ApiClient",
+    "ApiFailure",
+    "ApiProblem",
+    "Attempt",
+    "ChangeReceipt",
+    "DecisionReceipt",
+    "EndedResult",
+    "Ingestion",
+    "IngestionPage",
+    "IngestionState",
+    "OpenReview",
+    "QueuedReview",
+    "RetryPace",
+    "ReviewPage",
+    "StillOpen",
+    "Unreachable",
+    "UnreadableAnswer",
+    "UploadReceipt",
+]

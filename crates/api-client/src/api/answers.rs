@@ -1,0 +1,221 @@
+//! What is answered. Fields that a later service adds are let be, or kept in `more`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// Where an ingestion stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IngestionState {
+    /// It waits or is worked on.
+    InProgress,
+    /// It has its data.
+    Completed,
+    /// It has none that is good; the reason says why.
+    Failed,
+    /// It was withdrawn.
+    Cancelled,
+}
+
+impl IngestionState {
+    /// Whether nothing more happens to it by itself.
+    pub fn has_ended(self) -> bool {
+        self != Self::InProgress
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::InProgress => "in-progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A document that was handed in.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct UploadReceipt {
+    /// The document: the same one for the same bytes of a tenant.
+    pub document_id: Uuid,
+    /// What is waited for and asked about.
+    pub ingestion_id: Uuid,
+    /// `submitted`, or what else became of it, such as `known`.
+    pub fate: String,
+    /// Where the ingestion stands.
+    pub status: Option<IngestionState>,
+    /// What is the matter, for people.
+    pub problem: Option<String>,
+}
+
+/// How an ingestion stands.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct IngestionView {
+    /// The ingestion.
+    pub id: Uuid,
+    /// Its document.
+    pub document_id: Uuid,
+    /// Where it stands.
+    pub status: IngestionState,
+    /// Why it ended, if not completed.
+    pub reason: Option<String>,
+    /// The same in words.
+    pub detail: Option<String>,
+    /// What kind of document it is, once that is known.
+    pub kind: Option<String>,
+    /// Whose document it is.
+    pub tenant: Option<String>,
+    /// The name that it was handed in under.
+    pub original_name: Option<String>,
+    /// When it was registered.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// When it ended.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub completed_at: Option<OffsetDateTime>,
+    /// How often it was begun, as counted against its limit.
+    pub attempt_count: i64,
+    /// Whether a person is to look at it.
+    pub needs_human_review: bool,
+    /// Why.
+    pub review_reasons: Vec<String>,
+    /// What was read, by the fields of its kind.
+    pub structured_data: Value,
+    /// Its attempts, oldest first; none in lists.
+    #[serde(default)]
+    pub attempts: Vec<AttemptView>,
+    /// Everything else that the service says of it, as docs/json.md names it.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// One attempt at an ingestion.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AttemptView {
+    /// Its number.
+    pub claims: i64,
+    /// When it ended.
+    #[serde(with = "time::serde::rfc3339")]
+    pub ended_at: OffsetDateTime,
+    /// What it ended in.
+    pub outcome: String,
+    /// What there is to know about it.
+    pub detail: Option<String>,
+}
+
+/// A page of ingestions, newest first.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct IngestionListing {
+    /// The ingestions.
+    pub items: Vec<IngestionView>,
+    /// What the next page is asked for with; `None` behind the last.
+    pub next_cursor: Option<Uuid>,
+}
+
+/// What an ingestion read, and what its document carries.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct EndedResult {
+    /// The ingestion.
+    pub ingestion_id: Uuid,
+    /// Its document.
+    pub document_id: Uuid,
+    /// How it ended.
+    pub status: IngestionState,
+    /// Why, if not completed.
+    pub reason: Option<String>,
+    /// What this ingestion read; of a refused one a part, perhaps.
+    pub data: Value,
+    /// What the document carries now: of its newest completed ingestion, or as a person corrected it.
+    pub document_data: Value,
+    /// Whether a person is to look at it.
+    pub needs_human_review: bool,
+    /// Why.
+    pub review_reasons: Vec<String>,
+}
+
+/// What was done with an ingestion.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ChangeReceipt {
+    /// The ingestion.
+    pub ingestion_id: Uuid,
+    /// What was done, e.g. `reopened` or `cancelled`.
+    pub change: String,
+    /// Why nothing was done, for people.
+    pub problem: Option<String>,
+}
+
+/// A document that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct QueuedReview {
+    /// The document.
+    pub document_id: Uuid,
+    /// The name that it was handed in under.
+    pub original_name: Option<String>,
+    /// Whose it is.
+    pub tenant: Option<String>,
+    /// What kind it is.
+    pub kind: Option<String>,
+    /// Why a person is to look.
+    pub review_reasons: Vec<String>,
+    /// Since when it waits.
+    #[serde(with = "time::serde::rfc3339")]
+    pub since: OffsetDateTime,
+    /// Who has it open.
+    pub held_by: Option<String>,
+}
+
+/// A page of documents that wait for a person, longest first.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ReviewListing {
+    /// The documents.
+    pub items: Vec<QueuedReview>,
+    /// What the next page is asked for with; `None` behind the last.
+    pub next_cursor: Option<Uuid>,
+}
+
+/// What a reviewer looks at.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct ReviewView {
+    /// The document.
+    pub document_id: Uuid,
+    /// Its newest ingestion.
+    pub ingestion_id: Option<Uuid>,
+    /// Whether it still waits for a person.
+    pub needs_human_review: bool,
+    /// Why.
+    pub review_reasons: Vec<String>,
+    /// What the document carries.
+    pub document_data: Value,
+    /// What its newest ingestion read.
+    pub ingestion_data: Value,
+    /// Everything else that the service says of it.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// A document as it was seen: a decision is about this version of it and no other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenReview {
+    /// What was seen.
+    pub view: ReviewView,
+    /// The version, as the service names it.
+    pub version: String,
+}
+
+/// A decision that was written down, or undone.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct DecisionReceipt {
+    /// The document.
+    pub document_id: Uuid,
+    /// What was decided.
+    pub decision: String,
+    /// What the document carries from now on.
+    pub data: Value,
+    /// Whether it counts only once a second person has said the same.
+    pub awaits_second: bool,
+    /// Until when it can be undone.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub undo_until: Option<OffsetDateTime>,
+}
