@@ -1,5 +1,5 @@
 //! What a code on a bill orders: the Swiss QR-bill (SIX, Implementation Guidelines QR-bill 2.3) and
-//! the QR code of EPC069-12 version 3.1 (GiroCode, Stuzza).
+//! the QR code of EPC069-12 version 3.1 (`GiroCode`, Stuzza).
 //!
 //! Strict: a code that breaks its own rules is none, because whoever pays by it may be shown other
 //! things than were read here. Not told: whether the account exists, whether it is the one that the

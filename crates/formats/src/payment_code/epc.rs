@@ -210,7 +210,8 @@ mod tests {
         }
         assert_eq!(read(&SAMPLE[..6], "\n").err(), Some(D::Lines));
         assert_eq!(read(&[&SAMPLE[..], &["more"]].concat(), "\n").err(), Some(D::Lines));
-        let huge = [&SAMPLE[..11], &[&long(300)]].concat();
+        let rest = long(300);
+        let huge = [&SAMPLE[..11], &[rest.as_str()]].concat();
         assert_eq!(read(&huge, "\n").err(), Some(D::TooLong));
     }
 
