@@ -1,7 +1,7 @@
 //! EPC069-12: quick response code, guidelines to enable data capture for the initiation of a SEPA
 //! credit transfer.
 
-use super::{
+use super::order::{
     PaymentCode, PaymentCodeDefect, PaymentScheme, is_creditor_reference, is_plain_iban, optional,
     read_amount,
 };
