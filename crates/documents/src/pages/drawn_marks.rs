@@ -32,6 +32,8 @@ const LEAST_PARTS: usize = 40;
 const BOX_SIDES: std::ops::RangeInclusive<f64> = 5.0..=24.0;
 /// Places of codes that are looked at.
 const MOST_PLACES: usize = 24;
+/// Dots per inch at which every code that is meant for print can be read.
+const FINE_DPI: u32 = 300;
 /// Points around a place that belong to it.
 const MARGIN: f64 = 6.0;
 
@@ -131,7 +133,10 @@ impl DrawnMarks {
             if seems_code && read.is_empty() {
                 let drawn = match fine.take() {
                     Some(drawn) => drawn,
-                    None => render::render_page(page, bounds)?,
+                    None => {
+                        let dpi = bounds.dpi.max(FINE_DPI);
+                        render::render_page(page, &RenderBounds { dpi, ..*bounds })?
+                    }
                 };
                 (_, read) = read_place(&drawn, place)?;
                 fine = Some(drawn);
