@@ -32,6 +32,8 @@ const LEAST_PARTS: usize = 40;
 const BOX_SIDES: std::ops::RangeInclusive<f64> = 5.0..=24.0;
 /// Places of codes that are looked at.
 const MOST_PLACES: usize = 24;
+/// Dots per inch at which every code that is meant for print can be read.
+const FINE_DPI: u32 = 300;
 /// Points around a place that belong to it.
 const MARGIN: f64 = 6.0;
 
@@ -48,16 +50,20 @@ impl DrawnMarks {
     /// Takes in a shape of this box on the page.
     pub(super) fn note_shape(&mut self, area: Rect, path: Option<&BezPath>) {
         let side = area.width().max(area.height());
+        if side <= 0.0 {
+            return;
+        }
         if BOX_SIDES.contains(&side) && is_square(area) {
             self.has_boxes = true;
         }
         let is_small = area.width().min(area.height()) <= MODULE && side <= *CODE_SIDES.end();
         self.run = match self.run.take() {
-            Some((around, count)) if is_small => Some((around.union(area), count + 1)),
-            None if is_small => Some((area, 1)),
+            Some((around, count)) if is_small && is_near(around, area) => {
+                Some((around.union(area), count + 1))
+            }
             ended => {
                 self.end_run(ended);
-                None
+                is_small.then_some((area, 1))
             }
         };
         let parts = path.map_or(0, count_parts);
@@ -127,7 +133,10 @@ impl DrawnMarks {
             if seems_code && read.is_empty() {
                 let drawn = match fine.take() {
                     Some(drawn) => drawn,
-                    None => render::render_page(page, bounds)?,
+                    None => {
+                        let dpi = bounds.dpi.max(FINE_DPI);
+                        render::render_page(page, &RenderBounds { dpi, ..*bounds })?
+                    }
                 };
                 (_, read) = read_place(&drawn, place)?;
                 fine = Some(drawn);
@@ -147,6 +156,12 @@ fn is_known(codes: &[PageCode], code: &PageCode) -> bool {
         let (a, b) = (known.bounding_box, code.bounding_box);
         known.payload == code.payload && (a.x - b.x).abs() < a.w && (a.y - b.y).abs() < a.h
     })
+}
+
+/// Whether a shape lies beside others so that they may be modules of one code.
+fn is_near(around: Rect, area: Rect) -> bool {
+    let reach = around.inflate(2.0 * MODULE, 2.0 * MODULE);
+    reach.x0 <= area.x1 && area.x0 <= reach.x1 && reach.y0 <= area.y1 && area.y0 <= reach.y1
 }
 
 fn is_square(area: Rect) -> bool {
@@ -216,7 +231,9 @@ mod tests {
             modules.note_shape(square(100.0 + 2.0 * column, 100.0 + 2.0 * row, 2.0), None);
         }
         assert_eq!(modules.list_places(), [square(100.0, 100.0, 40.0)]);
-        // A rule behind them ends the run and does not hide it.
+        // What is drawn next, nothing, a mark elsewhere or a frame, ends the run and does not hide it.
+        modules.note_shape(Rect::ZERO, None);
+        modules.note_shape(square(500.0, 700.0, 3.0), None);
         modules.note_shape(Rect::new(50.0, 700.0, 500.0, 760.0), None);
         assert_eq!(modules.list_places(), [square(100.0, 100.0, 40.0)]);
 

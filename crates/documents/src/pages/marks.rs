@@ -26,15 +26,6 @@ pub(super) struct PageMarks {
     pub(super) boxes: Vec<TickBox>,
 }
 
-/// A box to be ticked.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct TickBox {
-    /// Its outline.
-    pub(super) area: BoundingBox,
-    /// Whether something is drawn in it.
-    pub(super) checked: bool,
-}
-
 /// Looks for marks on a picture of which `lines` were read, boxes in its pixels.
 ///
 /// # Errors
@@ -47,7 +38,8 @@ pub(super) fn find_marks(
     let finders = finders::find_finders(&ink);
     let triples = finders::group_finders(&finders);
     let codes = qr::read_codes(&ink, &finders, &triples)?;
-    let taken: Vec<BoundingBox> = triples.iter().map(FinderTriple::area).collect();
+    let areas = triples.iter().map(FinderTriple::area);
+    let taken: Vec<BoundingBox> = areas.filter(|area| ink.is_dense(area)).collect();
     let boxes = checkboxes::find_boxes(&ink, picture.dpi, &taken, lines);
     Ok(PageMarks { codes, boxes })
 }
@@ -65,7 +57,7 @@ pub(super) fn glance_at_codes(picture: &PageRaster) -> Result<(bool, Vec<PageCod
     Ok((!triples.is_empty(), codes))
 }
 
-pub(super) use self::checkboxes::write_boxes;
+pub(super) use self::checkboxes::{TickBox, write_boxes};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! EPC069-12: quick response code, guidelines to enable data capture for the initiation of a SEPA
 //! credit transfer.
 
-use super::{
+use super::order::{
     PaymentCode, PaymentCodeDefect, PaymentScheme, is_creditor_reference, is_plain_iban, optional,
     read_amount,
 };
@@ -210,7 +210,8 @@ mod tests {
         }
         assert_eq!(read(&SAMPLE[..6], "\n").err(), Some(D::Lines));
         assert_eq!(read(&[&SAMPLE[..], &["more"]].concat(), "\n").err(), Some(D::Lines));
-        let huge = [&SAMPLE[..11], &[&long(300)]].concat();
+        let rest = long(300);
+        let huge = [&SAMPLE[..11], &[rest.as_str()]].concat();
         assert_eq!(read(&huge, "\n").err(), Some(D::TooLong));
     }
 

@@ -1,7 +1,7 @@
 //! The Swiss QR-bill: SIX, Swiss Implementation Guidelines QR-bill, version 2.3 (and the combined
 //! addresses of the versions before, which bills still have).
 
-use super::{
+use super::order::{
     PaymentCode, PaymentCodeDefect, PaymentScheme, is_creditor_reference, is_plain_iban, optional,
     read_amount,
 };

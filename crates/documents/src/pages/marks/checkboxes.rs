@@ -6,7 +6,6 @@
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
-use super::TickBox;
 use super::ink::{InkPiece, PageInk};
 
 /// Sides of a box, in inches.
@@ -30,6 +29,15 @@ const MOST_BOXES: usize = 400;
 const BESIDE: f32 = 1.8;
 /// Squares closer than this are a row of fields.
 const ROW_GAP: f32 = 0.9;
+
+/// A box to be ticked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::pages) struct TickBox {
+    /// Its outline.
+    pub(in crate::pages) area: BoundingBox,
+    /// Whether something is drawn in it.
+    pub(in crate::pages) checked: bool,
+}
 
 /// Finds the boxes beside words; `lines` with boxes in pixels of the picture, `taken` the places of
 /// codes in pixels of what was looked at.

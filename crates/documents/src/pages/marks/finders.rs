@@ -16,6 +16,8 @@ const LEAST_PIXELS: i32 = 7;
 const MOST_FINDERS: usize = 600;
 /// Patterns of like size around one that are looked at as its neighbours.
 const NEIGHBOURS: usize = 24;
+/// Threes that are kept.
+const MOST_TRIPLES: usize = 2_000;
 /// Modules between the middles of two patterns: of the smallest code and of the largest.
 const LEAST_MODULES: f32 = 12.0;
 const MOST_MODULES: f32 = 185.0;
@@ -202,6 +204,7 @@ pub(super) fn group_finders(finders: &[CornerFinder]) -> Vec<FinderTriple> {
         }
     }
     triples.sort_by(|one, other| one.span().total_cmp(&other.span()));
+    triples.truncate(MOST_TRIPLES);
     triples
 }
 

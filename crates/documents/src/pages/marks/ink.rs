@@ -6,6 +6,7 @@ use opencv::prelude::*;
 
 use crate::pages::page::PageRaster;
 use crate::pages::plane::{OpenCvError, shrink_mat, view_raster};
+use docmill_core::model::BoundingBox;
 
 /// Pixels that are looked at: A4 at 350 dpi. A larger picture is looked at smaller.
 const MOST_PIXELS: u64 = 12_000_000;
@@ -14,6 +15,9 @@ const MOST_PIXELS: u64 = 12_000_000;
 const SURROUNDINGS: i32 = 151;
 /// By how much it has to be darker.
 const DARKER: f64 = 18.0;
+
+/// Places across and down by which the ink of an area is estimated.
+const SAMPLES: u16 = 32;
 
 /// A connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +103,20 @@ impl PageInk {
     /// Whether there is ink.
     pub(super) fn is_ink(&self, x: i32, y: i32) -> bool {
         self.label_at(x, y) != 0
+    }
+
+    /// Whether so much of an area is ink as of codes, and hardly of anything else: of places side by
+    /// side in it a quarter.
+    #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
+    pub(super) fn is_dense(&self, area: &BoundingBox) -> bool {
+        let places = (0..SAMPLES).flat_map(|row| (0..SAMPLES).map(move |column| (column, row)));
+        let at = |start: f32, length: f32, index: u16| {
+            (start + length * (f32::from(index) + 0.5) / f32::from(SAMPLES)) as i32
+        };
+        let is_ink = |(column, row): &(u16, u16)| {
+            self.is_ink(at(area.x, area.w, *column), at(area.y, area.h, *row))
+        };
+        places.filter(is_ink).count() * 4 > usize::from(SAMPLES) * usize::from(SAMPLES)
     }
 
     pub(super) fn piece(&self, label: i32) -> Option<InkPiece> {

@@ -1,5 +1,10 @@
 //! Drawn pictures with truth, and pictures that were made to keep whoever looks at them busy.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "places on small pictures"
+)]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
 //! Payloads by the rules of the guidelines, and by each of them broken.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use super::super::{PaymentCodeDefect as D, read_payment_code};
 use super::*;
