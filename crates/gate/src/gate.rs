@@ -141,7 +141,9 @@ pub fn judge_extraction(
     };
     let mut findings = Vec::new();
     for rule in kind.rules.iter().filter(applies) {
-        for field in subject.failed_fields(&rule.check).into_iter().take(MOST_FINDINGS) {
+        let failed = subject.failed_fields(&rule.check).into_iter();
+        let failed = failed.filter(|field| !rule.only_ocr || !subject.is_of_file(field.as_deref()));
+        for field in failed.take(MOST_FINDINGS) {
             findings.push(finding_of(rule, field));
         }
     }

@@ -314,8 +314,8 @@ fn add_sum_of_rates<'a>(
         let (cell, currency) = (*cell, *currency);
         candidates.push(AmountCandidate {
             role: AmountRole::Vat,
-            // Only where it adds up.
-            weight: if rated { 4.0 } else { 0.5 },
+            // Only where it adds up; what all rates make is more than what one of them does.
+            weight: if rated { 7.0 } else { 0.5 },
             value,
             currency,
             cell,
