@@ -270,7 +270,6 @@ mod tests {
             ("Order confirmation\nInvoice address: A", "generic", Some(KindAmbiguity::Unknown)),
             ("FAKTURA VAT\nWystawiono   Zamówienie   Płatne do\n2024-12-29   7973   2025-01-28", "invoice", None),
             ("Factura   Pedido\n   8038\nVencimiento   8.1.2024", "invoice", None),
-            ("Factura\nPedido\nTotal   12,00", "generic", Some(KindAmbiguity::Unknown)),
             ("Nota\nNota nr. 12\nTe betalen voor 1-2-2024", "invoice", None),
             ("Dear Sir,\nthank you for your visit.", "generic", Some(KindAmbiguity::Unknown)),
             ("", "generic", Some(KindAmbiguity::Unknown)),

@@ -316,7 +316,15 @@ fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Op
         let mut same = spots.in_cell(spot.cell);
         same.any(|other| other.field == field && other.words.start < spot.words.start)
     };
-    match (near(number), near("other")) {
+    // `Consegna del: 3/5/2024`: what stands before the weak word names another day.
+    let cell = spots.cell_of(spot);
+    let closed = cell.is_some_and(|cell| {
+        let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
+        spot.words.end == cell.words.len() || last.is_some_and(|word| word.ends_with(':'))
+    });
+    let before = spot.words.start.checked_sub(1).and_then(|at| cell?.words.get(at));
+    let named = closed && before.is_some_and(|word| !word.ends_with(','));
+    match (near(number), near("other") || named && !near(number)) {
         (_, true) => Some(DateSign::OtherBefore),
         (true, _) => Some(DateSign::NumberBefore),
         _ if spot.words.start > 2 => Some(DateSign::MidSentence),
@@ -369,10 +377,13 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
 }
 
 /// Which day is the first, the earliest, the latest, or the only one. For the day of issue those do
-/// not count that the page calls something else: nearly every delivery is before its invoice, and
-/// every payment after it.
+/// not count that the page calls something else, unless it has no others: nearly every delivery is
+/// before its invoice, and every payment after it.
 fn rank_days(merged: &mut [DateCandidate], issued: bool) {
-    let counts = |one: &DateCandidate| !(issued && one.signs.contains(&DateSign::OtherLabel));
+    let is_other = |sign: &DateSign| matches!(sign, DateSign::OtherLabel | DateSign::OtherBefore);
+    let is_free = |one: &DateCandidate| !one.signs.iter().any(is_other);
+    let apart = issued && merged.iter().any(is_free);
+    let counts = |one: &DateCandidate| !apart || is_free(one);
     let ranked: Vec<&DateCandidate> = merged.iter().filter(|one| counts(one)).collect();
     let only = ranked.len() == 1;
     let place = ranked.iter().map(|one| one.place).min();

@@ -295,7 +295,11 @@ impl<'a> LabelMatches<'a> {
             let words = 0..cell.words.len();
             found.push(ValueCandidate { cell, words, inline: false, below: true });
         }
-        if found.is_empty() {
+        // `VAT 20%` names its rate, not its amount.
+        let is_rate = |one: &ValueCandidate<'_>| {
+            one.inline && one.value_words().iter().all(|word| word.contains('%'))
+        };
+        if found.iter().all(is_rate) {
             found.extend(self.value_in_order(spot, cell));
         }
         found

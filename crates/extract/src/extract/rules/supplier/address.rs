@@ -255,6 +255,8 @@ impl SupplierSearch<'_> {
                 )
                 && !spot.field.starts_with("column_")
                 && !is_within_text(spot, line)
+                // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
+                && !(spot.field == "prose" && text.contains(|c: char| c.is_ascii_digit()))
         });
         let phone = text.split_whitespace().any(|word| {
             let digits = word.chars().filter(char::is_ascii_digit).count();
@@ -425,7 +427,7 @@ fn stands_by_town(words: &[&str], at: usize) -> bool {
     let next = after.next();
     // `753 23 Uppsala`
     let group = |word: &&str| word.len() <= 3 && word.chars().all(|c| c.is_ascii_digit());
-    let next = if next.is_some_and(|word| group(word)) { after.next() } else { next };
+    let next = if next.is_some_and(group) { after.next() } else { next };
     if let Some(next) = next {
         return has_letters(next);
     }
