@@ -151,7 +151,8 @@ pub fn judge_extraction(
     let mut findings = Vec::new();
     for rule in kind.rules.iter().filter(applies) {
         let failed = subject.failed_fields(&rule.check).into_iter();
-        let open = failed.filter(|field| !is_attested(&rule.check, field));
+        let read = failed.filter(|field| !rule.only_ocr || !subject.is_of_file(field.as_deref()));
+        let open = read.filter(|field| !is_attested(&rule.check, field));
         findings.extend(open.take(MOST_FINDINGS).map(|field| finding_of(rule, field)));
     }
     let unwitnessed = single_witness::find_unwitnessed(&subject, kind).into_iter();

@@ -21,6 +21,8 @@ mod money;
 mod numbers;
 mod payables;
 mod spots;
+#[cfg(test)]
+mod strangers;
 mod supplier;
 #[cfg(test)]
 mod tests;

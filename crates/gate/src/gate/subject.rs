@@ -68,6 +68,17 @@ impl GateSubject<'_> {
     pub(super) fn has_ocr_page(&self) -> bool {
         self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr)
     }
+
+    /// Whether a field's value stands in text of the file, where no letter is misread, even if other
+    /// pages were read by OCR.
+    pub(super) fn is_of_file(&self, field: Option<&str>) -> bool {
+        let Some(value) = field.map(|field| self.field_value(field)) else { return false };
+        let of_file = |number: u32| {
+            let page = self.transcript.pages.iter().find(|page| page.number == number);
+            page.is_some_and(|page| page.source == PageSource::Native)
+        };
+        self.ground.value_places(value).iter().any(|place| of_file(place.page))
+    }
 }
 
 fn add_values<'v>(

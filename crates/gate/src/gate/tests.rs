@@ -455,3 +455,19 @@ fn values_in_objects_and_lists_of_texts_are_checked_and_found() {
     let absent = json!({"payment": null, "tags": null, "parts": []});
     assert_eq!(judge(absent).findings, []);
 }
+
+#[test]
+fn check_digits_count_only_where_the_identifier_was_read_off_a_picture() {
+    let of_text = transcript(PAGE);
+    let picture = PageText { number: 2, source: PageSource::Ocr, ..of_text.pages[0].clone() };
+    let mut beside = of_text.clone();
+    beside.pages.push(PageText { lines: Vec::new(), ..picture.clone() });
+    let mut read = of_text.clone();
+    read.pages = vec![picture];
+    let flagged = |page: &Transcript| {
+        let reasons = judged(&sound(), page, &lookups()).review_reasons();
+        reasons.iter().any(|reason| reason == "vat_id_digits:supplier_vat_id")
+    };
+    assert!(!flagged(&beside), "the identifier stands in text of the file");
+    assert!(flagged(&read), "a digit may have been misread");
+}

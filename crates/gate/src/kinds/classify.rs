@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{GENERIC, Kind, KindSet, SignalArea};
-use docmill_core::model::{PageText, TextLine, Transcript};
+use docmill_core::model::{BoundingBox, PageText, TextLine, Transcript};
 use docmill_formats::notation::fold_text;
 
 /// A kind needs this score.
@@ -27,6 +27,12 @@ const LONGEST_TITLE: usize = 14;
 
 /// Phrases of at least so many letters are found without their spaces, too.
 const SHORTEST_JOINED: usize = 8;
+
+/// Texts on one line that make a strip of labels: titles stand alone, or beside one other text.
+const STRIP: usize = 3;
+
+/// A title is larger than what stands under it by this factor.
+const LARGER: f32 = 1.25;
 
 /// A gap of so many line heights ends a text.
 const GAP: f32 = 1.2;
@@ -106,9 +112,10 @@ impl FirstPagesText {
     fn from_transcript(transcript: &Transcript) -> Self {
         let mut seen = Self { upper: Vec::new(), all: " ".to_owned() };
         for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
-            for line in &page.lines {
+            for (at, line) in page.lines.iter().enumerate() {
                 let upper = index == 0 && is_upper(page, line);
-                for (text, label) in split_texts(line) {
+                let below = page.lines.get(at + 1);
+                for (text, label) in split_texts(line, below) {
                     seen.all.push_str(&text);
                     seen.all.push_str("  ");
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
@@ -160,26 +167,44 @@ fn is_upper(page: &PageText, line: &TextLine) -> bool {
     line.bounding_box().y <= UPPER * page.height.max(1.0)
 }
 
-/// The texts of a line, parted where the gap is wide, and whether a colon makes each a label;
-/// letters set apart are joined.
-fn split_texts(line: &TextLine) -> Vec<(String, bool)> {
-    let mut texts = Vec::new();
-    let (mut current, mut right) = (String::new(), f32::MAX);
+/// The texts of a line, parted where the gap is wide, and whether each is a label of something: a
+/// colon follows, it is one of several in a strip of labels, or a number stands right under it. Letters
+/// set apart are joined.
+fn split_texts(line: &TextLine, below: Option<&TextLine>) -> Vec<(String, bool)> {
+    let mut texts: Vec<(String, BoundingBox)> = Vec::new();
+    let mut right = f32::MIN;
     for word in &line.words {
         let area = word.bounding_box;
-        if area.x - right > GAP * area.h {
-            texts.push(std::mem::take(&mut current));
+        match texts.last_mut().filter(|_| area.x - right <= GAP * area.h) {
+            Some((text, all)) => {
+                text.push(' ');
+                text.push_str(&word.text);
+                *all = all.union(area);
+            }
+            None => texts.push((word.text.clone(), area)),
         }
-        current.push(' ');
-        current.push_str(&word.text);
         right = area.right();
     }
-    texts.push(current);
-    let folded = texts.iter().enumerate().map(|(at, text)| {
-        let next = texts.get(at + 1).is_some_and(|next| next.trim_start().starts_with(':'));
-        (join_spaced_letters(&fold_text(text)), next || text.ends_with(':'))
+    let strip = texts.len() >= STRIP;
+    let folded = texts.iter().enumerate().map(|(at, (text, area))| {
+        let next = texts.get(at + 1).is_some_and(|(next, _)| next.trim_start().starts_with(':'));
+        let label = next || text.ends_with(':') || strip || has_number_below(*area, below);
+        (join_spaced_letters(&fold_text(text)), label)
     });
     folded.filter(|(text, _)| !text.is_empty()).collect()
+}
+
+/// Whether a number stands right under a text that is no larger, as its value does in a form.
+fn has_number_below(label: BoundingBox, below: Option<&TextLine>) -> bool {
+    let words = below.map_or(&[][..], |line| &line.words);
+    words.iter().any(|word| {
+        let area = word.bounding_box;
+        (area.x - label.x).abs() < area.h
+            && area.y > label.y
+            && area.y - label.bottom() < label.h
+            && label.h < LARGER * area.h
+            && word.text.starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 /// `r e c h n u n g` is one word.
@@ -193,7 +218,7 @@ fn join_spaced_letters(folded: &str) -> String {
 mod tests {
     use super::*;
     use docmill_core::config::KindsConfig;
-    use docmill_core::model::{BoundingBox, TextWord};
+    use docmill_core::model::TextWord;
 
     /// Two or more spaces are a wide gap.
     fn transcript(drawing: &str) -> Transcript {
@@ -243,6 +268,9 @@ mod tests {
             ("SERVICE AGREEMENT\nbetween A Ltd and B Ltd\nwitnesseth\nterm and termination\ngoverning law", "contract", None),
             ("Mietvertrag\nzwischen A und B\n§ 1 Mietsache", "contract", None),
             ("Order confirmation\nInvoice address: A", "generic", Some(KindAmbiguity::Unknown)),
+            ("FAKTURA VAT\nWystawiono   Zamówienie   Płatne do\n2024-12-29   7973   2025-01-28", "invoice", None),
+            ("Factura   Pedido\n   8038\nVencimiento   8.1.2024", "invoice", None),
+            ("Nota\nNota nr. 12\nTe betalen voor 1-2-2024", "invoice", None),
             ("Dear Sir,\nthank you for your visit.", "generic", Some(KindAmbiguity::Unknown)),
             ("", "generic", Some(KindAmbiguity::Unknown)),
         ];

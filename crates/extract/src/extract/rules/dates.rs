@@ -76,9 +76,6 @@ impl<'a> DateSearch<'a> {
                 break;
             }
         }
-        if let Some(first) = search.printed.first_mut() {
-            first.signs.push(DateSign::First);
-        }
         search
     }
 
@@ -153,6 +150,7 @@ impl<'a> DateSearch<'a> {
             }
         }
         let mut merged = merge_days(found);
+        rank_days(&mut merged, role.issued);
         for one in &mut merged {
             one.signs.extend(relation_to(issued.filter(|_| !role.issued), one.date));
             let labelled = [DateSign::OwnLabel, DateSign::WeakLabel];
@@ -191,6 +189,8 @@ impl<'a> DateSearch<'a> {
         if !own {
             return;
         }
+        // What stands before it is its label.
+        one.signs.retain(|sign| *sign != DateSign::Dated);
         if below {
             one.signs.push(DateSign::LabelAbove);
         }
@@ -316,7 +316,15 @@ fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Op
         let mut same = spots.in_cell(spot.cell);
         same.any(|other| other.field == field && other.words.start < spot.words.start)
     };
-    match (near(number), near("other")) {
+    // `Consegna del: 3/5/2024`: what stands before the weak word names another day.
+    let cell = spots.cell_of(spot);
+    let closed = cell.is_some_and(|cell| {
+        let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
+        spot.words.end == cell.words.len() || last.is_some_and(|word| word.ends_with(':'))
+    });
+    let before = spot.words.start.checked_sub(1).and_then(|at| cell?.words.get(at));
+    let named = closed && before.is_some_and(|word| !word.ends_with(','));
+    match (near(number), near("other") || named && !near(number)) {
         (_, true) => Some(DateSign::OtherBefore),
         (true, _) => Some(DateSign::NumberBefore),
         _ if spot.words.start > 2 => Some(DateSign::MidSentence),
@@ -365,22 +373,33 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
         one.signs.sort_unstable();
         one.signs.dedup();
     }
-    if let [only] = merged.as_mut_slice() {
-        only.signs.push(DateSign::Only);
-    }
-    let first = merged.iter().map(|one| one.date).min();
-    let last = merged.iter().map(|one| one.date).max();
-    if merged.len() > 1 {
-        for one in &mut merged {
-            if Some(one.date) == first {
-                one.signs.push(DateSign::Earliest);
-            }
-            if Some(one.date) == last {
-                one.signs.push(DateSign::Latest);
-            }
-        }
-    }
     merged
+}
+
+/// Which day is the first, the earliest, the latest, or the only one. For the day of issue those do
+/// not count that the page calls something else, unless it has no others: nearly every delivery is
+/// before its invoice, and every payment after it.
+fn rank_days(merged: &mut [DateCandidate], issued: bool) {
+    let is_other = |sign: &DateSign| matches!(sign, DateSign::OtherLabel | DateSign::OtherBefore);
+    let is_free = |one: &DateCandidate| !one.signs.iter().any(is_other);
+    let apart = issued && merged.iter().any(is_free);
+    let counts = |one: &DateCandidate| !apart || is_free(one);
+    let ranked: Vec<&DateCandidate> = merged.iter().filter(|one| counts(one)).collect();
+    let only = ranked.len() == 1;
+    let place = ranked.iter().map(|one| one.place).min();
+    let first = ranked.iter().map(|one| one.date).min();
+    let last = ranked.iter().map(|one| one.date).max();
+    for one in merged.iter_mut().filter(|one| counts(one)) {
+        let mut add = |sign: DateSign, holds: bool| {
+            if holds {
+                one.signs.push(sign);
+            }
+        };
+        add(DateSign::First, Some(one.place) == place);
+        add(DateSign::Only, only);
+        add(DateSign::Earliest, !only && Some(one.date) == first);
+        add(DateSign::Latest, !only && Some(one.date) == last);
+    }
 }
 
 /// Whether a text is the time of a day, as tills print it behind the date.

@@ -45,6 +45,9 @@ pub(super) const EXCLUDING: &[&str] = &[
 const MAIN_COLUMNS: [&str; 4] =
     ["column_description", "column_quantity", "column_unit_price", "column_amount"];
 
+/// Lines between a row of labels and the row of their values.
+const ORDERED_REACH: f32 = 3.0;
+
 /// A label found in a cell.
 #[derive(Debug, Clone)]
 pub(super) struct LabelMatch {
@@ -292,7 +295,32 @@ impl<'a> LabelMatches<'a> {
             let words = 0..cell.words.len();
             found.push(ValueCandidate { cell, words, inline: false, below: true });
         }
+        // `VAT 20%` names its rate, not its amount.
+        let is_rate = |one: &ValueCandidate<'_>| {
+            one.inline && one.value_words().iter().all(|word| word.contains('%'))
+        };
+        if found.iter().all(is_rate) {
+            found.extend(self.value_in_order(spot, cell));
+        }
         found
+    }
+
+    /// Under a row of nothing but labels a row of as many values: they belong together in their
+    /// order, wherever in its box each stands.
+    fn value_in_order(&self, spot: &LabelMatch, label: &TextCell) -> Option<ValueCandidate<'a>> {
+        let labels = self.layout.rows.get(label.row)?.clone();
+        let named = |index: usize| self.in_cell(index).any(LabelMatch::names_value);
+        if labels.len() < 2 || !labels.clone().all(named) {
+            return None;
+        }
+        let values = self.layout.rows.get(label.row + 1)?.clone();
+        let at = values.start + spot.cell.checked_sub(labels.start)?;
+        let value = self.layout.cells.get(at)?;
+        let near = value.page == label.page
+            && value.area.y - label.area.bottom() < ORDERED_REACH * label.area.h;
+        let plain = values.len() == labels.len() && !values.clone().any(named);
+        let words = 0..value.words.len();
+        (near && plain).then_some(ValueCandidate { cell: value, words, inline: false, below: true })
     }
 }
 

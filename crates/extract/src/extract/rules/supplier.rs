@@ -18,7 +18,7 @@ use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
 use super::weighing::share_certainty;
-use docmill_core::model::Transcript;
+use docmill_core::model::{BoundingBox, Transcript};
 use docmill_formats::notation::fold_text;
 use docmill_gate::kinds::LabelIndex;
 
@@ -133,6 +133,9 @@ const SURE_NAME: f32 = 0.8;
 /// The most certain that a name is which stands under a heading of the recipient, or across another
 /// line, so that words of both may have been mixed.
 const DOUBTFUL: f32 = 0.8;
+
+/// Letters of a heading are larger than those under it by this factor.
+const HEADING: f32 = 1.25;
 
 struct SupplierSearch<'a> {
     spots: &'a LabelMatches<'a>,
@@ -344,13 +347,19 @@ impl<'a> SupplierSearch<'a> {
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
         let name = tidy_name(name);
         let company = self.has_legal_form(&name);
-        // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name is its address alone.
+        // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name, or one in larger letters,
+        // is its address alone.
         let mut cells = self.layout.rows_before(cell);
-        let headed = cells
-            .any(|c| is_next_line(c, cell) && self.has_legal_form(&tidy_name(&c.joined_text())));
+        let headed = cells.any(|above| {
+            let name = tidy_name(&above.joined_text());
+            let larger = above.area.h > HEADING * cell.area.h && self.is_name(&name);
+            is_next_line(above, cell) && (larger || self.has_legal_form(&name))
+        });
+        // `Mill Road, 12, 80333 Town`: a street, parted from its number.
+        let street = rest.first().is_some_and(|part| is_house_number(part));
         let plain = company || !(headed || name.contains(char::is_numeric));
         let numbered = rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric));
-        if !plain || !numbered || !self.is_name(&name) {
+        if !plain || street || !numbered || !self.is_name(&name) {
             return None;
         }
         let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
@@ -362,6 +371,13 @@ impl<'a> SupplierSearch<'a> {
             .collect();
         Some((name, kept.join(", ")))
     }
+}
+
+/// Whether a part of an address is a house's number: `12`, `31 a`, `77, 3º B`.
+fn is_house_number(part: &str) -> bool {
+    let digits = part.chars().take_while(char::is_ascii_digit).count();
+    let letters = part.chars().filter(|c| c.is_alphabetic()).count();
+    (1..=4).contains(&digits) && letters <= 2
 }
 
 /// Of names with a legal form, the only one that stands where no recipient does.
@@ -422,19 +438,18 @@ fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
 
 /// Whether `below` is the next line of the same block.
 fn is_next_line(above: &TextCell, below: &TextCell) -> bool {
-    let gap = below.area.y - above.area.bottom();
-    let height = above.area.h.max(below.area.h);
-    let aligned = (below.area.x - above.area.x).abs() < 0.6 * height
-        || (below.area.right() - above.area.right()).abs() < 0.6 * height
-        || (centre_x(below) - centre_x(above)).abs() < 0.8 * height;
-    above.page == below.page
-        && below.middle_y() > above.area.bottom()
-        && gap < 0.9 * height
-        && aligned
+    above.page == below.page && is_next_area(above.area, below.area)
 }
 
-fn centre_x(cell: &TextCell) -> f32 {
-    cell.area.x + cell.area.w / 2.0
+/// The same for where two lines of one page stand.
+fn is_next_area(above: BoundingBox, below: BoundingBox) -> bool {
+    let gap = below.y - above.bottom();
+    let height = above.h.max(below.h);
+    let centre_x = |area: BoundingBox| area.x + area.w / 2.0;
+    let aligned = (below.x - above.x).abs() < 0.6 * height
+        || (below.right() - above.right()).abs() < 0.6 * height
+        || (centre_x(below) - centre_x(above)).abs() < 0.8 * height;
+    below.y + below.h / 2.0 > above.bottom() && gap < 0.9 * height && aligned
 }
 
 fn tidy_name(text: &str) -> String {

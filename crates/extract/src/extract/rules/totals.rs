@@ -3,11 +3,14 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod printed;
 mod till;
 
 use rust_decimal::Decimal;
 
-use self::till::{included_tax, without_tax_code};
+pub(super) use self::printed::largest_amount;
+use self::printed::{find_printed, printed_amounts, stands_beside_rate};
+use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
@@ -98,8 +101,15 @@ pub(super) fn find_totals<'a>(
         });
     }
     add_rounded(spots, mark, &paid, &mut candidates);
-    let mut chosen =
-        choose_totals(&candidates, &possible_roundings(spots, mark), spots.layout, mark);
+    add_unnamed_totals(spots, mark, &mut candidates);
+    let roundings = possible_roundings(spots, mark);
+    let mut chosen = choose_totals(&candidates, &roundings, spots.layout, mark);
+    if chosen.adds_up
+        && let Some(whole) = whole_of_rate(&chosen, &candidates, spots.layout, mark)
+    {
+        candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
+        chosen = choose_totals(&candidates, &roundings, spots.layout, mark);
+    }
     // Tills sum up each rate of tax as well.
     if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
         chosen = choose_by_label(&candidates, spots.layout, mark);
@@ -134,6 +144,41 @@ fn take_included_tax(
         chosen.net = Some(FoundValue::new(rest, true, cell));
     }
     chosen.vat = Some(tax);
+}
+
+/// The labelled total of which the chosen one is the part of one rate: it is larger by an amount that
+/// stands in the row of another rate. What was owed before has no rate, and makes no total larger.
+fn whole_of_rate(
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
+    let part = chosen.gross.as_ref().map(|gross| gross.value)?;
+    let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
+    let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MOST_LABELLED);
+    named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
+}
+
+/// Tills without a word for the total: the net amount that was paid as it is, or the sum that stands
+/// alone under the lines.
+fn add_unnamed_totals<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    if !spots.till || candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 1.0) {
+        return;
+    }
+    let given = tendered_amounts(spots, "tendered", mark);
+    let nets = candidates.iter().filter(|c| c.role == AmountRole::Net && given.contains(&c.value));
+    let paid = nets.map(|c| AmountCandidate { role: AmountRole::Gross, weight: PAID, ..c.clone() });
+    let paid: Vec<AmountCandidate<'a>> = paid.collect();
+    candidates.extend(paid);
+    if let Some((amount, cell)) = sum_under_lines(spots.layout, mark) {
+        let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+        candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
+    }
 }
 
 /// Whether another labelled total is larger, by more than a rounding.
@@ -186,6 +231,12 @@ fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec
     });
     pairs.filter(|paid| paid.is_sign_positive() && !paid.is_zero()).collect()
 }
+
+/// A total beside a label, wherever in its text.
+const WHOLE: f32 = 3.0;
+
+/// A sum without a label is a total, but surely no better than a labelled one.
+const UNNAMED: f32 = 2.0;
 
 /// What was paid outweighs a label: a total before rounding is printed beside the same words.
 const PAID: f32 = 7.5;
@@ -314,8 +365,8 @@ fn add_sum_of_rates<'a>(
         let (cell, currency) = (*cell, *currency);
         candidates.push(AmountCandidate {
             role: AmountRole::Vat,
-            // Only where it adds up.
-            weight: if rated { 4.0 } else { 0.5 },
+            // Only where it adds up; what all rates make is more than what one of them does.
+            weight: if rated { 7.0 } else { 0.5 },
             value,
             currency,
             cell,
@@ -336,26 +387,6 @@ fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
         weight: 0.5,
         ..c
     }));
-}
-
-/// The largest amount of money on the document.
-pub(super) fn largest_amount(
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> Option<Decimal> {
-    printed_amounts(layout, mark).map(|(amount, _)| amount.value.abs()).max()
-}
-
-fn printed_amounts(
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> impl Iterator<Item = (FoundNumber, &TextCell)> {
-    layout.cells.iter().flat_map(move |cell| {
-        let words = cell.words_in(0..cell.words.len());
-        let amounts = number::find_numbers(&words, mark).into_iter();
-        let money = amounts.filter(|amount| amount.is_money() && !amount.percent);
-        money.map(move |amount| (amount, cell)).collect::<Vec<_>>()
-    })
 }
 
 /// What a labelled net amount and a labelled tax make is the total, and what is between a labelled
@@ -538,18 +569,6 @@ fn made_total<'a>(
 fn plausible_net(net: Decimal, gross: Decimal) -> bool {
     let (net, gross) = (net.abs(), gross.abs());
     net <= gross && net * Decimal::from(3) >= gross * Decimal::from(2)
-}
-
-/// Where `value` is printed as an amount.
-fn find_printed(
-    layout: &CellLayout,
-    value: Decimal,
-    mark: Option<DecimalSeparator>,
-) -> Option<&TextCell> {
-    layout.cells.iter().find(|cell| {
-        let words = cell.words_in(0..cell.words.len());
-        number::find_numbers(&words, mark).iter().any(|a| a.value == value && a.is_money())
-    })
 }
 
 #[cfg(test)]

@@ -166,6 +166,7 @@ impl SupplierSearch<'_> {
             let below = self.layout.rows_from(at).filter(|c| is_next_line(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
             let next = next.or_else(|| self.line_after_gap(at, line == passed));
+            let next = next.or_else(|| self.parted_line_below(at).first());
             let Some(next) = next else { break };
             at = next;
             if line < skip {
@@ -254,6 +255,8 @@ impl SupplierSearch<'_> {
                 )
                 && !spot.field.starts_with("column_")
                 && !is_within_text(spot, line)
+                // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
+                && !(spot.field == "prose" && text.contains(|c: char| c.is_ascii_digit()))
         });
         let phone = text.split_whitespace().any(|word| {
             let digits = word.chars().filter(char::is_ascii_digit).count();
@@ -334,7 +337,39 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
     party && !closed && spot.words.end < cell.words.len()
 }
 
-/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word.
+/// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
+const NUMBERED: [&str; 27] = [
+    "no",
+    "nr",
+    "n",
+    "num",
+    "number",
+    "nummer",
+    "numero",
+    "numer",
+    "nro",
+    "br",
+    "id",
+    "ref",
+    "fon",
+    "tel",
+    "tlf",
+    "tfn",
+    "telefon",
+    "phone",
+    "fax",
+    "mobile",
+    "telephone",
+    "box",
+    "postfach",
+    "postbus",
+    "year",
+    "page",
+    "seite",
+];
+
+/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can be
+/// a town's.
 pub(super) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
@@ -344,7 +379,7 @@ pub(super) fn has_postal_code(text: &str) -> bool {
     if groups.count() >= 3 {
         return false;
     }
-    let code = words.iter().any(|word| {
+    let code = words.iter().enumerate().any(|(at, word)| {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let short = word.trim_matches(',').len() <= 9;
         // Portugal 4050-253, Brazil 01310-100; a phone number has its dash elsewhere.
@@ -354,7 +389,7 @@ pub(super) fn has_postal_code(text: &str) -> bool {
         let mixed = word
             .chars()
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
-        short && mixed && ((3..=6).contains(&digits) || parted)
+        short && mixed && ((3..=6).contains(&digits) || parted) && stands_by_town(&words, at)
     });
     // `V6Y 0L4`
     let canadian = words.windows(2).any(|pair| match pair {
@@ -382,5 +417,55 @@ pub(super) fn has_postal_code(text: &str) -> bool {
         }
         _ => false,
     });
-    (code && words.len() >= 2 && text.contains(char::is_alphabetic)) || british || canadian
+    code || british || canadian
+}
+
+/// Whether a word after the number can be a town's, or the one before it, where none follows.
+fn stands_by_town(words: &[&str], at: usize) -> bool {
+    let has_letters = |word: &&str| word.contains(char::is_alphabetic);
+    let mut after = words.iter().skip(at + 1).filter(|word| word.contains(char::is_alphanumeric));
+    let next = after.next();
+    // `753 23 Uppsala`
+    let group = |word: &&str| word.len() <= 3 && word.chars().all(|c| c.is_ascii_digit());
+    let next = if next.is_some_and(group) { after.next() } else { next };
+    if let Some(next) = next {
+        return has_letters(next);
+    }
+    let before = at.checked_sub(1).and_then(|before| words.get(before));
+    before.is_some_and(|word| {
+        let folded = docmill_formats::notation::fold_text(word);
+        has_letters(word) && !word.ends_with([':', '#']) && !NUMBERED.contains(&folded.as_str())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_counted_or_called_is_no_towns() {
+        for (text, expected) in [
+            ("80333 Northtown", true),
+            ("D-63571 Gelnhausen", true),
+            ("1950 AB Velsen", true),
+            ("753 23 Uppsala", true),
+            ("4050-253 Porto", true),
+            ("San Francisco, California 94104", true),
+            ("Wien 1010", true),
+            ("1234 AB", true),
+            ("Bath BA1 5QT", true),
+            ("Dublin D02 X285", true),
+            ("RICHMOND V6Y 0L4", true),
+            ("Invoice No.: 9876", false),
+            ("Rechnung Nr. 471102", false),
+            ("Our ref: 7701", false),
+            ("Facture n° 2022089", false),
+            ("Tel 0999 55", false),
+            ("Phone: 0999 555 77", false),
+            ("P.O. Box 1234", false),
+            ("9876", false),
+        ] {
+            assert_eq!(has_postal_code(text), expected, "{text}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
-use docmill_formats::notation::vat_id;
+use docmill_formats::notation::{vat_digits, vat_id};
 
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
@@ -13,6 +13,17 @@ const MOST_CUSTOMER_IDS: usize = 8;
 /// Letters and digits alone.
 fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// Characters of an identifier that are misread at most.
+const MOST_MISREAD: usize = 2;
+
+/// Whether two identifiers are one but for a misread character or two.
+fn is_misreading_of(read: &str, id: &str) -> bool {
+    let (read, id) = (compact_id(read), compact_id(id));
+    let country = read.chars().zip(id.chars()).take(2).all(|(a, b)| a == b);
+    let differ = read.chars().zip(id.chars()).filter(|(a, b)| a != b).count();
+    country && read.len() == id.len() && differ <= MOST_MISREAD
 }
 
 impl SupplierSearch<'_> {
@@ -41,7 +52,27 @@ impl SupplierSearch<'_> {
                 break;
             }
         }
-        best.map(|(_, found)| found).or_else(|| self.find_national_id())
+        let best = best.map(|(_, found)| self.reread_id(found, &customers));
+        best.or_else(|| self.find_national_id())
+    }
+
+    /// An identifier off a picture of which the check digits do not hold was misread: where the same
+    /// one is printed again and holds, as headers and footers have it, that is it.
+    fn reread_id(&self, found: FoundValue<String>, customers: &[String]) -> FoundValue<String> {
+        let pictured = self.layout.cells.get(found.cell).is_some_and(|cell| cell.from_picture);
+        if !pictured || vat_digits::check_digits_hold(&found.value) != Some(false) {
+            return found;
+        }
+        let again = self.layout.cells.iter().enumerate().find_map(|(index, cell)| {
+            (0..cell.words.len()).find_map(|start| {
+                let (id, _) = vat_id::find_at(&cell.words_in(start..cell.words.len()))?;
+                let holds = vat_digits::check_digits_hold(&id) == Some(true);
+                let same = is_misreading_of(&found.value, &id);
+                (holds && same && !customers.contains(&compact_id(&id)))
+                    .then(|| FoundValue::at_word(id, found.certain, cell, index))
+            })
+        });
+        again.unwrap_or(found)
     }
 
     /// How the identifier was found; `name`: the signs of the issuer's name.
@@ -68,7 +99,9 @@ impl SupplierSearch<'_> {
                 let words = cell.words_in(start..cell.words.len());
                 let rival = vat_id::find_at(&words).is_some_and(|(id, _)| {
                     let id = compact_id(&id);
-                    id != own && !customers.contains(&id)
+                    let misread = vat_digits::check_digits_hold(&id) == Some(false)
+                        && is_misreading_of(&id, &own);
+                    id != own && !customers.contains(&id) && !(cell.from_picture && misread)
                 });
                 rival && self.vat_score(cell, index, start) > 0.0
             })
@@ -126,5 +159,35 @@ impl SupplierSearch<'_> {
             score -= 4.0;
         }
         score
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::layout::CellLayout;
+    use super::super::super::layout::tests::transcript;
+    use super::super::super::spots::LabelMatches;
+    use super::super::find_supplier;
+    use docmill_core::config::KindsConfig;
+    use docmill_core::model::PageSource;
+    use docmill_gate::kinds::KindSet;
+
+    #[test]
+    fn of_an_identifier_that_is_printed_twice_the_reading_with_sound_digits_is_taken() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let read = |drawing: &str, source: PageSource| {
+            let mut page = transcript(&[drawing]);
+            page.pages[0].source = source;
+            let layout = CellLayout::new(&page);
+            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            found.vat_id.map(|id| id.value)
+        };
+        let head = "Erle Metallbau GmbH\nMühlweg 20\n80333 Nordstadt\nUSt-IdNr. DE136695978\n\n\nRechnung 12\n\n\n";
+        let again = format!("{head}Erle Metallbau GmbH   DE136695976");
+        assert_eq!(read(&again, PageSource::Ocr).as_deref(), Some("DE136695976"));
+        assert_eq!(read(&again, PageSource::Native).as_deref(), Some("DE136695978"));
+        let other = format!("{head}Birke AG   DE811193231");
+        assert_eq!(read(&other, PageSource::Ocr).as_deref(), Some("DE136695978"));
     }
 }

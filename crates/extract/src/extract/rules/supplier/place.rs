@@ -1,13 +1,17 @@
 //! Signs of where a text stands and of how it is written.
 
 use super::address::has_postal_code;
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
-use docmill_formats::notation::fold_text;
+use docmill_core::model::BoundingBox;
+use docmill_formats::notation::{date, fold_text};
 
 /// Headings of one kind that are looked at.
 pub(super) const MOST_HEADINGS: usize = 60;
+
+/// A word of so many letters in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
+const DOMAIN_WORD: usize = 5;
 
 /// Names in addresses that are kept.
 const MOST_DOMAINS: usize = 60;
@@ -37,6 +41,9 @@ const SHARED_HOSTS: [&str; 16] = [
     "orange",
     "example",
 ];
+
+/// Lines of height between the parts of one line.
+const PARTED: f32 = 3.0;
 
 /// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
 const TANGLED: f32 = 0.5;
@@ -81,7 +88,8 @@ impl SupplierSearch<'_> {
         if self.has_attention_below(cell) {
             signs.push(NameSign::Attention);
         }
-        if self.is_value_of_other(index, cell) {
+        if self.is_value_of_other(index, cell) || (!self.spots.till && self.names_value_below(cell))
+        {
             signs.push(NameSign::OtherValue);
         }
         if self.layout.is_on_amount_row(cell) {
@@ -158,11 +166,51 @@ impl SupplierSearch<'_> {
         let mut at = cell;
         for _ in 0..BLOCK {
             let below = self.layout.rows_from(at).filter(|other| is_next_line(at, other));
-            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else { break };
+            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else {
+                lines.extend(self.parted_line_below(at));
+                break;
+            };
             lines.push(next);
             at = next;
         }
         lines
+    }
+
+    /// The cells of the next line, where points or bars part it, as under a name in a footer: `Mill
+    /// Road 12 · 80333 Northtown · VAT DE123456789`. They stand under the name together.
+    pub(super) fn parted_line_below<'s>(&'s self, above: &TextCell) -> &'s [TextCell] {
+        let rows = (above.row + 1..=above.row + 2).map(|row| self.layout.row_cells(row));
+        let next = rows.into_iter().find(|row| {
+            let close = row.windows(2).all(|pair| match pair {
+                [a, b] => b.area.x - a.area.right() < PARTED * a.area.h,
+                _ => false,
+            });
+            let area = row.iter().map(|cell| cell.area).reduce(BoundingBox::union);
+            let first = row.first().filter(|first| close && first.page == above.page);
+            row.len() > 1
+                && first.is_some()
+                && area.is_some_and(|area| is_next_area(above.area, area))
+        });
+        next.unwrap_or_default()
+    }
+
+    /// Whether the text names what stands right under it: a number or a day, as in the boxes of a
+    /// form.
+    fn names_value_below(&self, cell: &TextCell) -> bool {
+        let below = self.layout.cell_below(cell, 1.2).map(|(_, below)| below);
+        below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h).is_some_and(
+            |value| {
+                let text = value.joined_text();
+                let digits = text.chars().filter(char::is_ascii_digit).count();
+                let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+                let number = value.words.len() == 1 && digits < 9 && letters <= 3;
+                digits > 0
+                    && (number
+                        || date::find_dates(&text)
+                            .first()
+                            .is_some_and(|one| one.range.len() == text.len()))
+            },
+        )
     }
 
     /// The line above, up to two lines' height away.
@@ -262,6 +310,7 @@ impl SupplierSearch<'_> {
                     && words
                         .first()
                         .is_some_and(|first| first.len() >= 4 && domain.starts_with(first)))
+                || words.iter().any(|word| word.len() >= DOMAIN_WORD && domain.contains(word))
         });
         add(NameSign::Domain, named);
         signs

@@ -3,10 +3,10 @@
 
 use rust_decimal::Decimal;
 
-use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::layout::{CellLayout, TextCell};
 use crate::extract::rules::spots::LabelMatches;
 use crate::extract::rules::{FoundValue, abs_close};
-use docmill_formats::notation::number::{self, DecimalSeparator};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// What a rate makes of a total that includes it, where both stand in one row: `incl. 6% GST 1.66`.
 pub(super) fn included_tax(
@@ -33,6 +33,36 @@ pub(super) fn included_tax(
             Some(FoundValue::new(found.value, true, cell))
         })
     })
+}
+
+/// Rows of a receipt that are summed up.
+const MOST_SUMMED: usize = 100;
+
+/// The amount that stands alone in its row and is what the rows before it make, two at least.
+pub(super) fn sum_under_lines(
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<(FoundNumber, &TextCell)> {
+    let mut above: Vec<Decimal> = Vec::new();
+    for row in &layout.rows {
+        let cells = layout.cells.get(row.clone())?;
+        let last = cells.iter().rev().find_map(|cell| {
+            let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
+            let found = number::find_numbers(&words, mark).pop()?;
+            found.is_money().then_some((found, cell))
+        });
+        let Some((amount, cell)) = last else { continue };
+        let lone = cells.len() == 1 && cell.words.len() <= 2;
+        let sums = above.iter().rev().take(MOST_SUMMED).scan(Decimal::ZERO, |sum, line| {
+            *sum += line;
+            Some(*sum)
+        });
+        if lone && sums.skip(1).any(|sum| sum == amount.value) {
+            return Some((amount, cell));
+        }
+        above.push(amount.value);
+    }
+    None
 }
 
 /// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.

@@ -1,0 +1,251 @@
+//! Layouts that no other drawing has, in the manner of `scripts/draw_strangers.py`: each was misread
+//! before the rule that reads it. What real documents of these layouts look like is not claimed.
+
+use serde_json::{Value, json};
+
+use super::extract_by_rules;
+use super::layout::tests::transcript;
+use docmill_core::config::KindsConfig;
+use docmill_gate::kinds::KindSet;
+
+/// A page, and what has to be read from it.
+struct DrawnLayout {
+    what: &'static str,
+    kind: &'static str,
+    page: &'static str,
+    values: fn() -> Value,
+}
+
+const LAYOUTS: &[DrawnLayout] = &[
+    DrawnLayout {
+        what: "the sums stand in boxes, each value in another place of its box than its label",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+80333 Northtown
+
+Invoice number   A-77
+Invoice date     05.06.2024
+
+Description                          Amount
+Gate                                 100.00
+
+Net amount            VAT 20%           Total
+
+               100.00             20.00         EUR 120.00",
+        values: || json!({ "subtotal": 100, "vat_amount": 20, "total": 120 }),
+    },
+    DrawnLayout {
+        what: "labels stand over their values, and who issues it at the foot, its line parted by points",
+        kind: "invoice",
+        page: "\
+INVOICE
+
+Delivered to        Our number         Payer
+40211               A-77               7947
+Invoice date        Despatch           Page
+27.02.2024          23.02.2024         1
+
+Birch Interiors AG
+Harbour 5
+20457 Southport
+
+Description                          Amount
+Gate                                 100.00
+
+                          Total   EUR 100.00
+
+
+
+
+
+
+                    Alder Metalworks
+   Mill Road 12 · 80333 Northtown · VAT no. DE136695976
+                www.alder-metalworks.com",
+        values: || {
+            json!({
+                "supplier_name": "Alder Metalworks",
+                "supplier_address": "Mill Road 12, 80333 Northtown",
+                "supplier_vat_id": "DE136695976",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "a delivery is before the credit note, which has no other day",
+        kind: "credit_note",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+80333 Northtown
+
+Kreditnota
+
+Kundenr          40211
+Leveringsdato    13.06.2025
+Kreditnota nr.   B-12
+Utstedt          17.06.2025
+
+Sum eks. mva     100,00
+Mva 25%           25,00
+Til gode         125,00",
+        values: || json!({ "invoice_date": "2025-06-17", "invoice_number": "B-12" }),
+    },
+    DrawnLayout {
+        what: "each of two rates has a row with all three sums, and none of them is the invoice's",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+80333 Northtown
+
+Invoice number   A-77
+Invoice date     05.06.2024
+
+Description                          Amount
+Gate                                 100.00
+Book                                  50.00
+
+ Rate      Net      VAT    Gross
+  20%   100.00    20.00   120.00
+   5%    50.00     2.50    52.50
+
+                  Subtotal          150.00
+                  VAT (20%)          20.00
+                  VAT (5%)            2.50
+                  TOTAL         EUR 172.50",
+        values: || json!({ "subtotal": 150, "vat_amount": 22.5, "total": 172.5 }),
+    },
+    DrawnLayout {
+        what: "a comma parts the street under the name from its number",
+        kind: "invoice",
+        page: "\
+                                       Cestaria do Minho
+                        Rua da Ponte, 31, 4970-455 Arcos
+
+Fatura n.º   A-77
+Emitida em   05/06/2024
+
+Total com IVA   120,00 EUR",
+        values: || {
+            json!({
+                "supplier_name": "Cestaria do Minho",
+                "supplier_address": "Rua da Ponte, 31, 4970-455 Arcos",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "what follows the address is a telephone's number and an invoice's, and no town's",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Suite 3, 41 Regent Parade
+Harrogate HG1 9ZY
+Phone 0999 555 77
+Invoice No.: 9876
+
+Invoice date     05.06.2024
+
+Total   GBP 120.00",
+        values: || {
+            json!({
+                "supplier_address": "Suite 3, 41 Regent Parade, Harrogate HG1 9ZY",
+                "invoice_number": "9876",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "the sum stands under the lines without a word",
+        kind: "receipt",
+        page: "\
+        GALLO AZUL
+      C/ LARGA 2
+Fecha: 14-11-2013 15:20
+
+2 COPA                 4.00
+2 CAFES                2.40
+1 TAPA                 2.50
+
+                       8.90",
+        values: || json!({ "total": 8.9 }),
+    },
+    DrawnLayout {
+        what: "what was paid as it is has no other name than the sum before tax",
+        kind: "receipt",
+        page: "\
+ALDER PACKAGING
+27/06/2018   12:45
+4x 38.00             152.00
+SUBTOTAL             152.00
+CASH                 152.00",
+        values: || json!({ "total": 152 }),
+    },
+    DrawnLayout {
+        what: "what one rate makes adds up, and is a part of what is to be paid",
+        kind: "invoice",
+        page: "\
+ALDER BAKERIES SDN BHD
+TAX INVOICE
+Inv No.: 7029      Date: 29/10/2017
+
+Bread                            44.76
+         Total 0% supplies:      44.76
+Twigs                            13.30
+   Total 6% supplies (excl. GST):   13.30
+                        GST:      0.80
+   Total 6% supplies (Inc. GST):   14.10
+         Total 0% supplies:      44.76
+             Total Payable:      58.86",
+        values: || json!({ "total": 58.86 }),
+    },
+    DrawnLayout {
+        what: "a word before a weak label names another day",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+80333 Northtown
+
+Fattura
+
+Ricevuta del:   28/03/2024
+Numero          A-77
+Del             01/04/2024
+
+Totale fattura   EUR 120,00",
+        values: || json!({ "invoice_date": "2024-04-01" }),
+    },
+    DrawnLayout {
+        what: "what was owed before is no part of this invoice's total",
+        kind: "invoice",
+        page: "\
+Alder Water Ltd
+Invoice number   A-77
+Invoice date     05.06.2024
+
+Net amount            100.00
+VAT 20%                20.00
+Invoice total         120.00
+Previous balance       50.00
+Total due             170.00",
+        values: || json!({ "total": 120 }),
+    },
+];
+
+#[test]
+fn strangers_layouts_are_read() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let mut wrong = Vec::new();
+    for DrawnLayout { what, kind, page, values } in LAYOUTS {
+        let read = extract_by_rules(&transcript(&[page]), kinds.get(kind).unwrap());
+        for (field, value) in values().as_object().unwrap() {
+            let given = read.data.get(field).unwrap_or(&Value::Null);
+            let same = given == value || (given.is_number() && given.as_f64() == value.as_f64());
+            if !same {
+                wrong.push(format!("{what}: {field} is {given}, not {value}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
