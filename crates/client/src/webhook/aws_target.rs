@@ -362,6 +362,19 @@ mod tests {
         }
     }
 
+    /// As AWS documents `PutEvents`.
+    #[test]
+    fn an_event_says_where_it_is_from_what_happened_and_has_the_payload_with_its_id_as_detail() {
+        let bus = "arn:aws:events:us-east-1:1:event-bus/b";
+        let request = AwsTarget::parse(bus, "").unwrap().write_request(&message());
+        assert!(request.headers.contains(&("x-amz-target", "AWSEvents.PutEvents".to_owned())));
+        let body: Value = serde_json::from_str(&request.body).unwrap();
+        let expected = json!({ "Source": "docmill", "DetailType": "document.completed",
+            "EventBusName": bus,
+            "Detail": r#"{"type":"document.completed","id":"e-1"}"# });
+        assert_eq!(body.pointer("/Entries/0"), Some(&expected));
+    }
+
     #[test]
     fn what_eventbridge_did_not_take_is_no_success_though_its_answer_is_200() {
         let target = AwsTarget::parse("arn:aws:events:us-east-1:1:event-bus/b", "").unwrap();
