@@ -1,5 +1,5 @@
 //! SQS, SNS and EventBridge as targets, as a stand-in that others wrote understands what is sent.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ async fn ask(moto: &Moto, service: &str, target: &str, kind: &str, body: String)
     let scope = format!(
         "AWS4-HMAC-SHA256 Credential=test/20261123/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=x"
     );
-    let post = Client::new().post(moto.endpoint()).header("authorization", scope);
+    let post =
+        Client::builder().build().unwrap().post(moto.endpoint()).header("authorization", scope);
     let post = post.header("content-type", kind).header("x-amz-target", target);
     let answer = post.body(body).send().await.unwrap();
     let (status, text) = (answer.status(), answer.text().await.unwrap());

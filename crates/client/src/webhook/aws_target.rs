@@ -1,5 +1,5 @@
-//! Messages to Amazon SQS, SNS and EventBridge: one signed request each, by the services' own
-//! protocols (AWS JSON 1.0 of SQS, the query protocol of SNS, AWS JSON 1.1 of EventBridge).
+//! Messages to Amazon SQS, SNS and `EventBridge`: one signed request each, by the services' own
+//! protocols (AWS JSON 1.0 of SQS, the query protocol of SNS, AWS JSON 1.1 of `EventBridge`).
 //!
 //! What is sent goes to the address that the ARN means, or to the one that the settings name in its
 //! place, and both are checked as those of other targets. Not promised: that AWS hands a message on
@@ -15,7 +15,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// What our events are called in EventBridge.
+/// What our events are called in `EventBridge`.
 const SOURCE: &str = "docmill";
 /// Signs of an error's name that are kept.
 const LONGEST_CODE: usize = 80;
