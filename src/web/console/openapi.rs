@@ -71,17 +71,16 @@ const fn get(
     ApiRoute { operation, name, method, path, role, summary, query, body, answer }
 }
 
-/// What is posted: `schemas` are those of body and answer.
+/// What is posted, for operators unless the row says otherwise: `schemas` are those of body and answer.
 const fn post(
     operation: ApiOperation,
     name: &'static str,
     path: &'static str,
-    role: WebRole,
     summary: &'static str,
     schemas: [&'static str; 2],
 ) -> ApiRoute {
     let [body, answer] = schemas;
-    let (method, query, body) = ("post", &[] as &[_], Some(body));
+    let (method, role, query, body) = ("post", WebRole::Operator, &[] as &[_], Some(body));
     ApiRoute { operation, name, method, path, role, summary, query, body, answer }
 }
 
@@ -106,30 +105,36 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
             "SubmittedDocument",
         )
     },
-    post(
-        ApiOperation::Reference,
-        "submitReference",
-        "/documents/reference",
-        WebRole::Producer,
-        "Hands in an object that stays where it is, in a place that `store.allow` names.",
-        ["ReferenceRequest", "SubmittedDocument"],
-    ),
-    post(
-        ApiOperation::Upload,
-        "createUpload",
-        "/uploads",
-        WebRole::Producer,
-        "An address in the store that takes one document by PUT, for a quarter of an hour.",
-        ["UploadRequest", "UploadAddress"],
-    ),
-    post(
-        ApiOperation::Completion,
-        "completeUpload",
-        "/uploads/{upload_id}/complete",
-        WebRole::Producer,
-        "Hands in what was sent to that address.",
-        ["CompletionRequest", "SubmittedDocument"],
-    ),
+    ApiRoute {
+        role: WebRole::Producer,
+        ..post(
+            ApiOperation::Reference,
+            "submitReference",
+            "/documents/reference",
+            "Hands in an object that stays where it is, in a place that `store.allow` names.",
+            ["ReferenceRequest", "SubmittedDocument"],
+        )
+    },
+    ApiRoute {
+        role: WebRole::Producer,
+        ..post(
+            ApiOperation::Upload,
+            "createUpload",
+            "/uploads",
+            "An address in the store that takes one document by PUT, for a quarter of an hour.",
+            ["UploadRequest", "UploadAddress"],
+        )
+    },
+    ApiRoute {
+        role: WebRole::Producer,
+        ..post(
+            ApiOperation::Completion,
+            "completeUpload",
+            "/uploads/{upload_id}/complete",
+            "Hands in what was sent to that address.",
+            ["CompletionRequest", "SubmittedDocument"],
+        )
+    },
     ApiRoute {
         query: LIST,
         ..get(
@@ -188,7 +193,6 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
         ApiOperation::Retry,
         "retryIngestion",
         "/ingestions/{id}/retry",
-        WebRole::Operator,
         "Works on an ingestion once more.",
         ["ChangeRequest", "IngestionChange"],
     ),
@@ -196,7 +200,6 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
         ApiOperation::Cancel,
         "cancelIngestion",
         "/ingestions/{id}/cancel",
-        WebRole::Operator,
         "Withdraws an ingestion that has not ended.",
         ["ChangeRequest", "IngestionChange"],
     ),
@@ -217,14 +220,16 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
         "One document as a reviewer sees it. Its ETag is the version that a decision names.",
         "ReviewCase",
     ),
-    post(
-        ApiOperation::Decision,
-        "decideReview",
-        "/reviews/{document_id}/decision",
-        WebRole::Reviewer,
-        "Accepts, corrects or rejects. If-Match names the version: 428 without, 412 if it changed.",
-        ["DecisionRequest", "RecordedDecision"],
-    ),
+    ApiRoute {
+        role: WebRole::Reviewer,
+        ..post(
+            ApiOperation::Decision,
+            "decideReview",
+            "/reviews/{document_id}/decision",
+            "Accepts, corrects or rejects. If-Match names the version: 428 without, 412 if it changed.",
+            ["DecisionRequest", "RecordedDecision"],
+        )
+    },
     ApiRoute {
         method: "post",
         role: WebRole::Reviewer,
@@ -261,7 +266,6 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
         ApiOperation::Replay,
         "replayDeliveries",
         "/webhooks/replay",
-        WebRole::Operator,
         "Tells again what is named, or all that was given up of a target.",
         ["ReplayRequest", "ReplayReport"],
     ),
@@ -269,7 +273,6 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
         ApiOperation::Enable,
         "enableWebhook",
         "/webhooks/{target}/enable",
-        WebRole::Operator,
         "Tells a target again that answered 410.",
         ["ChangeRequest", "EnabledWebhook"],
     ),

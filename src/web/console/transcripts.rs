@@ -96,6 +96,7 @@ async fn render<T: Send + 'static>(
 ) -> Result<T, ConsoleFailure> {
     // The place goes with the work: it goes on though the one who asked goes away.
     let place = state.rendering_place().ok_or_else(ConsoleFailure::busy)?;
+    #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
     let made = tokio::task::spawn_blocking(move || {
         let _place = place;
         let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();

@@ -1,4 +1,5 @@
 //! Signing in by the headers of a proxy, and those who only say that they are one.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill_core::config::{ProxyGroup, ProxySignIn, WebRole};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};

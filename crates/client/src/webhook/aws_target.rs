@@ -1,5 +1,5 @@
-//! Messages to Amazon SQS, SNS and EventBridge: one signed request each, by the services' own
-//! protocols (AWS JSON 1.0 of SQS, the query protocol of SNS, AWS JSON 1.1 of EventBridge).
+//! Messages to Amazon SQS, SNS and `EventBridge`: one signed request each, by the services' own
+//! protocols (AWS JSON 1.0 of SQS, the query protocol of SNS, AWS JSON 1.1 of `EventBridge`).
 //!
 //! What is sent goes to the address that the ARN means, or to the one that the settings name in its
 //! place, and both are checked as those of other targets. Not promised: that AWS hands a message on
@@ -15,7 +15,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// What our events are called in EventBridge.
+/// What our events are called in `EventBridge`.
 const SOURCE: &str = "docmill";
 /// Signs of an error's name that are kept.
 const LONGEST_CODE: usize = 80;
@@ -360,6 +360,19 @@ mod tests {
             let plain = AwsTarget::parse(arn.trim_end_matches(".fifo"), "").unwrap();
             assert!(!plain.write_request(&message()).body.contains("Group"), "{arn}");
         }
+    }
+
+    /// As AWS documents `PutEvents`.
+    #[test]
+    fn an_event_says_where_it_is_from_what_happened_and_has_the_payload_with_its_id_as_detail() {
+        let bus = "arn:aws:events:us-east-1:1:event-bus/b";
+        let request = AwsTarget::parse(bus, "").unwrap().write_request(&message());
+        assert!(request.headers.contains(&("x-amz-target", "AWSEvents.PutEvents".to_owned())));
+        let body: Value = serde_json::from_str(&request.body).unwrap();
+        let expected = json!({ "Source": "docmill", "DetailType": "document.completed",
+            "EventBusName": bus,
+            "Detail": r#"{"type":"document.completed","id":"e-1"}"# });
+        assert_eq!(body.pointer("/Entries/0"), Some(&expected));
     }
 
     #[test]

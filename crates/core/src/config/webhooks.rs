@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for NetworkRange {
 pub struct WebhookTarget {
     /// Its name, in metrics, pages and commands.
     pub name: String,
-    /// Where it is told, by POST; or the ARN of an SQS queue, an SNS topic or an EventBridge bus. May
+    /// Where it is told, by POST; or the ARN of an SQS queue, an SNS topic or an `EventBridge` bus. May
     /// hold a secret of its own.
     pub url: SecretString,
     /// Where requests about an ARN go; empty: to AWS's own endpoint of its region.
@@ -264,7 +264,8 @@ impl WebhooksConfig {
                  or be an ARN"
             ));
         }
-        if !target.endpoint.is_empty() && !(is_arn && is_web(&target.endpoint)) {
+        let has_endpoint = !target.endpoint.is_empty();
+        if has_endpoint && (!is_arn || !is_web(&target.endpoint)) {
             problems.push(format!(
                 "{key}.endpoint goes with an ARN, and begins with https:// (with http:// only under \
                  webhooks.allow_http)"
