@@ -115,6 +115,7 @@ fn read_reference(structured: &str, text: &str) -> Result<Option<String>, Paymen
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::ChangedCode;
     use super::super::read_payment_code;
     use super::*;
 
@@ -168,7 +169,7 @@ mod tests {
         let (seventy, more) = (long(70), long(71));
         let (text, longer) = (long(140), long(141));
         #[rustfmt::skip]
-        let table: &[(&str, &[(usize, &str)], Option<D>)] = &[
+        let table: &[ChangedCode<'_>] = &[
             ("version 2 without a bank",     &[(1, "002"), (4, "")],         None),
             ("version 1 without a bank",     &[(4, "")],                     Some(D::Bank)),
             ("a bank that is none",          &[(4, "BPOT")],                 Some(D::Bank)),

@@ -115,3 +115,7 @@ pub(super) fn is_creditor_reference(text: &str) -> bool {
 pub(super) fn is_plain_iban(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && account::is_iban(text)
 }
+
+/// A row of the tests' tables: what is changed, which lines become what, and what is wrong then.
+#[cfg(test)]
+pub(super) type ChangedCode<'a> = (&'a str, &'a [(usize, &'a str)], Option<PaymentCodeDefect>);

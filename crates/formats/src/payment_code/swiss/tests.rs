@@ -1,5 +1,6 @@
 //! Payloads by the rules of the guidelines, and by each of them broken.
 
+use super::super::order::ChangedCode;
 use super::super::{PaymentCodeDefect as D, read_payment_code};
 use super::*;
 
@@ -73,7 +74,7 @@ fn each_rule_of_the_guidelines_that_is_broken_is_named() {
     let none = [(3, PLAIN), (27, "NON"), (28, "")];
     let combined = [(4, "K"), (7, "8000 Seldwyla"), (8, ""), (9, "")];
     #[rustfmt::skip]
-    let table: &[(&str, &[(usize, &str)], Option<D>)] = &[
+    let table: &[ChangedCode<'_>] = &[
         ("a reference of ISO 11649",        &creditor,                        None),
         ("no reference",                    &none,                            None),
         ("a combined address",              &combined,                        None),
@@ -125,6 +126,10 @@ fn each_rule_of_the_guidelines_that_is_broken_is_named() {
     for (name, changes, expected) in table {
         assert_eq!(with(changes).err(), *expected, "{name}");
     }
+}
+
+#[test]
+fn a_text_that_is_cut_or_huge_or_no_utf8_is_no_bill() {
     let short = BILL[..30].join("\n");
     assert_eq!(read_payment_code(&short, false).unwrap().err(), Some(D::Lines));
     assert_eq!(read_payment_code(&BILL.join("\n"), true).unwrap().err(), Some(D::Characters));

@@ -256,7 +256,7 @@ impl SupplierSearch<'_> {
                 && !spot.field.starts_with("column_")
                 && !is_within_text(spot, line)
                 // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
-                && !(spot.field == "prose" && text.contains(|c: char| c.is_ascii_digit()))
+                && (spot.field != "prose" || !text.contains(|c: char| c.is_ascii_digit()))
         });
         let phone = text.split_whitespace().any(|word| {
             let digits = word.chars().filter(char::is_ascii_digit).count();
