@@ -5,6 +5,7 @@
 mod fixture;
 mod histories;
 mod locks;
+mod together;
 
 use std::time::Duration;
 

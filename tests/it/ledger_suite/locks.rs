@@ -14,7 +14,7 @@ use docmill_ledger::ledger::{
 use super::fixture::{failed, record, renewal, terms};
 use crate::support::postgres::TestDatabase;
 
-async fn insert(database: &TestDatabase, count: usize) -> Vec<IngestionId> {
+pub(super) async fn insert(database: &TestDatabase, count: usize) -> Vec<IngestionId> {
     let ids: Vec<uuid::Uuid> = (0..count).map(|_| uuid::Uuid::new_v4()).collect();
     let document = DocumentId::random();
     sqlx::query("INSERT INTO document (id, file_path) VALUES ($1, 'x')")
@@ -264,7 +264,7 @@ async fn invariant_13_a_local_deadline_is_counted_from_before_the_claim_was_aske
 }
 
 /// Claims each; the tokens in the order of the ids.
-async fn take_all(ledger: &PostgresLedger, ids: &[IngestionId]) -> Vec<ClaimToken> {
+pub(super) async fn take_all(ledger: &PostgresLedger, ids: &[IngestionId]) -> Vec<ClaimToken> {
     let taken = |answer| match answer {
         ClaimOutcome::Claimed(claimed) => claimed.token,
         other => panic!("{other:?}"),
@@ -273,7 +273,7 @@ async fn take_all(ledger: &PostgresLedger, ids: &[IngestionId]) -> Vec<ClaimToke
 }
 
 /// Somebody's transaction that holds the lock of one row of this table.
-async fn lock_row(
+pub(super) async fn lock_row(
     database: &TestDatabase,
     table: &str,
     id: uuid::Uuid,

@@ -1,6 +1,7 @@
 //! The ledger in Postgres.
 //!
-//! Every operation is one statement and one round trip. A statement that takes or renews a claim
+//! Every operation is one statement and one round trip, which jobs that are under way at the same time
+//! share (`coalesce`). A statement that takes or renews a claim
 //! commits without waiting for the disk: `set_config('synchronous_commit', 'off', true)` inside
 //! it holds until its own commit. That is safe because tokens are random (a claim lost in a crash
 //! of Postgres is lost for its holder too) and a second pool or a `BEGIN` would cost connections
@@ -23,7 +24,9 @@ mod claim_writes;
 mod coalesce;
 mod finish;
 mod intake;
+mod lookups;
 mod objects;
+mod references;
 mod spending;
 
 use std::time::Duration;
@@ -31,8 +34,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use coalesce::ResultBatcher;
-use finish::ResultRow;
+use coalesce::StatementBatcher;
+use finish::{EndStatement, ResultRow};
+use lookups::{BlockedLookup, ClockLookup, DuplicateLookup, DuplicateRow, TimeQuestion};
+use references::{ReferenceRow, ReferenceStatement};
+use spending::{SpendingRow, SpendingStatement};
 
 use crate::db::{Db, parking, saturating_int};
 use crate::ledger::{
@@ -49,13 +55,26 @@ use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 #[derive(Debug, Clone)]
 pub struct PostgresLedger {
     db: Db,
-    ends: ResultBatcher,
+    ends: StatementBatcher<EndStatement>,
+    references: StatementBatcher<ReferenceStatement>,
+    spending: StatementBatcher<SpendingStatement>,
+    blocked: StatementBatcher<BlockedLookup>,
+    duplicates: StatementBatcher<DuplicateLookup>,
+    clock: StatementBatcher<ClockLookup>,
 }
 
 impl PostgresLedger {
     /// The ledger in this database; its schema must be current.
     pub fn new(db: Db) -> Self {
-        Self { ends: ResultBatcher::new(db.clone()), db }
+        Self {
+            ends: StatementBatcher::new(db.clone()),
+            references: StatementBatcher::new(db.clone()),
+            spending: StatementBatcher::new(db.clone()),
+            blocked: StatementBatcher::new(db.clone()),
+            duplicates: StatementBatcher::new(db.clone()),
+            clock: StatementBatcher::new(db.clone()),
+            db,
+        }
     }
 }
 
@@ -67,7 +86,7 @@ impl AttemptLedger for PostgresLedger {
         token: ClaimToken,
         saved: &StoredTranscript,
     ) -> Result<WriteResult> {
-        claim_writes::save_transcription(&self.db, id, token, saved).await
+        self.references.run(ReferenceRow::to_transcript(id, token, saved)).await
     }
 
     async fn save_extraction(
@@ -76,7 +95,7 @@ impl AttemptLedger for PostgresLedger {
         token: ClaimToken,
         artefact: &ArtefactRef,
     ) -> Result<WriteResult> {
-        claim_writes::save_extraction(&self.db, id, token, artefact).await
+        self.references.run(ReferenceRow::to_replies(id, token, artefact)).await
     }
 
     async fn find_duplicate(
@@ -86,7 +105,10 @@ impl AttemptLedger for PostgresLedger {
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        intake::find_duplicate(&self.db, document, tenant, supplier, number).await
+        match DuplicateRow::new(document, tenant, supplier, number) {
+            Some(row) => self.duplicates.run(row).await,
+            None => Ok(None),
+        }
     }
 
     async fn add_spending(
@@ -95,7 +117,7 @@ impl AttemptLedger for PostgresLedger {
         claims: i64,
         spent: &ProviderSpending,
     ) -> Result<()> {
-        spending::add_spending(&self.db, id, claims, spent).await
+        self.spending.run(SpendingRow::new(id, claims, spent)).await
     }
 
     async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
@@ -140,11 +162,11 @@ impl AttemptLedger for PostgresLedger {
     }
 
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
-        intake::is_blocked(&self.db, sha256).await
+        self.blocked.run(sha256.to_owned()).await
     }
 
     async fn current_time(&self) -> Result<OffsetDateTime> {
-        intake::current_time(&self.db).await
+        self.clock.run(TimeQuestion).await
     }
 }
 
@@ -181,7 +203,7 @@ impl Ledger for PostgresLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        self.ends.record(ResultRow::new(id, token, end)).await
+        self.ends.run(ResultRow::new(id, token, end)).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

@@ -1,14 +1,12 @@
-//! What a claim's holder writes while it works: renewals, the stage, references to artefacts.
+//! What keeps a claim: renewals, and with them the stage.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{saturating_int, write_result};
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{LeaseRenewal, LeaseStatus, StoredTranscript, WriteResult, stored};
+use crate::ledger::{LeaseRenewal, LeaseStatus};
 use docmill_core::fault::Result;
-use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId};
 
 /// Extends the leases of claims; see [`crate::ledger::Ledger::renew_leases`].
 pub(super) async fn renew_leases(
@@ -64,62 +62,4 @@ ORDER BY a.place
             (false, false) => LeaseStatus::Lost,
         })
         .collect())
-}
-
-/// See [`crate::ledger::AttemptLedger::save_transcription`]. Without waiting for the disk: the transcript
-/// itself lies in the store under the same identity.
-pub(super) async fn save_transcription(
-    db: &Db,
-    id: IngestionId,
-    token: ClaimToken,
-    saved: &StoredTranscript,
-) -> Result<WriteResult> {
-    let done = sqlx::query!(
-        "WITH clock AS MATERIALIZED (
-             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         UPDATE ingestion i SET
-             transcription_file_path = $3, transcription_identity = $4,
-             transcription_quality_score = $5, sha256 = $6, pages = $7,
-             preprocessed_file_path = $8, preprocessed_sha256 = $9, updated_at = c.now
-         FROM clock c
-         WHERE i.id = $1 AND i.claim_token = $2",
-        id.0,
-        token.0,
-        &stored::strip_nul(&saved.artefact.path),
-        &stored::strip_nul(&saved.artefact.identity),
-        f64::from(saved.quality),
-        saved.sha256,
-        saturating_int(saved.pages),
-        saved.preprocessed.as_ref().map(|file| file.path.as_str()),
-        saved.preprocessed.as_ref().map(|file| file.sha256.as_str()),
-    )
-    .execute(db.pool())
-    .await
-    .context("referencing the transcript")?;
-    Ok(write_result(done.rows_affected()))
-}
-
-/// See [`crate::ledger::AttemptLedger::save_extraction`]; as above.
-pub(super) async fn save_extraction(
-    db: &Db,
-    id: IngestionId,
-    token: ClaimToken,
-    artefact: &ArtefactRef,
-) -> Result<WriteResult> {
-    let done = sqlx::query!(
-        "WITH clock AS MATERIALIZED (
-             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         UPDATE ingestion i SET
-             extraction_output_file_path = $3, extraction_identity = $4, updated_at = c.now
-         FROM clock c
-         WHERE i.id = $1 AND i.claim_token = $2",
-        id.0,
-        token.0,
-        &stored::strip_nul(&artefact.path),
-        &stored::strip_nul(&artefact.identity),
-    )
-    .execute(db.pool())
-    .await
-    .context("referencing the reply")?;
-    Ok(write_result(done.rows_affected()))
 }

@@ -1,62 +1,90 @@
-//! Ends that arrive while others are being written go together in one statement.
+//! What jobs ask or write at the same time goes to Postgres in one statement.
 //!
-//! A lone end is written at once. Under load a statement of many rows costs Postgres a fraction
-//! of what as many statements cost (measured: 5 times less per row), and the ledger's port stays
-//! one end per call. The write runs in a task of its own: a caller that is cancelled takes nobody
-//! else's end with it; its own is not begun any more.
+//! A lone row is sent at once; what comes while statements are under way goes together in the next.
+//! So nothing waits for company, and the wait for a turn is bounded by that of two statements. Under
+//! load a statement of many rows costs a fraction of what as many statements cost, and the ledger's
+//! port stays one row per call. The statement runs in a task of its own: a caller that is cancelled
+//! takes nobody else's row with it; its own is not begun any more.
 //!
-//! One end that cannot be written holds up no other: a row that somebody has locked is skipped, and
-//! if Postgres refuses a statement (a value, or the document's row is locked), each of its ends is
-//! written by itself. What failed then stays by itself when it is tried again.
-//! Not promised: order between ends.
+//! One row that cannot be written holds up no other: one that somebody has locked is skipped and
+//! dealt with by itself, and if Postgres refuses a statement (a value, or the document's row is
+//! locked), each of its rows goes by itself. Where a row is tried again after that, it stays by
+//! itself ([`BatchedStatement::claim`]).
+//! Not promised: order between rows.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
-use futures::future::FutureExt as _;
-use futures::stream::{self, StreamExt as _};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::finish::{self, ResultRow};
 use crate::db::Db;
-use crate::ledger::WriteResult;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::ClaimToken;
 
-/// Statements that run at the same time.
+/// Statements of one sort that run at the same time.
 const SIDE_BY_SIDE: usize = 2;
-/// Ends in one statement; also bounds what is sent to Postgres at a time.
+/// Rows in one statement; also bounds what is sent to Postgres at a time.
 const TOGETHER: usize = 64;
-/// Ends that are written by themselves at the same time: some that wait leave connections to others.
+/// Rows that go by themselves at the same time: some that wait leave connections to others.
 const ALONE: usize = 4;
 
-/// Collects ends and writes them.
-#[derive(Debug, Clone)]
-pub(super) struct ResultBatcher {
+/// One sort of statement that takes many rows.
+pub(super) trait BatchedStatement: Send + Sync + 'static {
+    /// What one caller asks or writes.
+    type Row: Send + Sync;
+    /// What it is told.
+    type Answer: Send;
+
+    /// Runs the statement for all of these rows; one answer for each, in their order.
+    fn run_together(
+        db: &Db,
+        rows: &[Self::Row],
+    ) -> impl Future<Output = Result<Vec<RowAnswer<Self::Answer>>>> + Send;
+
+    /// Runs it for one that was locked, or was refused together with others.
+    fn run_alone(db: &Db, row: &Self::Row) -> impl Future<Output = Result<Self::Answer>> + Send;
+
+    /// The claim whose row goes by itself once it has failed; `None`: it is not tried again.
+    fn claim(_row: &Self::Row) -> Option<ClaimToken> {
+        None
+    }
+}
+
+/// What a statement says of one of its rows.
+#[derive(Debug)]
+pub(super) enum RowAnswer<A> {
+    /// This.
+    Given(A),
+    /// Somebody has locked what it is about; nothing was written.
+    Locked,
+}
+
+/// Collects rows and runs their statements.
+pub(super) struct StatementBatcher<S: BatchedStatement> {
     db: Db,
-    state: Arc<Mutex<BatcherState>>,
+    state: Arc<Mutex<BatcherState<S>>>,
     alone: Arc<Semaphore>,
 }
 
-#[derive(Debug, Default)]
-struct BatcherState {
-    waiting: Vec<PendingResult>,
+struct BatcherState<S: BatchedStatement> {
+    waiting: Vec<PendingRow<S>>,
     running: usize,
-    /// Claims whose end could not be written: it goes by itself the next time.
+    /// Claims whose row could not be written: it goes by itself the next time.
     apart: HashSet<ClaimToken>,
 }
 
-#[derive(Debug)]
-struct PendingResult {
-    end: ResultRow,
-    answer: oneshot::Sender<Result<WriteResult>>,
+struct PendingRow<S: BatchedStatement> {
+    row: S::Row,
+    answer: oneshot::Sender<Result<S::Answer>>,
 }
 
-/// One of the tasks that write. A panic in it fails what it had taken, and ends nobody's waiting.
-struct WriterTask(ResultBatcher);
+/// One of the tasks that run statements. A panic in it fails what it had taken, and ends nobody's
+/// waiting.
+struct StatementTask<S: BatchedStatement>(StatementBatcher<S>);
 
-impl Drop for WriterTask {
+impl<S: BatchedStatement> Drop for StatementTask<S> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
@@ -66,77 +94,88 @@ impl Drop for WriterTask {
             state.running -= 1;
         } else {
             drop(state);
-            tokio::spawn(self.0.clone().write_all());
+            tokio::spawn(self.0.clone().run_all());
         }
     }
 }
 
-impl ResultBatcher {
+impl<S: BatchedStatement> Clone for StatementBatcher<S> {
+    fn clone(&self) -> Self {
+        let Self { db, state, alone } = self;
+        Self { db: db.clone(), state: Arc::clone(state), alone: Arc::clone(alone) }
+    }
+}
+
+impl<S: BatchedStatement> fmt::Debug for StatementBatcher<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatementBatcher").finish_non_exhaustive()
+    }
+}
+
+impl<S: BatchedStatement> StatementBatcher<S> {
     pub(super) fn new(db: Db) -> Self {
-        Self { db, state: Arc::default(), alone: Arc::new(Semaphore::new(ALONE)) }
+        let state = BatcherState { waiting: Vec::new(), running: 0, apart: HashSet::new() };
+        Self { db, state: Arc::new(Mutex::new(state)), alone: Arc::new(Semaphore::new(ALONE)) }
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, BatcherState> {
+    fn lock_state(&self) -> MutexGuard<'_, BatcherState<S>> {
         self.state.lock()
     }
 
-    /// Writes an end, perhaps together with others.
-    pub(super) async fn record(&self, end: ResultRow) -> Result<WriteResult> {
-        let token = end.token();
-        let written = if self.lock_state().apart.contains(&token) {
-            self.write_alone(&end).await
+    /// Has one row answered, perhaps together with others.
+    ///
+    /// # Errors
+    /// What Postgres says of it.
+    pub(super) async fn run(&self, row: S::Row) -> Result<S::Answer> {
+        let Some(claim) = S::claim(&row) else { return self.run_with_others(row).await };
+        let answer = if self.lock_state().apart.contains(&claim) {
+            self.run_alone(&row).await
         } else {
-            self.write_with_others(end).await
+            self.run_with_others(row).await
         };
-        match &written {
-            Ok(_) => drop(self.lock_state().apart.remove(&token)),
-            // Nothing arrives anywhere: that is no fault of this end.
+        match &answer {
+            Ok(_) => drop(self.lock_state().apart.remove(&claim)),
+            // Nothing arrives anywhere: that is no fault of this row.
             Err(error) if error.fault == Fault::Unavailable => {}
-            Err(_) => drop(self.lock_state().apart.insert(token)),
+            Err(_) => drop(self.lock_state().apart.insert(claim)),
         }
-        written
+        answer
     }
 
-    async fn write_alone(&self, end: &ResultRow) -> Result<WriteResult> {
+    async fn run_alone(&self, row: &S::Row) -> Result<S::Answer> {
         // Never closed, so never refused.
         let _turn = self.alone.acquire().await;
-        write_one(&self.db, end).await
+        S::run_alone(&self.db, row).await
     }
 
-    async fn write_with_others(&self, end: ResultRow) -> Result<WriteResult> {
+    async fn run_with_others(&self, row: S::Row) -> Result<S::Answer> {
         let (answer, answered) = oneshot::channel();
         let start = {
             let mut state = self.lock_state();
-            state.waiting.push(PendingResult { end, answer });
+            state.waiting.push(PendingRow { row, answer });
             let start = state.running < SIDE_BY_SIDE;
             state.running += usize::from(start);
             start
         };
         if start {
-            tokio::spawn(self.clone().write_all());
+            tokio::spawn(self.clone().run_all());
         }
         // The task answers everything it takes, unless it panics or the runtime is going down.
         answered.await.unwrap_or_else(|_| {
-            Err(Error::new(Fault::Interrupted, "stopped while an outcome was being recorded"))
+            Err(Error::new(Fault::Interrupted, "stopped while Postgres was being asked"))
         })
     }
 
-    /// Writes until nothing waits.
-    async fn write_all(self) {
-        let task = WriterTask(self);
+    /// Runs statements until nothing waits.
+    async fn run_all(self) {
+        let task = StatementTask(self);
         while let Some(batch) = task.0.next_batch() {
-            let (ends, answers): (Vec<ResultRow>, Vec<_>) =
-                batch.into_iter().map(|waiting| (waiting.end, waiting.answer)).unzip();
-            let results = write_batch(&task.0.db, ends).await;
-            for (answer, result) in answers.into_iter().zip(results) {
-                // A caller that has gone reads its outcome back, or leaves it to the next claim.
-                drop(answer.send(result));
-            }
+            task.0.run_batch(batch).await;
         }
     }
 
     /// What waits and is still wanted, or `None` and one less that runs.
-    fn next_batch(&self) -> Option<Vec<PendingResult>> {
+    fn next_batch(&self) -> Option<Vec<PendingRow<S>>> {
         let mut state = self.lock_state();
         state.waiting.retain(|waiting| !waiting.answer.is_closed());
         if state.waiting.is_empty() {
@@ -146,27 +185,38 @@ impl ResultBatcher {
         let count = state.waiting.len().min(TOGETHER);
         Some(state.waiting.drain(..count).collect())
     }
-}
 
-/// Writes together; if Postgres refuses that, each by itself, so that one end that cannot be
-/// written (or a deadlock with another batch) is its own affair.
-async fn write_batch(db: &Db, ends: Vec<ResultRow>) -> Vec<Result<WriteResult>> {
-    match finish::record_results(db, &ends).await {
-        Ok(results) => results,
-        Err(error) if ends.len() == 1 => vec![Err(error)],
-        // Nothing is known of what became of it: each caller reads its own outcome back.
-        Err(error) if error.fault == Fault::Unavailable => {
-            let same = || Err(Error::new(error.fault, error.context.clone()));
-            ends.iter().map(|_| same()).collect()
-        }
-        Err(_) => {
-            let alone: Vec<_> = ends.iter().map(|end| write_one(db, end).boxed()).collect();
-            stream::iter(alone).buffered(ALONE).collect().await
+    /// Runs one statement; what it leaves open goes by itself, and holds up no other.
+    async fn run_batch(&self, batch: Vec<PendingRow<S>>) {
+        let (rows, answers): (Vec<S::Row>, Vec<_>) =
+            batch.into_iter().map(|waiting| (waiting.row, waiting.answer)).unzip();
+        let open = match S::run_together(&self.db, &rows).await {
+            Ok(given) => {
+                let mut open: Vec<PendingRow<S>> = Vec::new();
+                for ((row, answer), given) in rows.into_iter().zip(answers).zip(given) {
+                    match given {
+                        // A caller that has gone reads its outcome back, or leaves it to the next claim.
+                        RowAnswer::Given(given) => drop(answer.send(Ok(given))),
+                        RowAnswer::Locked => open.push(PendingRow { row, answer }),
+                    }
+                }
+                open
+            }
+            // Nothing is known of what became of it, or there is nobody to blame it on: each caller
+            // hears of it.
+            Err(error) if error.fault == Fault::Unavailable || rows.len() == 1 => {
+                let same = || Err(Error::new(error.fault, error.context.clone()));
+                answers.into_iter().for_each(|answer| drop(answer.send(same())));
+                return;
+            }
+            Err(_) => {
+                let pairs = rows.into_iter().zip(answers);
+                pairs.map(|(row, answer)| PendingRow { row, answer }).collect()
+            }
+        };
+        for PendingRow { row, answer } in open {
+            let batcher = self.clone();
+            tokio::spawn(async move { drop(answer.send(batcher.run_alone(&row).await)) });
         }
     }
-}
-
-async fn write_one(db: &Db, end: &ResultRow) -> Result<WriteResult> {
-    let written = finish::record_results(db, std::slice::from_ref(end)).await?;
-    written.into_iter().next().unwrap_or(Ok(WriteResult::Lost))
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::coalesce::{BatchedStatement, RowAnswer};
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{
@@ -108,11 +109,6 @@ pub(super) struct ResultRow {
 }
 
 impl ResultRow {
-    /// The token of the claim that ends.
-    pub(super) fn token(&self) -> ClaimToken {
-        ClaimToken(self.token)
-    }
-
     pub(super) fn new(id: IngestionId, token: ClaimToken, end: &IngestionResult) -> Self {
         let status = end.reason.map_or(IngestionStatus::Completed, |reason| reason.status());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
@@ -148,25 +144,43 @@ impl ResultRow {
     }
 }
 
-/// See [`crate::ledger::Ledger::record_result`]; for several at once, one answer per end in their
-/// order. An end whose row somebody else has locked is an error of its own, and writes nothing.
-pub(super) async fn record_results(
-    db: &Db,
-    ends: &[ResultRow],
-) -> Result<Vec<Result<WriteResult>>> {
-    let written = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
-        .fetch_all(db.pool())
-        .await
-        .context("recording an outcome")?;
-    let answer = |end: &ResultRow| {
-        let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
-        match own.next() {
-            Some(row) if row.recorded => Ok(WriteResult::Yes),
-            Some(_) => Err(Error::transient("recording an outcome: somebody has locked the row")),
+/// The ends of ingestions, see [`crate::ledger::Ledger::record_result`].
+pub(super) struct EndStatement;
+
+impl BatchedStatement for EndStatement {
+    type Row = ResultRow;
+    type Answer = WriteResult;
+
+    async fn run_together(db: &Db, ends: &[ResultRow]) -> Result<Vec<RowAnswer<WriteResult>>> {
+        let written = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
+            .fetch_all(db.pool())
+            .await
+            .context("recording an outcome")?;
+        let answer = |end: &ResultRow| {
+            let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
+            match own.next() {
+                Some(row) if row.recorded => RowAnswer::Given(WriteResult::Yes),
+                Some(_) => RowAnswer::Locked,
+                None => RowAnswer::Given(WriteResult::Lost),
+            }
+        };
+        Ok(ends.iter().map(answer).collect())
+    }
+
+    /// An end whose row somebody else has locked is an error, and writes nothing: it is tried again.
+    async fn run_alone(db: &Db, end: &ResultRow) -> Result<WriteResult> {
+        match Self::run_together(db, std::slice::from_ref(end)).await?.pop() {
+            Some(RowAnswer::Given(written)) => Ok(written),
+            Some(RowAnswer::Locked) => {
+                Err(Error::transient("recording an outcome: somebody has locked the row"))
+            }
             None => Ok(WriteResult::Lost),
         }
-    };
-    Ok(ends.iter().map(answer).collect())
+    }
+
+    fn claim(end: &ResultRow) -> Option<ClaimToken> {
+        Some(ClaimToken(end.token))
+    }
 }
 
 /// Reads back what became of a claim; see [`crate::ledger::Ledger::read_back`]. An attempt that was

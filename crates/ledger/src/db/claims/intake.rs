@@ -1,15 +1,12 @@
-//! What intake and gate ask of the ledger besides claims and objects: quarantine, pauses,
-//! duplicates, signs of life.
-
-use time::OffsetDateTime;
+//! What intake asks of the ledger besides claims and objects: quarantine, pauses, passwords, signs of
+//! life.
 
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::duplicate_key;
 use crate::ledger::{OperatorPause, QuarantinedMessage, WorkerStatus, stored};
 use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
-use docmill_core::model::{DocumentId, IngestionId};
+use docmill_core::model::DocumentId;
 
 /// Keeps a message that is not ours; see [`crate::ledger::Ledger::quarantine_message`].
 /// Producers may use an id again for other data: both copies are kept.
@@ -41,41 +38,6 @@ pub(super) async fn document_passwords(db: &Db, document: DocumentId) -> Result<
     .await
     .context("asking for a document's passwords")?;
     Ok(found.into_iter().map(SecretString::from).collect())
-}
-
-/// See [`crate::ledger::AttemptLedger::find_duplicate`].
-pub(super) async fn find_duplicate(
-    db: &Db,
-    document: DocumentId,
-    tenant: Option<&str>,
-    supplier: &str,
-    number: &str,
-) -> Result<Option<IngestionId>> {
-    let Some(key) = duplicate_key(supplier, number) else { return Ok(None) };
-    let found = sqlx::query_scalar!(
-        "SELECT id FROM ingestion
-         WHERE duplicate_key = $1 AND document_id <> $2 AND status = 'completed'
-           AND tenant IS NOT DISTINCT FROM $3
-         ORDER BY completed_at DESC, id DESC LIMIT 1",
-        key,
-        document.0,
-        tenant,
-    )
-    .fetch_optional(db.pool())
-    .await
-    .context("looking for a duplicate")?;
-    Ok(found.map(IngestionId))
-}
-
-/// See [`crate::ledger::AttemptLedger::is_blocked`].
-pub(super) async fn is_blocked(db: &Db, sha256: &str) -> Result<bool> {
-    sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT 1 FROM blocked_content WHERE sha256 = $1) AS "blocked!""#,
-        sha256,
-    )
-    .fetch_one(db.pool())
-    .await
-    .context("looking for blocked content")
 }
 
 /// What operators have paused; see [`crate::ledger::Ledger::active_pauses`].
@@ -115,12 +77,4 @@ pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerSta
     .await
     .context("saying that the worker lives")?;
     Ok(())
-}
-
-/// See [`crate::ledger::AttemptLedger::current_time`].
-pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
-    sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
-        .fetch_one(db.pool())
-        .await
-        .context("reading the ledger's clock")
 }

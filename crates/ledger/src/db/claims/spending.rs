@@ -2,55 +2,102 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::coalesce::{BatchedStatement, RowAnswer};
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::{ProviderSpending, SpentToday, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-/// See [`crate::ledger::AttemptLedger::add_spending`].
-pub(super) async fn add_spending(
-    db: &Db,
-    id: IngestionId,
+/// Writes down what was spent; see [`crate::ledger::AttemptLedger::add_spending`].
+pub(super) struct SpendingStatement;
+
+/// What was spent in the form the statement reads.
+#[derive(Debug, Serialize)]
+pub(super) struct SpendingRow {
+    id: Uuid,
     claims: i64,
-    spent: &ProviderSpending,
-) -> Result<()> {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let unpriced = i64::from(spent.calls.max(u32::from(spent.pages > 0)));
-    sqlx::query!(
-        "WITH clock AS MATERIALIZED (
-             SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         INSERT INTO spending AS s (ingestion_id, claims, day, provider, model, document_id,
-             tenant, calls, pages, input_tokens, cache_read_tokens, cache_write_tokens,
-             output_tokens, cost_nanos, unpriced_calls)
-         SELECT i.id, $2, (c.now AT TIME ZONE 'UTC')::date, $3, $4, i.document_id, i.tenant,
-             $5::int, $6::int, $7, $8, $9, $10, $11, $12
-         FROM ingestion i CROSS JOIN clock c WHERE i.id = $1
-         ON CONFLICT (ingestion_id, claims, day, provider, model) DO UPDATE SET
-             calls = s.calls + excluded.calls, pages = s.pages + excluded.pages,
-             input_tokens = s.input_tokens + excluded.input_tokens,
-             cache_read_tokens = s.cache_read_tokens + excluded.cache_read_tokens,
-             cache_write_tokens = s.cache_write_tokens + excluded.cache_write_tokens,
-             output_tokens = s.output_tokens + excluded.output_tokens,
-             cost_nanos = s.cost_nanos + excluded.cost_nanos,
-             unpriced_calls = s.unpriced_calls + excluded.unpriced_calls",
-        id.0,
-        claims,
-        &stored::strip_nul(&spent.provider),
-        &stored::strip_nul(&spent.model),
-        saturating_int(spent.calls),
-        saturating_int(spent.pages),
-        count(spent.usage.input),
-        count(spent.usage.cache_read),
-        count(spent.usage.cache_write),
-        count(spent.usage.output),
-        count(spent.cost_nanos.unwrap_or(0)),
-        if spent.cost_nanos.is_none() { unpriced } else { 0 },
-    )
-    .execute(db.pool())
-    .await
-    .context("writing down what was spent")?;
-    Ok(())
+    provider: String,
+    model: String,
+    calls: i32,
+    pages: i32,
+    input_tokens: i64,
+    cache_read_tokens: i64,
+    cache_write_tokens: i64,
+    output_tokens: i64,
+    cost_nanos: i64,
+    unpriced_calls: i64,
+}
+
+impl SpendingRow {
+    /// What was spent under the claim of this number.
+    pub(super) fn new(id: IngestionId, claims: i64, spent: &ProviderSpending) -> Self {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let unpriced = i64::from(spent.calls.max(u32::from(spent.pages > 0)));
+        Self {
+            id: id.0,
+            claims,
+            provider: stored::strip_nul(&spent.provider).into_owned(),
+            model: stored::strip_nul(&spent.model).into_owned(),
+            calls: saturating_int(spent.calls),
+            pages: saturating_int(spent.pages),
+            input_tokens: count(spent.usage.input),
+            cache_read_tokens: count(spent.usage.cache_read),
+            cache_write_tokens: count(spent.usage.cache_write),
+            output_tokens: count(spent.usage.output),
+            cost_nanos: count(spent.cost_nanos.unwrap_or(0)),
+            unpriced_calls: if spent.cost_nanos.is_none() { unpriced } else { 0 },
+        }
+    }
+}
+
+impl BatchedStatement for SpendingStatement {
+    type Row = SpendingRow;
+    type Answer = ();
+
+    /// In the order of the parts of the day's sum, so that two never wait for each other.
+    async fn run_together(db: &Db, rows: &[SpendingRow]) -> Result<Vec<RowAnswer<()>>> {
+        sqlx::query!(
+            r#"
+WITH clock AS MATERIALIZED (
+    SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
+)
+INSERT INTO spending AS s (ingestion_id, claims, day, provider, model, document_id, tenant, calls,
+    pages, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_nanos,
+    unpriced_calls)
+SELECT i.id, a.claims, (c.now AT TIME ZONE 'UTC')::date, a.provider, a.model, i.document_id,
+    i.tenant, sum(a.calls), sum(a.pages), sum(a.input_tokens), sum(a.cache_read_tokens),
+    sum(a.cache_write_tokens), sum(a.output_tokens), sum(a.cost_nanos), sum(a.unpriced_calls)
+FROM jsonb_to_recordset($1::jsonb) AS a (
+    id uuid, claims bigint, provider text, model text, calls int, pages int,
+    input_tokens bigint, cache_read_tokens bigint, cache_write_tokens bigint,
+    output_tokens bigint, cost_nanos bigint, unpriced_calls bigint)
+JOIN ingestion i ON i.id = a.id CROSS JOIN clock c
+GROUP BY i.id, i.document_id, i.tenant, a.claims, c.now, a.provider, a.model
+ORDER BY hashtext(i.id::text) & 15, i.id
+ON CONFLICT (ingestion_id, claims, day, provider, model) DO UPDATE SET
+    calls = s.calls + excluded.calls, pages = s.pages + excluded.pages,
+    input_tokens = s.input_tokens + excluded.input_tokens,
+    cache_read_tokens = s.cache_read_tokens + excluded.cache_read_tokens,
+    cache_write_tokens = s.cache_write_tokens + excluded.cache_write_tokens,
+    output_tokens = s.output_tokens + excluded.output_tokens,
+    cost_nanos = s.cost_nanos + excluded.cost_nanos,
+    unpriced_calls = s.unpriced_calls + excluded.unpriced_calls
+"#,
+            sqlx::types::Json(rows) as _,
+        )
+        .execute(db.pool())
+        .await
+        .context("writing down what was spent")?;
+        Ok(rows.iter().map(|_| RowAnswer::Given(())).collect())
+    }
+
+    async fn run_alone(db: &Db, spent: &SpendingRow) -> Result<()> {
+        Self::run_together(db, std::slice::from_ref(spent)).await.map(drop)
+    }
 }
 
 /// See [`crate::ledger::AttemptLedger::spent_today`].

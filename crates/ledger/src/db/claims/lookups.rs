@@ -1,0 +1,126 @@
+//! What running attempts ask without writing: blocked content, duplicates, the time.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::coalesce::{BatchedStatement, RowAnswer};
+use crate::db::{Db, SqlErrorContext};
+use crate::ledger::decide::duplicate_key;
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{DocumentId, IngestionId};
+
+/// See [`crate::ledger::AttemptLedger::is_blocked`]; asked by SHA-256.
+pub(super) struct BlockedLookup;
+
+/// See [`crate::ledger::AttemptLedger::find_duplicate`].
+pub(super) struct DuplicateLookup;
+
+/// See [`crate::ledger::AttemptLedger::current_time`].
+pub(super) struct ClockLookup;
+
+/// Somebody wants to know the time.
+pub(super) struct TimeQuestion;
+
+/// What a duplicate is looked for by.
+#[derive(Debug, Serialize)]
+pub(super) struct DuplicateRow {
+    key: String,
+    document: Uuid,
+    tenant: Option<String>,
+}
+
+impl DuplicateRow {
+    /// `None`: nothing to look for.
+    pub(super) fn new(
+        document: DocumentId,
+        tenant: Option<&str>,
+        supplier: &str,
+        number: &str,
+    ) -> Option<Self> {
+        let key = duplicate_key(supplier, number)?;
+        Some(Self { key, document: document.0, tenant: tenant.map(str::to_owned) })
+    }
+}
+
+impl BatchedStatement for BlockedLookup {
+    type Row = String;
+    type Answer = bool;
+
+    async fn run_together(db: &Db, hashes: &[String]) -> Result<Vec<RowAnswer<bool>>> {
+        let blocked = sqlx::query_scalar!(
+            "SELECT sha256 FROM blocked_content WHERE sha256 = ANY ($1)",
+            hashes
+        )
+        .fetch_all(db.pool())
+        .await
+        .context("looking for blocked content")?;
+        Ok(hashes.iter().map(|sha256| RowAnswer::Given(blocked.contains(sha256))).collect())
+    }
+
+    async fn run_alone(db: &Db, sha256: &String) -> Result<bool> {
+        only_answer(Self::run_together(db, std::slice::from_ref(sha256)).await?)
+    }
+}
+
+impl BatchedStatement for DuplicateLookup {
+    type Row = DuplicateRow;
+    type Answer = Option<IngestionId>;
+
+    async fn run_together(
+        db: &Db,
+        rows: &[DuplicateRow],
+    ) -> Result<Vec<RowAnswer<Option<IngestionId>>>> {
+        let found = sqlx::query_scalar!(
+            r#"
+SELECT (
+    SELECT i.id FROM ingestion i
+    WHERE i.duplicate_key = a.key AND i.document_id <> a.document AND i.status = 'completed'
+      AND i.tenant IS NOT DISTINCT FROM a.tenant
+    ORDER BY i.completed_at DESC, i.id DESC LIMIT 1
+)
+FROM ROWS FROM (
+    jsonb_to_recordset($1::jsonb) AS (key text, document uuid, tenant text)
+) WITH ORDINALITY AS a (key, document, tenant, place)
+ORDER BY a.place
+"#,
+            sqlx::types::Json(rows) as _,
+        )
+        .fetch_all(db.pool())
+        .await
+        .context("looking for duplicates")?;
+        Ok(found.into_iter().map(|id| RowAnswer::Given(id.map(IngestionId))).collect())
+    }
+
+    async fn run_alone(db: &Db, row: &DuplicateRow) -> Result<Option<IngestionId>> {
+        only_answer(Self::run_together(db, std::slice::from_ref(row)).await?)
+    }
+}
+
+impl BatchedStatement for ClockLookup {
+    type Row = TimeQuestion;
+    type Answer = OffsetDateTime;
+
+    async fn run_together(
+        db: &Db,
+        rows: &[TimeQuestion],
+    ) -> Result<Vec<RowAnswer<OffsetDateTime>>> {
+        let now = Self::run_alone(db, &TimeQuestion).await?;
+        Ok(rows.iter().map(|_| RowAnswer::Given(now)).collect())
+    }
+
+    async fn run_alone(db: &Db, _asked: &TimeQuestion) -> Result<OffsetDateTime> {
+        sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
+            .fetch_one(db.pool())
+            .await
+            .context("reading the ledger's clock")
+    }
+}
+
+/// The answer for the one row that was asked for.
+fn only_answer<A>(mut answers: Vec<RowAnswer<A>>) -> Result<A> {
+    match answers.pop() {
+        Some(RowAnswer::Given(answer)) => Ok(answer),
+        Some(RowAnswer::Locked) | None => Err(Error::internal("a question got no answer")),
+    }
+}

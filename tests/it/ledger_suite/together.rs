@@ -1,0 +1,179 @@
+//! What jobs ask or write at the same time: in few statements, and each answered for itself.
+
+use docmill_core::fault::Result;
+use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, ModelUsage};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::ledger::{
+    AttemptLedger, ClaimOutcome, Ledger, ProviderSpending, StoredTranscript, WriteResult,
+};
+use futures::future::{FutureExt as _, join_all};
+use sqlx::Executor as _;
+
+use super::fixture::{record, terms};
+use super::locks::{insert, lock_row, take_all};
+use crate::support::postgres::TestDatabase;
+
+fn artefact(name: &str) -> ArtefactRef {
+    ArtefactRef { path: name.to_owned(), identity: "made from this".to_owned() }
+}
+
+fn transcript(name: &str) -> StoredTranscript {
+    StoredTranscript {
+        artefact: artefact(name),
+        quality: 0.5,
+        sha256: "ab".repeat(32),
+        pages: 3,
+        preprocessed: None,
+    }
+}
+
+fn spent(cost_nanos: u64) -> ProviderSpending {
+    ProviderSpending {
+        provider: "openai".to_owned(),
+        model: "m".to_owned(),
+        calls: 1,
+        pages: 0,
+        usage: ModelUsage { input: 7, ..ModelUsage::default() },
+        cost_nanos: Some(cost_nanos),
+    }
+}
+
+async fn count(database: &TestDatabase, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(database.pool()).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_sixty_jobs_write_at_the_same_time_takes_a_few_statements() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 60).await;
+    let tokens = take_all(&ledger, &ids).await;
+    let watch = "CREATE TABLE seen (transaction xid8);
+        CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN INSERT INTO docmill.seen VALUES (pg_current_xact_id()); RETURN NULL; END';
+        CREATE TRIGGER see AFTER UPDATE ON ingestion FOR EACH STATEMENT EXECUTE FUNCTION see();
+        CREATE TRIGGER see AFTER INSERT ON spending FOR EACH STATEMENT EXECUTE FUNCTION see()";
+    database.pool().execute(watch).await.unwrap();
+    let statements = "SELECT count(DISTINCT transaction) FROM seen";
+
+    let (reference, cost) = (artefact("replies.json"), spent(5));
+    let pairs = || ids.iter().zip(&tokens);
+    let saved =
+        join_all(pairs().map(|(id, token)| ledger.save_extraction(*id, *token, &reference)));
+    assert!(saved.await.into_iter().all(|saved| saved.unwrap() == WriteResult::Yes));
+    let for_references = count(&database, statements).await;
+    assert!(for_references <= 4, "{for_references} statements for 60 references");
+
+    let paid = join_all(ids.iter().map(|id| ledger.add_spending(*id, 1, &cost)));
+    assert!(paid.await.iter().all(Result::is_ok));
+    let for_payments = count(&database, statements).await - for_references;
+    assert!(for_payments <= 4, "{for_payments} statements for 60 payments");
+    assert_eq!(count(&database, "SELECT sum(cost_nanos)::bigint FROM spending_day").await, 300);
+    assert_eq!(count(&database, "SELECT count(*) FROM spending WHERE cost_nanos = 5").await, 60);
+}
+
+#[tokio::test]
+async fn invariant_2_of_references_that_are_written_together_each_needs_its_own_token() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 30).await;
+    let mut tokens = take_all(&ledger, &ids).await;
+    tokens[4] = ClaimToken::random();
+    tokens[7] = tokens[8];
+    let (reply, text) = (artefact("replies.json"), transcript("text.json"));
+    let writes = ids.iter().zip(&tokens).enumerate().map(|(place, (id, token))| {
+        let (ledger, reply, text) = (&ledger, &reply, &text);
+        async move {
+            match place % 2 {
+                0 => ledger.save_extraction(*id, *token, reply).await,
+                _ => ledger.save_transcription(*id, *token, text).await,
+            }
+        }
+    });
+    for (place, written) in join_all(writes).await.into_iter().enumerate() {
+        let expected = if [4, 7].contains(&place) { WriteResult::Lost } else { WriteResult::Yes };
+        assert_eq!(written.unwrap(), expected, "{place}");
+    }
+    let replies =
+        "SELECT count(*) FROM ingestion WHERE extraction_output_file_path = 'replies.json'
+        AND extraction_identity = 'made from this' AND transcription_file_path IS NULL";
+    assert_eq!(count(&database, replies).await, 14);
+    let texts = "SELECT count(*) FROM ingestion WHERE transcription_file_path = 'text.json'
+        AND pages = 3 AND transcription_quality_score = 0.5 AND sha256 IS NOT NULL
+        AND extraction_output_file_path IS NULL";
+    assert_eq!(count(&database, texts).await, 14);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_somebody_has_locked_keeps_no_other_reference_waiting_and_gets_its_own_later() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 20).await;
+    let tokens = take_all(&ledger, &ids).await;
+    let other = lock_row(&database, "ingestion", ids[3].0).await;
+    let reply = artefact("replies.json");
+    let mut writes: Vec<_> = ids
+        .iter()
+        .zip(&tokens)
+        .map(|(id, token)| ledger.save_extraction(*id, *token, &reply).boxed())
+        .collect();
+    let mut locked = writes.remove(3);
+    let all = join_all(writes);
+    tokio::select! {
+        biased;
+        answer = &mut locked => panic!("{answer:?} of a row that is locked"),
+        answers = all => {
+            assert!(answers.into_iter().all(|answer| answer.unwrap() == WriteResult::Yes));
+        }
+    }
+    other.rollback().await.unwrap();
+    assert_eq!(locked.await.unwrap(), WriteResult::Yes);
+}
+
+#[tokio::test]
+async fn questions_that_are_asked_together_get_their_own_answers_each() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let blocked = "INSERT INTO blocked_content (sha256, blocked_by, why)
+        SELECT repeat(n::text, 64), 'a person', 'why' FROM generate_series(0, 8, 2) n";
+    database.pool().execute(blocked).await.unwrap();
+    let hashes: Vec<String> = (0..10).map(|n| n.to_string().repeat(64)).collect();
+    let answers = join_all(hashes.iter().map(|sha256| ledger.is_blocked(sha256))).await;
+    for (place, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.unwrap(), place % 2 == 0, "{place}");
+    }
+
+    let ids = insert(&database, 1).await;
+    let ClaimOutcome::Claimed(claim) = ledger.claim(&ids, &terms()).await.unwrap().remove(0) else {
+        panic!("not claimed")
+    };
+    ledger.record_result(claim.id, claim.token, &record(None)).await.unwrap();
+    let elsewhere = DocumentId::random();
+    let asked = [
+        (elsewhere, None, "Müller", Some(claim.id)),
+        (elsewhere, Some("other tenant"), "Müller", None),
+        (elsewhere, None, "Meier", None),
+        (claim.document.id, None, "Müller", None),
+        (elsewhere, None, "MÜLLER", Some(claim.id)),
+    ];
+    let found = join_all(asked.iter().map(|(document, tenant, supplier, _)| {
+        ledger.find_duplicate(*document, *tenant, supplier, "R 1")
+    }));
+    let expected: Vec<Option<IngestionId>> = asked.iter().map(|asked| asked.3).collect();
+    let found: Vec<_> = found.await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn two_payments_for_the_same_attempt_in_one_statement_are_both_counted() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 2).await;
+    let (one, two) = (spent(5), spent(11));
+    let paid = [(ids[0], &one), (ids[0], &two), (ids[1], &one), (ids[0], &one)];
+    let paid = join_all(paid.iter().map(|(id, spent)| ledger.add_spending(*id, 1, spent)));
+    assert!(paid.await.iter().all(Result::is_ok));
+    assert_eq!(ledger.spent_on(ids[0]).await.unwrap(), 21);
+    assert_eq!(ledger.spent_on(ids[1]).await.unwrap(), 5);
+    assert_eq!(count(&database, "SELECT sum(calls)::bigint FROM spending").await, 4);
+}
