@@ -1,5 +1,5 @@
 //! Codes for payments on documents, from the file to the record.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
 use std::process::Command;

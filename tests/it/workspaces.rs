@@ -405,7 +405,7 @@ async fn what_a_worker_left_of_a_finished_group_goes_once_its_locks_are_abandone
     held.sort();
     assert_eq!(store.keys("worker_locks/"), held, "its worker may live");
     let key = ledger_key(&groups[1].hash, &groups[1].paths[0]);
-    assert_eq!(store.keys("document_ledger/"), [key.clone()]);
+    assert_eq!(store.keys("document_ledger/"), std::slice::from_ref(&key));
     for lock in held {
         store.age(&lock, TIMEOUT + Duration::from_secs(1));
     }

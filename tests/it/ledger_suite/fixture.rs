@@ -31,7 +31,7 @@ pub(super) enum Fixture {
     Memory(MemoryLedger),
     Postgres {
         database: TestDatabase,
-        ledger: PostgresLedger,
+        ledger: Box<PostgresLedger>,
         now: std::sync::Mutex<OffsetDateTime>,
     },
 }
@@ -44,7 +44,7 @@ impl Fixture {
     pub(super) async fn postgres() -> Self {
         let database = TestDatabase::create().await;
         database.freeze(START).await;
-        let ledger = PostgresLedger::new(database.db());
+        let ledger = Box::new(PostgresLedger::new(database.db()));
         Self::Postgres { database, ledger, now: std::sync::Mutex::new(START) }
     }
 
@@ -68,7 +68,7 @@ impl Fixture {
     pub(super) fn ledger(&self) -> &dyn Ledger {
         match self {
             Self::Memory(ledger) => ledger,
-            Self::Postgres { ledger, .. } => ledger,
+            Self::Postgres { ledger, .. } => ledger.as_ref(),
         }
     }
 

@@ -132,7 +132,7 @@ impl PlannedTrouble {
         if now < state.refused_until {
             return Err(Error::new(Fault::Denied, "the provider does not know us"));
         }
-        if now < state.rush_until && fate.nth % 2 == 0 {
+        if now < state.rush_until && fate.nth.is_multiple_of(2) {
             return Err(Error::new(Fault::Throttled(None), "the provider has too much to do"));
         }
         Ok(())

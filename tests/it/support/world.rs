@@ -59,22 +59,24 @@ pub(crate) struct Running {
 impl World {
     /// Without a model: the rules reader.
     pub(crate) async fn new() -> Self {
-        Self::with(None, 1000).await
+        Box::pin(Self::with(None, 1000)).await
     }
 
     /// With a redrive policy of so many receives.
     pub(crate) async fn with_redrive(receives: u32) -> Self {
-        Self::with(None, receives).await
+        Box::pin(Self::with(None, receives)).await
     }
 
     /// With a model server that answers by this script.
     pub(crate) async fn with_model(script: openai::Script) -> Self {
-        Self::with(Some(openai::Server::start(script).await.unwrap()), 1000).await
+        let server = openai::Server::start(script).await.unwrap();
+        Box::pin(Self::with(Some(server), 1000)).await
     }
 
     /// Both of these.
     pub(crate) async fn with_redrive_and_model(receives: u32, script: openai::Script) -> Self {
-        Self::with(Some(openai::Server::start(script).await.unwrap()), receives).await
+        let server = openai::Server::start(script).await.unwrap();
+        Box::pin(Self::with(Some(server), receives)).await
     }
 
     async fn with(llm: Option<openai::Server>, receives: u32) -> Self {

@@ -123,7 +123,8 @@ impl WebConsole {
     }
 
     pub(super) async fn open_with(change: impl FnOnce(&mut Config)) -> Self {
-        Self::open_over(TestDatabase::create().await, change).await
+        let database = TestDatabase::create().await;
+        Self::open_over(database, change).await
     }
 
     /// The pages log in to Postgres as somebody who has this role and no other.
@@ -166,7 +167,7 @@ impl WebConsole {
         change(&mut config);
         let parts = ConsoleParts {
             database: database.db(),
-            queue: App::new(config.clone()).open_queue().await.unwrap(),
+            queue: Box::pin(App::new(config.clone()).open_queue()).await.unwrap(),
             store,
             kinds: KindSet::load(&config.kinds).unwrap(),
             limits: UploadLimits {

@@ -24,7 +24,7 @@ async fn open(moto: &Moto) -> WebConsole {
     let client = s3_client(&moto.endpoint());
     client.create_bucket().bucket(BUCKET).send().await.unwrap();
     let store = Arc::new(S3Store::with_client(client, BUCKET));
-    WebConsole::open_over_store(store, |config| {
+    let console = WebConsole::open_over_store(store, |config| {
         config.limits.document_bytes.0 = 1 << 20;
         config.store.bucket = BUCKET.to_owned();
         let place = |text: &str, tenant: Option<&str>| AllowedPrefix {
@@ -36,8 +36,8 @@ async fn open(moto: &Moto) -> WebConsole {
             place("papers/in/rival/", Some("rival")),
             place("papers/in/", None),
         ];
-    })
-    .await
+    });
+    Box::pin(console).await
 }
 
 async fn store(moto: &Moto, key: &str, bytes: Vec<u8>) {

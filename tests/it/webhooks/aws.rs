@@ -1,4 +1,4 @@
-//! SQS, SNS and EventBridge as targets, as a stand-in that others wrote understands what is sent.
+//! SQS, SNS and `EventBridge` as targets, as a stand-in that others wrote understands what is sent.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;

@@ -42,7 +42,8 @@ async fn archive_in(desk: &Desk, packed: &[u8]) -> (WorkGroup, String) {
 
 async fn sources_of(desk: &Desk, hash: &str) -> Vec<String> {
     let lines = desk.lines(hash).await;
-    lines.iter().map(|line| line["metadata"]["Source-File"].as_str().unwrap().to_owned()).collect()
+    let source = |line: &serde_json::Value| line.pointer("/metadata/Source-File").cloned();
+    lines.iter().map(|line| source(line).unwrap().as_str().unwrap().to_owned()).collect()
 }
 
 async fn unread(desk: &Desk) -> Vec<(String, String)> {
@@ -113,7 +114,7 @@ async fn what_came_before_the_end_of_a_torn_archive_is_kept_and_the_archive_is_n
     assert_eq!(unread(&desk).await, [(path.clone(), "corrupt".to_owned())]);
     assert_eq!(sources_of(&desk, &group.hash).await, [format!("{path}::a.pdf")]);
     std::fs::write(&path, &whole).unwrap();
-    assert_eq!(reopen_groups(&desk.workspace, false).await.unwrap(), [path.clone()]);
+    assert_eq!(reopen_groups(&desk.workspace, false).await.unwrap(), std::slice::from_ref(&path));
     assert_eq!(desk.work(&reader).await.documents, 2);
     let both = ["a", "b"].map(|name| format!("{path}::{name}.pdf"));
     assert_eq!(sources_of(&desk, &group.hash).await, both);
