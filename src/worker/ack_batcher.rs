@@ -15,11 +15,10 @@ use docmill_core::metrics;
 use docmill_core::retry::RetryBackoff;
 use docmill_queue::queue::{MessageQueue, ReceiptHandle};
 
-/// How long the first message that is to be deleted waits for company: no slot waits with it, nobody
-/// waits for its end, and a request for one costs as much as a request for ten.
-const DELETE_LINGER: Duration = Duration::from_millis(100);
-/// The same of one that is to be hidden, which may be one that others should see at once.
-const HIDE_LINGER: Duration = Duration::from_millis(20);
+/// How long the first of a batch waits for company: no slot waits with it, and a request for one
+/// costs as much as a request for ten. Longer would fill more requests at some hundred jobs a second,
+/// and leave as many more messages in flight that no slot works on.
+const LINGER: Duration = Duration::from_millis(20);
 /// Messages in one request.
 const REQUEST: usize = 10;
 /// Requests of one kind at the same time.
@@ -87,25 +86,18 @@ impl DispositionInbox {
     /// Carries out what is handed over, until the last [`AckBatcher`] is dropped.
     pub async fn run(self, queue: Arc<dyn MessageQueue>) {
         let Self { acknowledges, hides } = self;
-        tokio::join!(
-            run_batches(Arc::clone(&queue), acknowledges, DELETE_LINGER),
-            run_batches(queue, hides, HIDE_LINGER),
-        );
+        tokio::join!(run_batches(Arc::clone(&queue), acknowledges), run_batches(queue, hides));
     }
 }
 
-async fn run_batches(
-    queue: Arc<dyn MessageQueue>,
-    mut inbox: mpsc::Receiver<PendingDisposition>,
-    linger: Duration,
-) {
+async fn run_batches(queue: Arc<dyn MessageQueue>, mut inbox: mpsc::Receiver<PendingDisposition>) {
     let requests = Arc::new(Semaphore::new(PARALLEL));
     loop {
         let mut batch = Vec::new();
         if inbox.recv_many(&mut batch, BATCH).await == 0 {
             break;
         }
-        fill_batch(&mut inbox, &mut batch, linger).await;
+        fill_batch(&mut inbox, &mut batch).await;
         let Ok(permit) = Arc::clone(&requests).acquire_owned().await else { break };
         let queue = Arc::clone(&queue);
         tokio::spawn(async move {
@@ -119,9 +111,8 @@ async fn run_batches(
 async fn fill_batch(
     inbox: &mut mpsc::Receiver<PendingDisposition>,
     batch: &mut Vec<PendingDisposition>,
-    linger: Duration,
 ) {
-    let until = tokio::time::Instant::now() + linger;
+    let until = tokio::time::Instant::now() + LINGER;
     while !batch.len().is_multiple_of(REQUEST) {
         match tokio::time::timeout_at(until, inbox.recv()).await {
             Ok(Some(item)) => batch.push(item),
@@ -206,29 +197,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deletions_wait_for_company_until_every_request_is_full_and_no_longer_than_told() {
-        let long = Duration::from_millis(50);
+    async fn a_batch_waits_for_company_until_every_request_is_full_and_no_longer_than_told() {
+        let soon = LINGER / 2;
         #[rustfmt::skip]
         let table = [
-            // at hand, later, linger, together, waited
-            (10, 3, DELETE_LINGER, 10, Duration::ZERO),
-            (3, 7, DELETE_LINGER, 10, long),
-            (13, 9, DELETE_LINGER, 20, long),
-            (3, 4, DELETE_LINGER, 7, DELETE_LINGER),
-            (3, 7, HIDE_LINGER, 3, HIDE_LINGER),
+            // at hand, later, together, waited
+            (10, 3, 10, Duration::ZERO),
+            (3, 7, 10, soon),
+            (13, 9, 20, soon),
+            (3, 4, 7, LINGER),
         ];
-        for (at_hand, later, linger, together, waited) in table {
+        for (at_hand, later, together, waited) in table {
             let (items, mut inbox) = mpsc::channel(64);
             let mut batch: Vec<_> = (0..at_hand).map(|_| pending()).collect();
             let company = items.clone();
             tokio::spawn(async move {
-                tokio::time::sleep(long).await;
+                tokio::time::sleep(soon).await;
                 for _ in 0..later {
                     let _over_already = company.send(pending()).await;
                 }
             });
             let began = tokio::time::Instant::now();
-            fill_batch(&mut inbox, &mut batch, linger).await;
+            fill_batch(&mut inbox, &mut batch).await;
             assert_eq!((batch.len(), began.elapsed()), (together, waited), "{at_hand}, {later}");
             drop(items);
         }

@@ -22,7 +22,7 @@ use plan::SchedulePlan;
 use shrink::run_guarded;
 
 /// Schedules in the suite, in parts that run beside each other.
-const SCHEDULES: u64 = 2000;
+const SCHEDULES: u64 = 400;
 const PARTS: u64 = 4;
 
 fn number(name: &str) -> Option<u64> {

@@ -118,24 +118,6 @@ Book                                  50.00
         values: || json!({ "subtotal": 150, "vat_amount": 22.5, "total": 172.5 }),
     },
     DrawnLayout {
-        what: "a comma parts the street under the name from its number",
-        kind: "invoice",
-        page: "\
-                                       Cestaria do Minho
-                        Rua da Ponte, 31, 4970-455 Arcos
-
-Fatura n.º   A-77
-Emitida em   05/06/2024
-
-Total com IVA   120,00 EUR",
-        values: || {
-            json!({
-                "supplier_name": "Cestaria do Minho",
-                "supplier_address": "Rua da Ponte, 31, 4970-455 Arcos",
-            })
-        },
-    },
-    DrawnLayout {
         what: "what follows the address is a telephone's number and an invoice's, and no town's",
         kind: "invoice",
         page: "\
