@@ -14,10 +14,12 @@ fn deny_list() -> Value {
 }
 
 /// Every crate that any target is made of, tests included: name, version and source, and licence.
+/// Not `--offline`: a machine that has only built for itself lacks what other systems need, and cargo
+/// fetches it once.
 fn resolved_crates() -> Vec<(String, String)> {
     let edges = "normal,build,dev";
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--workspace", "--locked", "--offline", "--target", "all", "--edges", edges])
+        .args(["tree", "--workspace", "--locked", "--target", "all", "--edges", edges])
         .args(["--prefix", "none", "--format", "{p}|{l}", "--no-dedupe"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

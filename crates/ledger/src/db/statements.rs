@@ -25,7 +25,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres,
 };
-use sqlx::{Describe, Either, Execute, Executor, SqlStr};
+use sqlx::{Connection as _, Describe, Either, Execute, Executor, SqlStr};
 use tokio::time::{Instant, timeout};
 
 /// How much longer than Postgres we wait: its own limit speaks first, if it can.
@@ -101,6 +101,18 @@ impl LeasedConnection {
         self.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
     }
 
+    /// Waits until the server is done with what was asked last; `false`: it is not to be had any more.
+    async fn is_ready_again(&mut self) -> bool {
+        let Some(connection) = &mut self.connection else { return false };
+        match timeout(RETURN, connection.ping()).await {
+            Ok(pinged) => pinged.is_ok(),
+            Err(_elapsed) => {
+                self.silence.note_now();
+                false
+            }
+        }
+    }
+
     /// Back to the pool, which asks for a sign of life first.
     fn give_back(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
@@ -116,8 +128,12 @@ impl LeasedConnection {
     }
 
     /// What an answer says of the connection that it came on, or did not come on.
-    fn end<T>(
-        self,
+    ///
+    /// Postgres sends an error first and undoes the statement then. So an error is passed on once the
+    /// connection is ready again: whoever tries again at once, on another one, would find the locks of
+    /// what has failed.
+    async fn end<T>(
+        mut self,
         answer: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
         limit: Duration,
     ) -> sqlx::Result<T> {
@@ -127,7 +143,7 @@ impl LeasedConnection {
                 Ok(value)
             }
             Ok(Err(error)) => {
-                if !breaks_connection(&error) {
+                if !breaks_connection(&error) && self.is_ready_again().await {
                     self.give_back();
                 }
                 Err(error)
@@ -253,7 +269,7 @@ impl<'p> Executor<'p> for &'p StatementPool {
             let mut lease = self.acquire().await?;
             let steps = lease.connection()?.fetch_many(query).try_collect();
             let answer = timeout(self.limit(), steps).await;
-            lease.end(answer, self.limit())
+            lease.end(answer, self.limit()).await
         })
     }
 
@@ -265,7 +281,7 @@ impl<'p> Executor<'p> for &'p StatementPool {
         async move {
             let mut lease = self.acquire().await?;
             let answer = timeout(self.limit(), lease.connection()?.fetch_optional(query)).await;
-            lease.end(answer, self.limit())
+            lease.end(answer, self.limit()).await
         }
         .boxed()
     }
@@ -282,7 +298,7 @@ impl<'p> Executor<'p> for &'p StatementPool {
             let mut lease = self.acquire().await?;
             let prepared = lease.connection()?.prepare_with(sql, parameters);
             let answer = timeout(self.limit(), prepared).await;
-            lease.end(answer, self.limit())
+            lease.end(answer, self.limit()).await
         }
         .boxed()
     }
@@ -294,7 +310,7 @@ impl<'p> Executor<'p> for &'p StatementPool {
         async move {
             let mut lease = self.acquire().await?;
             let answer = timeout(self.limit(), lease.connection()?.describe(sql)).await;
-            lease.end(answer, self.limit())
+            lease.end(answer, self.limit()).await
         }
         .boxed()
     }
