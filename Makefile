@@ -69,7 +69,7 @@ PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh 
 	scripts/throttle.sh scripts/olmocr_peer.sh scripts/redis_peers.sh scripts/blobforge_peer.sh \
 	scripts/contracts.sh scripts/killed_calls.sh \
 	scripts/maintenance_scale.sh scripts/rolling_deploy.sh scripts/load_scans.sh scripts/outage.sh \
-	scripts/attacks.sh scripts/api_contract.sh scripts/image.sh scripts/bare_root.sh
+	scripts/attacks.sh scripts/api_contract.sh scripts/searchable_pdf.sh scripts/image.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the last two; BLOBFORGE_SOURCE=FOLDER
 	@: $${BLOBFORGE_SOURCE:?a checkout of BlobForge, see scripts/blobforge_peer.sh}

@@ -42,6 +42,8 @@ mod page_sink;
 mod preprocessed;
 pub mod reading;
 pub mod remote_ocr;
+mod reopened;
+mod searchable;
 mod step_error;
 mod structure;
 mod text_room;

@@ -44,6 +44,9 @@ pub(super) struct TranscribeArgs {
     /// With --format chunks: tokens of a piece at most, estimated as a quarter of its bytes
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=100_000))]
     chunk_tokens: u32,
+    /// Write the document there as well, as a PDF/A in which what was read from its pictures is found
+    #[arg(long, value_name = "PDF")]
+    searchable: Option<PathBuf>,
 }
 
 /// Arguments of `eval`.
@@ -174,14 +177,16 @@ pub(super) async fn transcribe(
     let mut config = context.load_config(NOTHING)?;
     // Reading needs no model: one that does not answer must not stand in the way.
     config.llm.provider = LlmProvider::None;
+    config.ocr.searchable_pdf = arguments.searchable.is_some();
     let app = App::new(config);
     context.quiet_logs()?;
     let bytes = read_input(&arguments.file, &app).await?;
     let is_data = matches!(arguments.format, TranscriptFormat::Json | TranscriptFormat::Chunks);
     let as_json = context.global.json || is_data;
     let out = print::ResultOutput { json: as_json };
-    match app.local_pipeline().await?.transcribe_file(bytes).await {
-        Ok(read) => {
+    match app.local_pipeline().await?.transcribe_with_copy(bytes).await {
+        Ok((read, copy)) => {
+            let written = arguments.searchable.as_deref().map(|path| write_copy(path, copy));
             let found = read_layout(&read);
             if arguments.format == TranscriptFormat::Chunks {
                 let chunks = cut_document(&read, &found, arguments.chunk_tokens);
@@ -190,6 +195,7 @@ pub(super) async fn transcribe(
                 let shown = join_blocks(&read, &found);
                 out.show(&shown, || render_document(&read, &found, arguments.format))?;
             }
+            written.transpose()?;
             Ok(CommandExit::Done)
         }
         Err(StepError::Rejected { reason, detail }) => {
@@ -203,6 +209,14 @@ pub(super) async fn transcribe(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Writes the searchable copy.
+fn write_copy(path: &Path, copy: Option<Bytes>) -> anyhow::Result<()> {
+    let why =
+        "no searchable copy is made: no page was read from its picture, or it would be too large";
+    let copy = copy.context(why)?;
+    std::fs::write(path, copy).with_context(|| format!("cannot write {}", path.display()))
 }
 
 pub(super) async fn eval(

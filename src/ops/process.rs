@@ -31,8 +31,8 @@ use docmill_documents::pages;
 use docmill_gate::gate;
 use docmill_ledger::ledger::memory::MemoryLedger;
 use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
-use docmill_storage::store::ObjectStore;
 use docmill_storage::store::memory::MemoryStore;
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore, keys};
 
 /// Where a document lies in the store that is made for it.
 const KEY: &str = "document";
@@ -155,10 +155,29 @@ impl LocalPipeline {
     /// # Errors
     /// Rejected with the reader's reasons; faults of OCR.
     pub async fn transcribe_file(&self, bytes: Bytes) -> Result<Arc<Transcript>, StepError> {
+        let (read, _copy) = self.transcribe_with_copy(bytes).await?;
+        Ok(read)
+    }
+
+    /// As [`LocalPipeline::transcribe_file`], with the searchable copy of the document: none if
+    /// `ocr.searchable_pdf` is off, if no page was read from its picture, or if it would be too large.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn transcribe_with_copy(
+        &self,
+        bytes: Bytes,
+    ) -> Result<(Arc<Transcript>, Option<Bytes>), StepError> {
         let alone = LocalAttempt::begin(self, &bytes).await?;
         let LocalAttempt { context, claimed, claim } = &alone;
         let read = Box::pin(pipeline::transcribe_document(context, claimed, claim)).await;
-        read.map_err(|failed| failed.error)
+        let read = read.map_err(|failed| failed.error)?;
+        let what = GetOptions { at_most: u64::MAX, if_match: None };
+        let copy = match context.artefacts.get(&keys::searchable_key(claim.id), what).await? {
+            GetResult::Found(object) => Some(object.bytes),
+            GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => None,
+        };
+        Ok((read, copy))
     }
 }
 

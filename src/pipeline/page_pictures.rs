@@ -10,21 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::pipeline::context::AttemptContext;
-use crate::pipeline::fetch;
+use crate::pipeline::reopened::reopen_original;
 use crate::pipeline::step_error::{StepError, step_error};
 use crate::pipeline::text_room::TextRoom;
 use crate::pipeline::text_work::run_on_text;
-use docmill_core::fault::Error;
-use docmill_core::model::{
-    BoundingBox, ImageHeader, PageCrop, PageText, TextLine, Transcript, digest,
-};
+use docmill_core::model::{BoundingBox, ImageHeader, PageCrop, PageText, TextLine, Transcript};
 use docmill_documents::cpu::OpenDocument;
 use docmill_extract::extract::ShownPage;
 use docmill_gate::gate::{self, PictureClaim, RereadClaim};
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::PromptPicture;
 use docmill_llm::llm::chain::ChainModel;
-use docmill_storage::store::{GetOptions, GetResult};
 
 /// Most bytes of a picture: with Bedrock a picture has at most 3.75 MB.
 const MOST_BYTES: usize = 3_750_000;
@@ -45,12 +41,6 @@ pub(super) struct PagePictures<'a> {
     claims: Vec<RereadClaim>,
     is_shown: bool,
     notes: Vec<String>,
-}
-
-/// An original that was opened once more.
-struct ReopenedDocument {
-    document: OpenDocument,
-    _room: TextRoom,
 }
 
 impl<'a> PagePictures<'a> {
@@ -87,7 +77,7 @@ impl<'a> PagePictures<'a> {
             return Ok(Vec::new());
         }
         let fit = rule.fit_within(0, showing.most_pixels);
-        let opened = self.reopen().await?;
+        let opened = reopen_original(self.attempt, &self.transcript.sha256).await?;
         let mut shown = Vec::new();
         self.sizes.clear();
         let mut bytes = 0_u64;
@@ -142,7 +132,7 @@ impl<'a> PagePictures<'a> {
         if open.is_empty() {
             return Ok(());
         }
-        let opened = self.reopen().await?;
+        let opened = reopen_original(self.attempt, &self.transcript.sha256).await?;
         for (at, claim) in open.into_iter().enumerate() {
             let reread = if at < MOST_REREADS {
                 self.reread_claim(&opened.document, claim).await?
@@ -219,33 +209,6 @@ impl<'a> PagePictures<'a> {
     fn page(&self, number: u32) -> Option<&PageText> {
         self.transcript.pages.iter().find(|page| page.number == number)
     }
-
-    /// Fetches the original once more, in room that is not waited for: this document's text holds
-    /// some of it already.
-    async fn reopen(&self) -> Result<ReopenedDocument, StepError> {
-        let AttemptContext { context, claimed, claim } = self.attempt;
-        claim.ensure_live().await?;
-        let (documents, services) = (context.documents.as_ref(), self.attempt.services());
-        let path = &claimed.document.file_path;
-        let meta = documents.head(path).await?.ok_or_else(fetch::missing_error)?;
-        let at_most = services.config.limits.document_bytes.0;
-        let mut room = TextRoom::new(&services.budget);
-        room.grow(meta.size.min(at_most))?;
-        let bytes = match documents.get(path, GetOptions { at_most, if_match: None }).await? {
-            GetResult::Found(object) => object.bytes,
-            GetResult::Missing => return Err(fetch::missing_error().into()),
-            GetResult::Changed | GetResult::TooLarge { .. } => return Err(replaced_error()),
-        };
-        if digest::sha256_hex(&bytes) != self.transcript.sha256 {
-            return Err(replaced_error());
-        }
-        let document = self.attempt.open_document(bytes).await?;
-        Ok(ReopenedDocument { document, _room: room })
-    }
-}
-
-fn replaced_error() -> StepError {
-    Error::transient("the object was replaced while its pages were to be shown").into()
 }
 
 /// `page 3` or `pages 1, 3`.

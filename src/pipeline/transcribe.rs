@@ -18,6 +18,7 @@ use crate::pipeline::page_sink::PageSink;
 use crate::pipeline::preprocessed::{self, PreprocessedFile};
 use crate::pipeline::reading::ReadRequest;
 use crate::pipeline::remote_ocr::{ReadOptions, StoredOriginal};
+use crate::pipeline::searchable::{SearchableCopy, store_searchable};
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::text_room::TextRoom;
 use docmill_core::config::{LimitsConfig, OcrProvider};
@@ -40,13 +41,15 @@ pub(super) struct TranscribedDocument {
     _room: TextRoom,
 }
 
-/// The stored form: the transcript, and beside it where its repaired pages lie.
+/// The stored form: the transcript, and beside it where its repaired pages and its searchable copy lie.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct TranscriptFile {
     #[serde(flatten)]
     transcript: Transcript,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     preprocessed: Option<PreprocessedFile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    searchable: Option<SearchableCopy>,
 }
 
 /// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
@@ -79,7 +82,8 @@ pub(super) async fn load_or_transcribe(
         metrics::count_reuse("transcript");
     } else if let Some(transcript) = earlier {
         metrics::count_reuse("transcript");
-        slot.write(store, claim, TranscriptFile { transcript, preprocessed: None }).await?;
+        let file = TranscriptFile { transcript, preprocessed: None, searchable: None };
+        slot.write(store, claim, file).await?;
     } else {
         claim.ensure_live().await?;
         let (budget, claims) = (&services.budget, claimed.claims);
@@ -93,7 +97,7 @@ pub(super) async fn load_or_transcribe(
         earlier_transcript::write_as_earlier(attempt, &stored.transcript, repaired).await?;
         slot.write(store, claim, stored).await?;
     }
-    let Some(TranscriptFile { transcript, preprocessed }) = slot.content.take() else {
+    let Some(TranscriptFile { transcript, preprocessed, .. }) = slot.content.take() else {
         return Err(fault::Error::internal("a transcript that was written is not there").into());
     };
     // One that was stored under other limits is no smaller for that.
@@ -199,7 +203,14 @@ async fn read_and_store(
     let pages = transcript.pages.len();
     let most = attempt.config().limits.document_bytes.0;
     let preprocessed = preprocessed::store_preprocessed(journal, format, pages, most).await?;
-    Ok(TranscriptFile { transcript, preprocessed })
+    let searchable = match store_searchable(attempt, journal, &transcript).await {
+        Ok(searchable) => searchable,
+        Err(error) => {
+            journal.handle_error(&error).await;
+            return Err(error);
+        }
+    };
+    Ok(TranscriptFile { transcript, preprocessed, searchable })
 }
 
 /// Where the document lies, if a provider may be able to fetch it there: those that do take PDFs.

@@ -59,6 +59,7 @@ mod rights;
 mod runner;
 mod samples;
 mod schema;
+mod searchable;
 mod secrets;
 mod shown_pages;
 mod silence;

@@ -437,3 +437,41 @@ async fn an_open_row_is_extracted_from_the_earlier_transcript_and_not_read_again
         assert!(there.contains(number), "{there}");
     }
 }
+
+/// Whether a file below one of these folders has this text.
+fn any_source_has(folders: &[&str], text: &str) -> bool {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut open: Vec<_> = folders.iter().map(|folder| root.join(folder)).collect();
+    while let Some(place) = open.pop() {
+        if place.is_dir() {
+            open.extend(std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()));
+        } else if place.extension().is_some_and(|it| it == "rs")
+            && std::fs::read_to_string(&place).unwrap().contains(text)
+        {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn every_row_of_earlier_behaviour_names_what_holds_it_and_that_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/moving.md")).unwrap();
+    let (_, table) = page.split_once("## Earlier behaviour, row by row").unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| 00")).collect();
+    assert!(rows.len() >= 40, "{} rows", rows.len());
+    for row in rows {
+        let held_by = row.trim_end_matches('|').rsplit('|').next().unwrap();
+        let mut named = held_by.split('`').skip(1).step_by(2).peekable();
+        assert!(named.peek().is_some() || held_by.contains(".md"), "nothing holds this: {row}");
+        for name in named {
+            let is_file = name.contains('/');
+            let is_there = match is_file {
+                true => root.join(name).exists(),
+                false => any_source_has(&["tests", "src", "crates"], &format!("fn {name}(")),
+            };
+            assert!(is_there, "there is no {name}: {row}");
+        }
+    }
+}

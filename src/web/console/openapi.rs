@@ -168,7 +168,8 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
             ApiOperation::Transcript,
             "getTranscript",
             "/ingestions/{id}/transcript",
-            "The transcript as it is stored, or as text or Markdown. 409 while there is none.",
+            "The transcript as it is stored, as text or Markdown, or the document as a searchable PDF. \
+             409 while there is none.",
             "Transcript",
         )
     },
@@ -319,6 +320,8 @@ fn describe_route(route: &ApiRoute, kinds: &[&str]) -> Value {
         for kind in ["text/plain", "text/markdown"] {
             forms.insert(kind.to_owned(), json!({ "schema": { "type": "string" } }));
         }
+        let copy = json!({ "schema": { "type": "string", "format": "binary" } });
+        forms.insert("application/pdf".to_owned(), copy);
     }
     let mut described = json!({
         "operationId": route.name,
@@ -391,7 +394,7 @@ fn role_word(role: WebRole) -> &'static str {
 fn query_schema(operation: ApiOperation, name: &str) -> Value {
     let (fewest, most) = super::transcripts::TOKENS;
     match name {
-        "format" => json!({ "enum": ["json", "text", "markdown"] }),
+        "format" => json!({ "enum": ["json", "text", "markdown", "pdf"] }),
         "tokens" => json!({ "type": "integer", "minimum": fewest, "maximum": most,
             "description": "most of a piece, estimated: a quarter of its bytes; 512" }),
         "state" => json!({ "enum": ["open", "dead"] }),

@@ -2,14 +2,14 @@
 //! single pages, pieces for retrieval.
 //!
 //! What is made is made anew each time and kept nowhere, off the threads that answer others, a few
-//! at a time.
+//! at a time. Only the searchable copy is made by a worker, and given out as it is stored.
 
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::access::ConsoleVisitor;
@@ -20,7 +20,7 @@ use super::ingestion::{find_visible, read_id};
 use super::state::ConsoleState;
 use docmill_core::model::{PageText, Transcript};
 use docmill_layout::layout::{self, DocumentLayout, PageBlock};
-use docmill_storage::store::{GetOptions, GetResult};
+use docmill_storage::store::{GetOptions, GetResult, keys};
 
 /// Larger ones are not given out over HTTP.
 const MOST_BYTES: u64 = 64 << 20;
@@ -57,6 +57,19 @@ pub(super) async fn load_transcript(
     }
 }
 
+/// What a stored transcript says of the searchable copy.
+#[derive(Default, Deserialize)]
+struct CopyMention {
+    searchable: Option<CopyPlace>,
+}
+
+/// Where the copy lies, or why there is none.
+#[derive(Deserialize)]
+struct CopyPlace {
+    path: Option<String>,
+    left_out: Option<String>,
+}
+
 /// The text of each page, as much of it as is shown beside a form; `None` if it cannot be had: the
 /// form is of use without it.
 pub(super) async fn load_page_texts(state: &ConsoleState, key: &str) -> Option<Vec<String>> {
@@ -73,6 +86,40 @@ pub(super) async fn load_page_texts(state: &ConsoleState, key: &str) -> Option<V
         texts.push(text);
     }
     Some(texts)
+}
+
+/// The searchable copy of what this transcript is of.
+async fn load_copy(state: &ConsoleState, transcript: Bytes) -> Result<Bytes, ConsoleFailure> {
+    let place = state.rendering_place().ok_or_else(ConsoleFailure::busy)?;
+    let parse = move || {
+        let _place = place;
+        serde_json::from_slice::<CopyMention>(&transcript).unwrap_or_default().searchable
+    };
+    #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
+    let said = tokio::task::spawn_blocking(parse).await.map_err(|_panicked| {
+        tracing::error!("a transcript could not be looked into for its copy");
+        ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+    })?;
+    let key = match said {
+        Some(CopyPlace { path: Some(path), .. }) if keys::is_own_artefact(&path) => path,
+        Some(CopyPlace { left_out: Some(reason), .. }) => {
+            let text = format!("No searchable copy was made: {reason}.");
+            return Err(ConsoleFailure::conflict(text));
+        }
+        _ => {
+            let text = "There is no searchable copy: none was asked for by ocr.searchable_pdf when \
+                        this was read, or no page was read from its picture.";
+            return Err(ConsoleFailure::conflict(text));
+        }
+    };
+    let what = GetOptions { at_most: MOST_BYTES, if_match: None };
+    match state.store().get(&key, what).await? {
+        GetResult::Found(object) => Ok(object.bytes),
+        GetResult::TooLarge { .. } => {
+            Err(ConsoleFailure::conflict("The copy is too large to be given out here."))
+        }
+        GetResult::Missing | GetResult::Changed => Err(ConsoleFailure::missing()),
+    }
 }
 
 /// The transcript of an ingestion that the visitor sees.
@@ -110,7 +157,8 @@ async fn render<T: Send + 'static>(
     made.ok_or_else(|| ConsoleFailure::conflict(foreign))
 }
 
-/// `GET /ingestions/{id}/transcript`: as it is stored, as text or as Markdown.
+/// `GET /ingestions/{id}/transcript`: as it is stored, as text, as Markdown, or as the searchable copy of
+/// its document.
 pub(super) async fn get_transcript(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -120,11 +168,16 @@ pub(super) async fn get_transcript(
 ) -> Result<Response, ConsoleFailure> {
     let form = asked.text("format");
     let make = match form.as_deref() {
+        Some("pdf") => {
+            let transcript = find_transcript(&state, &visitor, &id).await?;
+            let copy = load_copy(&state, transcript).await?;
+            return tagged_bytes(&headers, "application/pdf", copy);
+        }
         None | Some("json") => None,
         Some("text") => Some(layout::render_text as fn(&DocumentLayout) -> String),
         Some("markdown") => Some(layout::render_markdown as fn(&DocumentLayout) -> String),
         Some(_) => {
-            return Err(ConsoleFailure::wrong_request("format is json, text or markdown"));
+            return Err(ConsoleFailure::wrong_request("format is json, text, markdown or pdf"));
         }
     };
     let bytes = find_transcript(&state, &visitor, &id).await?;

@@ -41,6 +41,7 @@ fn liar(words: usize) -> ProcessProgram {
                 | DocumentRequest::Print { .. } => DocumentAnswer::Known { page },
                 DocumentRequest::Reread { .. } => DocumentAnswer::Reread { lines: page.lines },
                 DocumentRequest::Draw { .. }
+                | DocumentRequest::Copy { .. }
                 | DocumentRequest::Look { .. }
                 | DocumentRequest::Fields { .. }
                 | DocumentRequest::Close { .. } => continue,

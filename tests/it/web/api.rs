@@ -302,6 +302,34 @@ async fn a_transcript_is_given_out_as_text_as_markdown_by_page_and_in_pieces_and
     ] {
         assert_eq!(desk.get(&path(rest), "viewer").await.status, status, "{rest}");
     }
+    // The searchable copy is another file, which the transcript names.
+    let none = desk.get(&path("/transcript?format=pdf"), "viewer").await;
+    assert_eq!(none.status, StatusCode::CONFLICT, "{none:?}");
+    let stored = |name: &str| {
+        desk.folder.path().join("store").join(format!("ingestions/{ingestion}/{name}"))
+    };
+    let written = std::fs::read_to_string(stored("transcription-output.json")).unwrap();
+    let naming = |said: Value| {
+        let mut transcript: Value = serde_json::from_str(&written).unwrap();
+        transcript["searchable"] = said;
+        std::fs::write(stored("transcription-output.json"), transcript.to_string()).unwrap();
+    };
+    naming(json!({ "left_out": "too_large" }));
+    let none = desk.get(&path("/transcript?format=pdf"), "viewer").await;
+    assert_eq!(none.status, StatusCode::CONFLICT);
+    assert!(none.body.contains("too_large"), "{none:?}");
+    std::fs::write(stored("searchable.pdf"), "%PDF-1.7 of ours").unwrap();
+    naming(json!({ "path": format!("ingestions/{ingestion}/searchable.pdf"), "sha256": "0" }));
+    let copy = desk.get(&path("/transcript?format=pdf"), "viewer").await;
+    assert_eq!((copy.status, copy.body.as_str()), (StatusCode::OK, "%PDF-1.7 of ours"));
+    assert_eq!(copy.header("content-type"), "application/pdf");
+    let rival = desk.get(&path("/transcript?format=pdf"), "rival").await;
+    assert_eq!(rival.status, StatusCode::NOT_FOUND, "it is shown to another tenant");
+    // Only what is ours is given out, whatever a transcript names.
+    std::fs::write(desk.folder.path().join("store/other.pdf"), "%PDF of others").unwrap();
+    naming(json!({ "path": "other.pdf", "sha256": "0" }));
+    let other = desk.get(&path("/transcript?format=pdf"), "viewer").await;
+    assert_eq!(other.status, StatusCode::CONFLICT);
     // What an earlier worker wrote is no JSON: it is not taken for some.
     let key = format!("ingestions/{ingestion}/transcription-output.json");
     std::fs::write(desk.folder.path().join("store").join(key), "{:pages []}").unwrap();

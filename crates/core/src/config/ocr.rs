@@ -52,6 +52,8 @@ pub struct OcrConfig {
     pub earlier_transcripts: bool,
     /// Whether transcripts are written in EDN as well, where the earlier worker did.
     pub write_edn: bool,
+    /// Whether a document that was read from its pictures is kept as a PDF/A with its text as well.
+    pub searchable_pdf: bool,
     /// Repairs of page images.
     pub repair: RepairSwitches,
 }
@@ -72,6 +74,7 @@ impl Default for OcrConfig {
             dpi: 300,
             earlier_transcripts: true,
             write_edn: false,
+            searchable_pdf: false,
             repair: RepairSwitches::default(),
         }
     }

@@ -135,6 +135,11 @@ impl<'a> AnswerCheck<'a> {
         })
     }
 
+    /// A page as it was drawn for a copy.
+    pub(super) fn is_copied_page(self, drawn: Option<&EncodedImage>) -> bool {
+        drawn.is_none_or(|image| is_sound_picture(image, self.most_pixels()))
+    }
+
     /// Page `index`, which starts at 0, with the text that the file has for it.
     pub(super) fn is_printed_page(self, page: &PageText, index: u32) -> bool {
         page.number == index + 1 && is_page(page)

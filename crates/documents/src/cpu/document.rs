@@ -244,6 +244,19 @@ impl OpenDocument {
         .await
     }
 
+    /// Draws page `index`, which starts at 0, as its file shows it, for a copy that people keep.
+    /// `None`: nothing can be drawn.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn copy_page(&self, index: u32) -> Result<Option<EncodedImage>, DocumentReadError> {
+        let request = DocumentRequest::Copy { document: self.number, index };
+        self.ask_with_retry(request, |answer, body| {
+            answer.into_drawn(body).filter(|drawn| self.check().is_copied_page(drawn.as_ref()))
+        })
+        .await
+    }
+
     /// Reads a piece of page `index`, which starts at 0, once more, enlarged; the boxes of what it
     /// says are shares of the page's width and height.
     ///

@@ -70,6 +70,13 @@ pub enum DocumentRequest {
         /// How large the picture may be.
         fit: PictureFit,
     },
+    /// Draw a page as its file shows it, for a copy that people keep.
+    Copy {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+    },
     /// Read a piece of a page once more, enlarged.
     Reread {
         /// The number under which the document was opened.
@@ -115,6 +122,7 @@ impl DocumentRequest {
             | Self::Show { document, .. }
             | Self::Witness { document, .. }
             | Self::Draw { document, .. }
+            | Self::Copy { document, .. }
             | Self::Reread { document, .. }
             | Self::Print { document, .. }
             | Self::Look { document }
@@ -182,7 +190,7 @@ pub enum DocumentAnswer {
         /// Size and format of the picture that was read, if it is there.
         repaired: Option<ImageHeader>,
     },
-    /// A page as a person sees it, in the frame's body; none: nothing of it can be drawn.
+    /// A page as a person sees it or as its file shows it, in the frame's body; none: nothing of it can be drawn.
     Drawn {
         /// Size and format of the picture.
         image: Option<ImageHeader>,

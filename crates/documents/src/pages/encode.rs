@@ -16,6 +16,8 @@ const FEW_SHADES: usize = 16;
 /// Quality of the JPEG that other pages are stored as, of 100: a third of the size of a PNG, and no
 /// ringing that a second reading would see.
 const JPEG_QUALITY: u8 = 90;
+/// That of pages that are copied for people, half the size of the above.
+const COPY_QUALITY: u8 = 80;
 /// Longest side that a JPEG can have (ITU-T T.81 §B.2.2).
 const LONGEST_JPEG: u32 = 65_535;
 
@@ -24,30 +26,50 @@ const LONGEST_JPEG: u32 = 65_535;
 /// # Errors
 /// The encoder fails, which it should not.
 pub(super) fn encode_page(page: &PageRaster) -> Result<EncodedImage, PageError> {
+    encode_at(page, CompressionType::Fast, JPEG_QUALITY)
+}
+
+/// Encodes a page for people who keep it: smaller, and no worse to look at.
+///
+/// # Errors
+/// As [`encode_page`].
+pub(super) fn encode_copy(page: &PageRaster) -> Result<EncodedImage, PageError> {
+    encode_at(page, CompressionType::Default, COPY_QUALITY)
+}
+
+fn encode_at(
+    page: &PageRaster,
+    packing: CompressionType,
+    quality: u8,
+) -> Result<EncodedImage, PageError> {
     let PageRaster { width, height, dpi, .. } = *page;
     let is_long = width.max(height) > LONGEST_JPEG;
-    let few = count_shades(page) <= FEW_SHADES || is_long;
-    let encoding = if few { ImageEncoding::Png } else { ImageEncoding::Jpeg };
-    let bytes = encode_raster(page, encoding);
+    let exact = has_few_shades(page) || is_long;
+    let (encoding, bytes) = match exact {
+        true => (ImageEncoding::Png, encode_png(page, packing)),
+        false => (ImageEncoding::Jpeg, encode_jpeg(page, quality)),
+    };
     let bytes = bytes.map_err(|_image| Error::internal("a page image cannot be encoded"))?;
     Ok(EncodedImage { header: ImageHeader { width, height, dpi, encoding }, bytes })
 }
 
-fn encode_raster(page: &PageRaster, encoding: ImageEncoding) -> Result<Vec<u8>, ImageError> {
+fn encode_png(page: &PageRaster, packing: CompressionType) -> Result<Vec<u8>, ImageError> {
     let mut bytes = Cursor::new(Vec::new());
-    let (width, height, grey) = (page.width, page.height, ExtendedColorType::L8);
-    match encoding {
-        ImageEncoding::Png => {
-            let fast = (CompressionType::Fast, FilterType::NoFilter);
-            let encoder = PngEncoder::new_with_quality(&mut bytes, fast.0, fast.1);
-            encoder.write_image(&page.pixels, width, height, grey)?;
-        }
-        ImageEncoding::Jpeg => {
-            let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);
-            encoder.write_image(&page.pixels, width, height, grey)?;
-        }
-    }
+    let encoder = PngEncoder::new_with_quality(&mut bytes, packing, FilterType::NoFilter);
+    encoder.write_image(&page.pixels, page.width, page.height, ExtendedColorType::L8)?;
     Ok(bytes.into_inner())
+}
+
+fn encode_jpeg(page: &PageRaster, quality: u8) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Cursor::new(Vec::new());
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, quality);
+    encoder.write_image(&page.pixels, page.width, page.height, ExtendedColorType::L8)?;
+    Ok(bytes.into_inner())
+}
+
+/// Whether the page is a drawing in black and white, which is kept exactly.
+pub(super) fn has_few_shades(page: &PageRaster) -> bool {
+    count_shades(page) <= FEW_SHADES
 }
 
 fn count_shades(page: &PageRaster) -> usize {

@@ -48,13 +48,9 @@ impl ImagePdf {
     /// [`InvalidImageError`] for a PNG that is not 8 bits of grey without interlacing, and for a
     /// number or a size of 2^31 and above, which a PDF cannot hold; nothing is added.
     pub fn add_page(&mut self, number: u32, page: &EncodedImage) -> Result<(), InvalidImageError> {
-        let ImageHeader { width, height, dpi, encoding } = page.header;
-        let integer = |value: u32| i32::try_from(value).map_err(|_| InvalidImageError);
-        let (number, across, down) = (integer(number)?, integer(width)?, integer(height)?);
-        let data = match encoding {
-            ImageEncoding::Jpeg => Cow::Borrowed(page.bytes.as_slice()),
-            ImageEncoding::Png => Cow::Owned(png_data(page).ok_or(InvalidImageError)?.concat()),
-        };
+        let ImageHeader { width, height, dpi, .. } = page.header;
+        let number = to_integer(number)?;
+        let prepared = PreparedImage::from_encoded(page)?;
         let (width, height) = (to_points(width, dpi), to_points(height, dpi));
         let (page, contents, image) = (self.next.bump(), self.next.bump(), self.next.bump());
         self.pages.push((number, page));
@@ -66,16 +62,7 @@ impl ImagePdf {
         content.save_state().transform([width, 0.0, 0.0, height, 0.0, 0.0]);
         content.x_object(IMAGE).restore_state();
         self.file.stream(contents, &content.finish());
-        let mut stream = self.file.image_xobject(image, &data);
-        stream.width(across).height(down).bits_per_component(8).color_space().device_gray();
-        match encoding {
-            ImageEncoding::Jpeg => _ = stream.filter(Filter::DctDecode),
-            ImageEncoding::Png => {
-                let mut parameters = stream.filter(Filter::FlateDecode).decode_parms();
-                parameters.predictor(Predictor::PngOptimum).colors(1);
-                parameters.bits_per_component(8).columns(across);
-            }
-        }
+        prepared.write(&mut self.file, image);
         Ok(())
     }
 
@@ -107,8 +94,51 @@ impl ImagePdf {
     }
 }
 
+/// A page image that a PDF takes as it is encoded.
+pub(super) struct PreparedImage<'a> {
+    data: Cow<'a, [u8]>,
+    width: i32,
+    height: i32,
+    encoding: ImageEncoding,
+}
+
+impl<'a> PreparedImage<'a> {
+    /// The data of a page image.
+    ///
+    /// # Errors
+    /// [`InvalidImageError`] as [`ImagePdf::add_page`] has it.
+    pub(super) fn from_encoded(page: &'a EncodedImage) -> Result<Self, InvalidImageError> {
+        let ImageHeader { width, height, encoding, .. } = page.header;
+        let (width, height) = (to_integer(width)?, to_integer(height)?);
+        let data = match encoding {
+            ImageEncoding::Jpeg => Cow::Borrowed(page.bytes.as_slice()),
+            ImageEncoding::Png => Cow::Owned(png_data(page).ok_or(InvalidImageError)?.concat()),
+        };
+        Ok(Self { data, width, height, encoding })
+    }
+
+    /// Writes it as an object of the file.
+    pub(super) fn write(&self, file: &mut Pdf, image: Ref) {
+        let mut stream = file.image_xobject(image, &self.data);
+        stream.width(self.width).height(self.height).bits_per_component(8);
+        stream.color_space().device_gray();
+        match self.encoding {
+            ImageEncoding::Jpeg => _ = stream.filter(Filter::DctDecode),
+            ImageEncoding::Png => {
+                let mut parameters = stream.filter(Filter::FlateDecode).decode_parms();
+                parameters.predictor(Predictor::PngOptimum).colors(1);
+                parameters.bits_per_component(8).columns(self.width);
+            }
+        }
+    }
+}
+
+fn to_integer(value: u32) -> Result<i32, InvalidImageError> {
+    i32::try_from(value).map_err(|_| InvalidImageError)
+}
+
 /// Pixels on paper, in points of 1/72 inch.
-fn to_points(pixels: u32, dpi: u32) -> f32 {
+pub(super) fn to_points(pixels: u32, dpi: u32) -> f32 {
     pixels as f32 * 72.0 / dpi.max(1) as f32
 }
 

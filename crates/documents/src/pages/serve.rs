@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::document::{ParsedDocument, open_locked_document};
 use super::page::PageRaster;
+use super::page_copy::copy_page;
 use super::read_page::{read_crop, read_page};
 use super::recognise::PageRecogniser;
 use super::refusal::PageRefusal;
@@ -227,6 +228,10 @@ impl<W: Write> PageServer<W> {
                 let document = self.find_document(document)?;
                 let page = seen_page(&document, index, repaired, &self.setup.recipe)?;
                 let drawn = page.map(|page| draw_for_model(&page, fit)).transpose()?;
+                Ok(DocumentAnswer::from_drawn(drawn))
+            }
+            DocumentRequest::Copy { document, index } => {
+                let drawn = copy_page(&*self.find_document(document)?, index)?;
                 Ok(DocumentAnswer::from_drawn(drawn))
             }
             DocumentRequest::Reread { document, index, repaired, crop } => {

@@ -44,10 +44,10 @@ pub fn attempt_record_key(id: IngestionId) -> String {
 }
 
 /// Every artefact that an ingestion may have, finished pages aside.
-pub fn artefact_keys(id: IngestionId) -> [String; 7] {
+pub fn artefact_keys(id: IngestionId) -> [String; 8] {
     let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed_key(id, extension));
-    let edn = edn_transcription_key(id);
-    [transcription_key(id), edn, extraction_key(id), kind_choice_key(id), pdf, png, jpg]
+    let (edn, copy) = (edn_transcription_key(id), searchable_key(id));
+    [transcription_key(id), edn, extraction_key(id), kind_choice_key(id), pdf, png, jpg, copy]
 }
 
 /// Where there is no database, what was spent lies below, by days.
@@ -96,6 +96,11 @@ pub fn batch_answer_key(id: IngestionId, request: &str) -> String {
 /// The repaired pages of an ingestion.
 pub fn preprocessed_key(id: IngestionId, extension: &str) -> String {
     format!("ingestions/{id}/preprocessed.{extension}")
+}
+
+/// The copy of an ingestion's document in which its text is found.
+pub fn searchable_key(id: IngestionId) -> String {
+    format!("ingestions/{id}/searchable.pdf")
 }
 
 /// Where finished pages are kept while a document is being read; everything below goes once its
@@ -195,6 +200,7 @@ mod tests {
             assert!(removed.contains(&preprocessed_key(id, encoding.extension())), "{encoding:?}");
         }
         assert!(removed.contains(&preprocessed_key(id, "pdf")));
+        assert!(removed.contains(&searchable_key(id)));
     }
 
     #[test]
