@@ -15,8 +15,8 @@ import gguf
 import numpy
 
 LAYERS, WIDTH, HEADS, INNER, WINDOW = 2, 64, 4, 128, 16384
-TILE, PATCH, EYES, SEEN, MERGED = 364, 14, 1, 32, 4
-LONGEST = 1456
+TILE, PATCH, EYES, SEEN, MERGED = 336, 14, 1, 32, 4
+LONGEST = 1344
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<fake_token_around_image>", "<global-img>", "<image>"]
 # A picture is cut into rows and columns of tiles, each announced by a word of its own.
 TILES = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
