@@ -14,13 +14,16 @@ import sys
 import tempfile
 
 import anthropic
+import botocore.session
+import google.genai
 import openai
 from anthropic.types.messages import (
     DeletedMessageBatch,
     MessageBatch,
     MessageBatchIndividualResponse,
 )
-from contracts import answer_of
+from contracts import BEDROCK, answer_of, shape_of
+from google.genai import types as gemini_types
 from openai.types import Batch, FileDeleted, FileObject
 from openai.types.chat import ChatCompletion
 
@@ -109,10 +112,91 @@ def anthropic_batches(program):
         check(DeletedMessageBatch, batches.delete(batch.id))
 
 
+def bedrock_batches(program):
+    """The jobs by botocore's own client; the bucket, of which the stand-in has no more than jobs need, by
+    requests as S3 knows them, signed by botocore."""
+    with StandIn(program, "bedrock") as url:
+        session = botocore.session.Session()
+        session.set_credentials("AKIATEST", "secret")
+        session.set_config_variable("region", "us-east-1")
+        once = botocore.config.Config(
+            retries={"total_max_attempts": 1}, s3={"addressing_style": "path"},
+            request_checksum_calculation="when_required",
+        )
+        client = session.create_client("bedrock", endpoint_url=url, config=once)
+        bucket = session.create_client("s3", endpoint_url=f"{url}/s3", config=once)
+        asked = {"messages": [{"role": "user", "content": [{"text": "What is it?"}]}],
+                 "inferenceConfig": {"maxTokens": 9}}
+        shape_of(BEDROCK.operation_model("Converse").input_shape, {"modelId": "m", **asked})
+        line = json.dumps({"recordId": "Q0000000000", "modelInput": asked})
+        bucket.put_object(Bucket="questions", Key="a/docmill-a.jsonl", Body=line.encode())
+        job = {
+            "jobName": "docmill-a", "clientRequestToken": "docmill-a",
+            "roleArn": "arn:aws:iam::123456789012:role/batches", "modelId": "m",
+            "modelInvocationType": "Converse", "timeoutDurationInHours": 24,
+            "inputDataConfig": {"s3InputDataConfig": {
+                "s3Uri": "s3://questions/a/docmill-a.jsonl", "s3InputFormat": "JSONL"}},
+            "outputDataConfig": {"s3OutputDataConfig": {"s3Uri": "s3://questions/a/answers/"}},
+        }
+        made = client.create_model_invocation_job(**job)["jobArn"]
+        assert client.create_model_invocation_job(**job)["jobArn"] == made, "one token, one job"
+        listed = client.list_model_invocation_jobs(nameContains="docmill-a", maxResults=100)
+        assert [one["jobArn"] for one in listed["invocationJobSummaries"]] == [made], listed
+        number = made.rsplit("/", 1)[-1]
+        ended = client.get_model_invocation_job(jobIdentifier=number)
+        assert ended["status"] == "Completed" and ended["jobName"] == "docmill-a", ended
+        shapes = session.get_service_model("bedrock")
+        for operation, answer in [("Get", ended), ("List", listed)]:
+            name = {"Get": "GetModelInvocationJob", "List": "ListModelInvocationJobs"}[operation]
+            answer = {key: value for key, value in answer.items() if key != "ResponseMetadata"}
+            shape_of(shapes.operation_model(name).output_shape, answer)
+        key = f"a/answers/{number}/docmill-a.jsonl.out"
+        bucket.head_object(Bucket="questions", Key=key)
+        answers = bucket.get_object(Bucket="questions", Key=key)["Body"].read().splitlines()
+        [answer] = [json.loads(one) for one in answers]
+        assert answer["recordId"] == "Q0000000000", answer
+        shape_of(BEDROCK.operation_model("Converse").output_shape, answer["modelOutput"])
+        client.stop_model_invocation_job(jobIdentifier=number)
+        bucket.delete_object(Bucket="questions", Key="a/docmill-a.jsonl")
+
+
+def gemini_batches(program):
+    with StandIn(program, "gemini") as url:
+        options = gemini_types.HttpOptions(base_url=url.removesuffix("/v1beta"))
+        client = google.genai.Client(api_key="k", http_options=options)
+        request = {"contents": [{"role": "user", "parts": [{"text": "What is it?"}]}],
+                   "generationConfig": {"maxOutputTokens": 9}}
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            json.dump({"key": "docmill-a-0", "request": request}, file)
+            file.flush()
+            config = gemini_types.UploadFileConfig(
+                display_name="docmill-a", mime_type="application/jsonl"
+            )
+            uploaded = client.files.upload(file=file.name, config=config)
+        named = gemini_types.CreateBatchJobConfig(display_name="docmill-a")
+        batch = client.batches.create(model="m", src=uploaded.name, config=named)
+        listed = list(client.batches.list())
+        assert [(one.name, one.display_name) for one in listed] == [(batch.name, "docmill-a")], listed
+        ended = client.batches.get(name=batch.name)
+        assert ended.state == gemini_types.JobState.JOB_STATE_SUCCEEDED, ended
+        answers = client.files.download(file=ended.dest.file_name).decode().splitlines()
+        [answer] = [json.loads(one) for one in answers]
+        assert answer["key"] == "docmill-a-0", answer
+        reply = gemini_types.GenerateContentResponse._from_response(
+            response=answer["response"], kwargs={}
+        )
+        assert reply.text and reply.usage_metadata.total_token_count, reply
+        client.batches.cancel(name=batch.name)
+        client.files.delete(name=uploaded.name)
+        client.batches.delete(name=batch.name)
+
+
 def main(program):
     openai_batches(program)
     anthropic_batches(program)
-    print("batches: the vendors' own clients understand the stand-ins of both")
+    bedrock_batches(program)
+    gemini_batches(program)
+    print("batches: the vendors' own clients understand the stand-ins of all four")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,10 @@ use docmill_llm::llm::anthropic::AnthropicClient;
 use docmill_llm::llm::anthropic::batches::AnthropicBatches;
 use docmill_llm::llm::batch::{BatchApi, GovernedBatches};
 use docmill_llm::llm::bedrock::BedrockClient;
+use docmill_llm::llm::bedrock::batches::BedrockBatches;
 use docmill_llm::llm::chain::{ChainModel, ModelChain};
+use docmill_llm::llm::gemini::GeminiClient;
+use docmill_llm::llm::gemini::batches::GeminiBatches;
 use docmill_llm::llm::governed::GovernedLlm;
 use docmill_llm::llm::openai::OpenAiClient;
 use docmill_llm::llm::openai::batches::OpenAiBatches;
@@ -46,7 +49,7 @@ pub(super) async fn build_chain(
         kinds: Vec::new(),
         max_output_tokens: config.max_output_tokens,
         pictures: config.takes_pictures.then(|| config.picture_rule()),
-        batches: connect_batches(config, &governor)?,
+        batches: connect_batches(config, &governor).await?,
     }];
     for stronger in &config.chain {
         let whole = stronger.inherit_from(config);
@@ -55,7 +58,7 @@ pub(super) async fn build_chain(
             kinds: stronger.kinds.clone(),
             max_output_tokens: whole.max_output_tokens,
             pictures: whole.takes_pictures.then(|| whole.picture_rule()),
-            batches: connect_batches(&whole, &governor)?,
+            batches: connect_batches(&whole, &governor).await?,
         });
     }
     Ok(ModelChain::new(models))
@@ -85,6 +88,10 @@ pub(super) async fn connect_model(
             let model = TracedLlm(BedrockClient::connect(config).await?);
             Arc::new(GovernedLlm::new(model, governor, account))
         }
+        LlmProvider::Gemini => {
+            let model = TracedLlm(GeminiClient::new(config)?);
+            Arc::new(GovernedLlm::new(model, governor, account))
+        }
         LlmProvider::None => {
             let context = "a model of llm.chain or ocr.vision has no provider";
             return Err(fault::Error::new(Fault::Misconfigured, context));
@@ -100,7 +107,7 @@ pub(super) async fn connect_model(
 ///
 /// # Errors
 /// Its settings are of no use.
-fn connect_batches(
+async fn connect_batches(
     config: &LlmConfig,
     governor: &Arc<Governor>,
 ) -> fault::Result<Option<Arc<dyn BatchApi>>> {
@@ -117,7 +124,15 @@ fn connect_batches(
             let batches = OpenAiBatches::new(config)?;
             Some(Arc::new(GovernedBatches::new(batches, governor, account)))
         }
-        LlmProvider::Bedrock | LlmProvider::None => None,
+        LlmProvider::Bedrock => {
+            let batches = BedrockBatches::connect(config).await?;
+            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+        }
+        LlmProvider::Gemini => {
+            let batches = GeminiBatches::new(config)?;
+            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+        }
+        LlmProvider::None => None,
     })
 }
 

@@ -133,7 +133,7 @@ impl BatchCollector {
         let mut pass = BatchPassReport::default();
         for api in &self.apis {
             let route = route_of(api.as_ref());
-            pass.gathered += self.gather(&route).await?;
+            pass.gathered += self.gather(&route, api.least_requests()).await?;
             for batch in rows::list_due(&self.db, &route).await? {
                 // Whoever has the lead by now goes on.
                 if !self.take_lead().await? {
@@ -159,12 +159,13 @@ impl BatchCollector {
     }
 
     /// Puts together what waits for long enough, or is enough.
-    async fn gather(&self, route: &BatchRoute) -> Result<usize> {
+    async fn gather(&self, route: &BatchRoute, least: u32) -> Result<usize> {
         if !self.config.window.wait_until_open(OffsetDateTime::now_utc()).is_zero() {
             return Ok(0);
         }
         let terms = GatherTerms {
             requests: self.config.requests,
+            least,
             bytes: self.config.bytes.0,
             oldest: self.config.gather,
         };

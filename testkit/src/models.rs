@@ -1,8 +1,9 @@
-//! A scripted model server that speaks the protocols of three vendors.
+//! A scripted model server that speaks the protocols of four vendors.
 //!
 //! It speaks HTTP/1.1 over plain sockets, so that it can do what a web framework forbids: reset a
 //! connection, cut a body, stay silent. Requests are checked as strictly as the contracts allow
-//! (`openai/openai-openapi` 2.3.0, `PyPI`'s anthropic 2.11, botocore's bedrock-runtime), replies
+//! (`openai/openai-openapi` 2.3.0, `PyPI`'s anthropic 2.11 and
+//! google-genai 3.4, botocore's bedrock-runtime and bedrock), replies
 //! carry every field that they require, and every call is recorded, so that a test can say that no
 //! completed call was made twice. `scripts/contracts.sh` compares what it sends with the vendors'
 //! own types.

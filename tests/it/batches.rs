@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use docmill::app::App;
 use docmill::ops::batches::{BatchCollector, BatchPassReport};
-use docmill_core::config::{Config, LlmProvider, LlmServer};
+use docmill_core::config::{BedrockBatchConfig, Config, LlmProvider, LlmServer};
 use docmill_core::model::IngestionId;
 use docmill_testkit::models::{BatchPlan, Script, Server, Vendor};
 
@@ -17,9 +17,23 @@ use crate::support::documents;
 use crate::support::process::Process;
 use crate::support::world::{Running, SOON, World, until};
 
-const VENDORS: [Vendor; 2] = [Vendor::Openai, Vendor::Anthropic];
+const VENDORS: [Vendor; 4] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
 /// What a lead, and the wait for a submission to show up, last at most.
 const LEAD: Duration = Duration::from_secs(301);
+
+/// Batches of Bedrock through a stand-in at this address.
+fn bedrock_terms(address: &str) -> BedrockBatchConfig {
+    BedrockBatchConfig {
+        role_arn: "arn:aws:iam::123456789012:role/batches".to_owned(),
+        bucket: "questions".to_owned(),
+        least_requests: 1,
+        access_key_id: "AKIATEST".to_owned(),
+        secret_access_key: "secret".to_owned().into(),
+        endpoint: address.to_owned(),
+        s3_endpoint: format!("{address}/s3"),
+        ..BedrockBatchConfig::default()
+    }
+}
 
 /// A world whose model is asked in batches.
 struct BatchWorld {
@@ -36,9 +50,14 @@ impl BatchWorld {
         let world = World::with_model(Script { vendor, ..script }).await;
         let mut config = world.config.clone();
         config.llm.provider = match vendor {
+            Vendor::Openai => LlmProvider::Openai,
             Vendor::Anthropic => LlmProvider::Anthropic,
-            _ => LlmProvider::Openai,
+            Vendor::Bedrock => LlmProvider::Bedrock,
+            Vendor::Gemini => LlmProvider::Gemini,
         };
+        config.llm.base_url = world.llm.as_ref().unwrap().base_url();
+        config.llm.region = "us-east-1".to_owned();
+        config.llm.batch.bedrock = bedrock_terms(&config.llm.base_url);
         config.llm.server = LlmServer::Openai;
         config.llm.api_key = "key".to_owned().into();
         config.llm.batch.enabled = true;
@@ -155,6 +174,42 @@ async fn what_may_wait_is_answered_in_one_batch_at_half_price_and_what_may_not_i
     assert_eq!(lane.model().kept_files(), 0, "nothing stays at the vendor's");
     let left = lane.world.store.list(&format!("ingestions/{}/batch/", ids[0]), None, 9).await;
     assert!(left.unwrap().is_empty(), "nor in the store");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_stays_at_any_vendor_once_a_batch_has_ended() {
+    for vendor in VENDORS {
+        let lane = BatchWorld::new(vendor).await;
+        let worker = lane.worker().await;
+        let ids = lane.submit_waiting(2).await;
+        let collector = lane.collector("a").await;
+        lane.finish(&collector, &ids).await;
+        worker.stop().await;
+        lane.assert_paid_once(&ids, "2 2 0").await;
+        assert_eq!(lane.model().kept_files(), 0, "{vendor:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fewer_questions_than_the_vendor_takes_are_not_handed_in_and_asked_directly_in_the_end() {
+    let mut lane = BatchWorld::new(Vendor::Bedrock).await;
+    lane.config.llm.batch.bedrock.least_requests = 3;
+    let worker = lane.worker().await;
+    let two = lane.submit_waiting(2).await;
+    let collector = lane.collector("a").await;
+    assert_eq!(lane.pass(&collector).await.gathered, 0, "two are too few");
+    let third = lane.submit_waiting(1).await;
+    assert_eq!(lane.pass(&collector).await.gathered, 1, "three are enough");
+    let ids = [two, third].concat();
+    lane.finish(&collector, &ids).await;
+    let late = lane.submit_low("L-1").await;
+    until(SOON, || async { lane.world.attempts(late).await == ["batched"] }).await;
+    lane.pass(&collector).await;
+    lane.world.pass(lane.config.llm.batch.deadline).await;
+    lane.finish(&collector, &[late]).await;
+    worker.stop().await;
+    assert_eq!(lane.model().batches().len(), 1);
+    lane.assert_paid_once(&[&ids[..], &[late]].concat(), "4 3 0").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -332,7 +387,14 @@ async fn workers_killed_at_random_points_of_the_lane_lose_no_document_and_pay_fo
         for number in 0..4 {
             ids.push(lane.submit_low(&format!("K-{number}")).await);
         }
-        let provider = if vendor == Vendor::Anthropic { "anthropic" } else { "openai" };
+        let address = lane.model().base_url();
+        let bucket_address = format!("{address}/s3");
+        let provider = match vendor {
+            Vendor::Openai => "openai",
+            Vendor::Anthropic => "anthropic",
+            Vendor::Bedrock => "bedrock",
+            Vendor::Gemini => "gemini",
+        };
         let settings = [
             ("CLAIM__LEASE", "3s"),
             ("QUEUE__VISIBILITY", "3s"),
@@ -345,6 +407,12 @@ async fn workers_killed_at_random_points_of_the_lane_lose_no_document_and_pay_fo
             ("LLM__BATCH__ENABLED", "true"),
             ("LLM__BATCH__GATHER", "1s"),
             ("LLM__BATCH__POLL", "100ms"),
+            ("LLM__REGION", "us-east-1"),
+            ("LLM__BATCH__BEDROCK__ROLE_ARN", "arn:aws:iam::123456789012:role/batches"),
+            ("LLM__BATCH__BEDROCK__BUCKET", "questions"),
+            ("LLM__BATCH__BEDROCK__LEAST_REQUESTS", "1"),
+            ("LLM__BATCH__BEDROCK__ENDPOINT", &address),
+            ("LLM__BATCH__BEDROCK__S3_ENDPOINT", &bucket_address),
         ];
         let (mut kills, mut submissions_lost) = (0_u64, 0);
         while lane.open().await > 0 {

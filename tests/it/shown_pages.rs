@@ -169,7 +169,7 @@ async fn read_by(script: Script, vendor: Vendor) -> (ProcessReport, Server) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_total_that_only_the_picture_shows_passes_with_every_vendor_once_its_place_was_read_again()
  {
-    for vendor in [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock] {
+    for vendor in [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini] {
         let script = Script::function(|request| {
             let edges = row_edges(2, only_picture(request)).to_vec();
             reply(&json!({"number": "4711", "total": 480.25, "account": null}), &[("total", edges)])

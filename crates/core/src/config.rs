@@ -55,7 +55,7 @@ pub use limits::LimitsConfig;
 pub use llm::{
     EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
 };
-pub use llm_batch::{BatchConfig, BatchWindow};
+pub use llm_batch::{BatchConfig, BatchWindow, BedrockBatchConfig};
 pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};

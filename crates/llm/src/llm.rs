@@ -10,6 +10,7 @@ pub mod bedrock;
 pub mod chain;
 mod events;
 mod exchange;
+pub mod gemini;
 pub mod governed;
 pub mod openai;
 mod picture;

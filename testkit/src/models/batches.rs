@@ -1,7 +1,10 @@
-//! The vendors' batches: OpenAI's files and batches, Anthropic's message batches. Every question is
-//! held against the vendor's rules and answered by the script like a call by itself, when its batch
+//! The vendors' batches: OpenAI's files and batches, Anthropic's message batches, and in rooms of their
+//! own Bedrock's jobs and Gemini's batches. Every question is held against the vendor's rules and answered by the script like a call by itself, when its batch
 //! ends; so a prompt that was answered in a batch and by itself shows up as answered twice.
 #![expect(clippy::indexing_slicing, reason = "a key of a JSON value: what is not there is null")]
+
+mod bedrock;
+mod gemini;
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -44,6 +47,8 @@ pub struct HeldBatch {
     pub cancelled: bool,
     /// Whether it has ended.
     pub ended: bool,
+    /// Whether it has failed as a whole.
+    failed: bool,
     input: String,
     requests: Vec<(String, Value)>,
     headers: HashMap<String, String>,
@@ -62,6 +67,8 @@ pub(crate) struct BatchShelf {
 pub(crate) enum BatchAnswer {
     /// JSON with this status.
     Json(u16, Value),
+    /// JSON with headers.
+    Told(Vec<(&'static str, String)>, Value),
     /// A file; `true`: it breaks off.
     Lines(String, bool),
     /// None: the connection is closed.
@@ -73,6 +80,14 @@ pub(crate) enum BatchAnswer {
 pub(crate) struct Sent<'a> {
     pub(crate) headers: &'a HashMap<String, String>,
     pub(crate) body: &'a [u8],
+}
+
+/// A batch as it is handed in.
+pub(crate) struct NewBatch {
+    name: String,
+    /// The file of its questions.
+    input: String,
+    requests: Vec<(String, Value)>,
 }
 
 /// When every batch was made: now, as far as vendors tell it.
@@ -90,15 +105,16 @@ impl State {
     pub(crate) fn answer_batches(
         &self,
         vendor: Vendor,
-        (method, path): (&str, &str),
+        (method, whole_path): (&str, &str),
         sent: Sent<'_>,
     ) -> Option<BatchAnswer> {
-        let path = path.split('?').next().unwrap_or_default();
+        let path = whole_path.split('?').next().unwrap_or_default();
         let parts: Vec<&str> = path.trim_start_matches("/v1/").split('/').collect();
         match vendor {
             Vendor::Openai => self.answer_openai(method, &parts, sent),
             Vendor::Anthropic => self.answer_anthropic(method, &parts, sent),
-            Vendor::Bedrock => None,
+            Vendor::Bedrock => self.answer_bedrock((method, whole_path), sent),
+            Vendor::Gemini => self.answer_gemini((method, whole_path), sent),
         }
     }
 
@@ -201,7 +217,8 @@ impl State {
             ));
         }
         let name = asked["metadata"]["docmill_batch"].as_str().unwrap_or_default().to_owned();
-        self.create(Vendor::Openai, (name, text("input_file_id")), requests, sent.headers)
+        let new = NewBatch { name, input: text("input_file_id"), requests };
+        self.create(Vendor::Openai, new, sent.headers)
     }
 
     fn create_anthropic(&self, sent: Sent<'_>) -> BatchAnswer {
@@ -213,16 +230,34 @@ impl State {
             (it["custom_id"].as_str().unwrap_or_default().to_owned(), it["params"].clone())
         };
         let requests = all.iter().map(request).collect();
-        self.create(Vendor::Anthropic, (String::new(), String::new()), requests, sent.headers)
+        let new = NewBatch { name: String::new(), input: String::new(), requests };
+        self.create(Vendor::Anthropic, new, sent.headers)
+    }
+
+    /// The questions of an uploaded file, by the names of the id and the request of a line.
+    fn read_lines(
+        &self,
+        file: &str,
+        (id, request): (&str, &str),
+    ) -> Result<Vec<(String, Value)>, BatchAnswer> {
+        let found = self.shelf().files.iter().find(|(known, _)| known == file).cloned();
+        let (_, text) = found.ok_or_else(|| refused("no such file"))?;
+        let read = |line: &str| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let known = line.as_object()?.keys().all(|key| key == id || key == request);
+            let asked = line[request].as_object().map(|_| line[request].clone())?;
+            known.then_some((line[id].as_str()?.to_owned(), asked))
+        };
+        text.lines().map(|line| read(line).ok_or_else(|| refused("a line"))).collect()
     }
 
     fn create(
         &self,
         vendor: Vendor,
-        (name, input): (String, String),
-        requests: Vec<(String, Value)>,
+        new: NewBatch,
         headers: &HashMap<String, String>,
     ) -> BatchAnswer {
+        let NewBatch { name, input, requests } = new;
         let custom_ids: Vec<String> = requests.iter().map(|(id, _)| id.clone()).collect();
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let fits = |id: &String| (1..=64).contains(&id.len()) && id.chars().all(plain);
@@ -235,18 +270,26 @@ impl State {
             shelf.plan.refused -= 1;
             return BatchAnswer::Json(500, json!({"error": {"message": "scripted"}}));
         }
+        let id = uuid::Uuid::new_v4().simple().to_string();
         let batch = HeldBatch {
-            id: format!("batch_{}", uuid::Uuid::new_v4().simple()),
+            id: match vendor {
+                Vendor::Bedrock => id.chars().take(12).collect(),
+                _ => format!("batch_{id}"),
+            },
             name,
             custom_ids,
             cancelled: false,
             ended: false,
+            failed: false,
             input,
             requests,
             headers: headers.clone(),
             lines: Vec::new(),
         };
-        let shown = shown_batch(vendor, &batch);
+        let shown = match vendor {
+            Vendor::Bedrock => bedrock::made_job(&batch),
+            _ => shown_batch(vendor, &batch),
+        };
         shelf.batches.push(batch);
         if shelf.plan.lost > 0 {
             shelf.plan.lost -= 1;
@@ -291,7 +334,11 @@ impl State {
         let line = |(number, (id, body)): (usize, &(String, Value))| {
             let silent = nothing || plan.expired.contains(&number);
             let answered = (!silent).then(|| self.answer_question(vendor, &batch.headers, body));
-            result_line(vendor, id, answered)
+            match vendor {
+                Vendor::Bedrock => bedrock::bedrock_line(id, body, answered),
+                Vendor::Gemini => gemini::gemini_line(id, answered),
+                Vendor::Openai | Vendor::Anthropic => result_line(vendor, id, answered),
+            }
         };
         let lines: Vec<Value> = batch.requests.iter().enumerate().map(line).collect();
         let mut shelf = self.shelf();
@@ -299,6 +346,7 @@ impl State {
             // Vendors promise no order.
             batch.lines = lines.into_iter().rev().collect();
             batch.ended = true;
+            batch.failed = plan.fails;
         }
     }
 
@@ -369,7 +417,9 @@ fn refused(why: &str) -> BatchAnswer {
 fn shown_batch(vendor: Vendor, batch: &HeldBatch) -> Value {
     match vendor {
         Vendor::Anthropic => anthropic_batch(batch),
-        Vendor::Openai | Vendor::Bedrock => openai_batch(batch),
+        Vendor::Openai => openai_batch(batch),
+        Vendor::Bedrock => bedrock::bedrock_job(batch),
+        Vendor::Gemini => gemini::gemini_batch(batch),
     }
 }
 

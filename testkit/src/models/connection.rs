@@ -105,6 +105,9 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
         Some(BatchAnswer::Json(status, body)) => {
             return send(stream, &Outgoing { status, headers: Vec::new(), body }).await;
         }
+        Some(BatchAnswer::Told(headers, body)) => {
+            return send(stream, &Outgoing { status: 200, headers, body }).await;
+        }
         Some(BatchAnswer::Lines(lines, breaks)) => return send_lines(stream, &lines, breaks).await,
         Some(BatchAnswer::Nothing) => return Ok(After::Close),
         None => {}

@@ -33,8 +33,11 @@ impl SentPicture {
 /// # Errors
 /// It breaks the contract.
 pub(crate) fn sent_pictures(body: &Value) -> Result<Vec<SentPicture>, String> {
-    let messages = body.get("messages").and_then(Value::as_array);
-    let contents = messages.into_iter().flatten().filter_map(|message| message.get("content"));
+    let messages = body.get("messages").or_else(|| body.get("contents")).and_then(Value::as_array);
+    let contents = messages
+        .into_iter()
+        .flatten()
+        .filter_map(|message| message.get("content").or_else(|| message.get("parts")));
     let parts: Vec<&Value> = contents.filter_map(Value::as_array).flatten().collect();
     let mut found = Vec::new();
     for part in parts {
@@ -62,6 +65,9 @@ fn picture_of(part: &Value) -> Result<Option<SentPicture>, String> {
         }
         let (kind, data) = (text("/source/media_type"), text("/source/data"));
         return look_at(kind.ok_or("media_type")?, data.ok_or("data")?).map(Some);
+    }
+    if let Some(data) = text("/inlineData/data") {
+        return look_at(text("/inlineData/mimeType").ok_or("mimeType")?, data).map(Some);
     }
     if let Some(data) = text("/image/source/bytes") {
         let format = text("/image/format").ok_or("image.format is missing")?;

@@ -24,12 +24,13 @@ pub(crate) struct Asked {
 }
 
 /// Where vendors put the schema; Bedrock's is a text.
-const SCHEMAS: [&str; 5] = [
+const SCHEMAS: [&str; 6] = [
     "/response_format/json_schema/schema",
     "/output_config/format/schema",
     "/tools/0/input_schema",
     "/outputConfig/textFormat/structure/jsonSchema/schema",
     "/toolConfig/tools/0/toolSpec/inputSchema/json",
+    "/generationConfig/responseJsonSchema",
 ];
 
 /// What stands before the schema in a prompt of ours.
@@ -45,6 +46,8 @@ pub(crate) fn asked(body: &Value) -> Asked {
         found.next().map(|message| content(message.get("content").unwrap_or(&Value::Null)))
     };
     let system = message("system").or_else(|| body.get("system").map(content));
+    let system = system.or_else(|| body.pointer("/systemInstruction/parts").map(content));
+    let user = message("user").or_else(|| body.pointer("/contents/0/parts").map(content));
     let system = system.unwrap_or_default();
     let schema = SCHEMAS.iter().find_map(|pointer| body.pointer(pointer)).cloned();
     let schema = match schema {
@@ -52,7 +55,7 @@ pub(crate) fn asked(body: &Value) -> Asked {
         Some(schema) => schema,
         None => in_prompt(&system).unwrap_or_default(),
     };
-    Asked { system, user: message("user").unwrap_or_default(), schema }
+    Asked { system, user: user.unwrap_or_default(), schema }
 }
 
 /// A text, or the texts of blocks.

@@ -92,7 +92,8 @@ impl Records {
     /// Notes an arrival; returns the call's number.
     pub(crate) fn arrive(&self, body: &Value) -> usize {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let messages = body.get("messages").map(Value::to_string).unwrap_or_default();
+        let messages = body.get("messages").or_else(|| body.get("contents"));
+        let messages = messages.map(Value::to_string).unwrap_or_default();
         let mut hasher = DefaultHasher::new();
         messages.hash(&mut hasher);
         calls.push(Call {

@@ -23,7 +23,7 @@ pub(super) async fn send(
 ) -> io::Result<After> {
     let form = match vendor {
         Vendor::Bedrock => "application/vnd.amazon.eventstream",
-        Vendor::Openai | Vendor::Anthropic => "text/event-stream",
+        Vendor::Openai | Vendor::Anthropic | Vendor::Gemini => "text/event-stream",
     };
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {form}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
@@ -53,7 +53,7 @@ pub(super) async fn send(
 fn error(vendor: Vendor, kind: &str) -> Vec<u8> {
     let error = json!({"type": kind, "message": "scripted"});
     match vendor {
-        Vendor::Openai => event(vendor, None, &json!({"error": error})),
+        Vendor::Openai | Vendor::Gemini => event(vendor, None, &json!({"error": error})),
         Vendor::Anthropic => {
             event(vendor, Some("error"), &json!({"type": "error", "error": error}))
         }

@@ -1,8 +1,9 @@
-//! The protocols of three vendors: where a call goes, what it must look like, and how answers and
+//! The protocols of four vendors: where a call goes, what it must look like, and how answers and
 //! errors are written.
 
 mod anthropic;
 mod bedrock;
+mod gemini;
 mod openai;
 mod subset;
 
@@ -28,6 +29,8 @@ pub enum Vendor {
     Anthropic,
     /// The protocol of Amazon Bedrock's Converse.
     Bedrock,
+    /// The protocol of Google's `generateContent`.
+    Gemini,
 }
 
 /// Why a reply ends, whatever a vendor calls it.
@@ -97,6 +100,7 @@ impl Vendor {
         match self {
             Self::Openai | Self::Anthropic => "/v1",
             Self::Bedrock => "",
+            Self::Gemini => "/v1beta",
         }
     }
 
@@ -107,6 +111,9 @@ impl Vendor {
             && match self {
                 Self::Openai => path == "/v1/chat/completions",
                 Self::Anthropic => path == "/v1/messages",
+                Self::Gemini => {
+                    path.starts_with("/v1beta/models/") && path.ends_with(":generateContent")
+                }
                 Self::Bedrock => {
                     let operation = path.rsplit('/').next();
                     path.starts_with("/model/")
@@ -120,6 +127,7 @@ impl Vendor {
         match self {
             Self::Openai | Self::Anthropic => body.get("stream") == Some(&Value::Bool(true)),
             Self::Bedrock => path.ends_with("/converse-stream"),
+            Self::Gemini => false,
         }
     }
 
@@ -131,6 +139,7 @@ impl Vendor {
                 .and_then(|value| value.strip_prefix("Bearer "))
                 .or_else(|| header("api-key")),
             Self::Anthropic => header("x-api-key"),
+            Self::Gemini => header("x-goog-api-key"),
             Self::Bedrock => header("authorization").map(|value| {
                 let signed = value.split("Credential=").nth(1);
                 let signed = signed.and_then(|rest| rest.split('/').next());
@@ -151,6 +160,7 @@ impl Vendor {
             Self::Openai => openai::check(body, limit),
             Self::Anthropic => anthropic::check(headers, body),
             Self::Bedrock => bedrock::check(headers, body),
+            Self::Gemini => gemini::check(headers, body),
         }
     }
 
@@ -160,6 +170,7 @@ impl Vendor {
             Self::Openai => openai::reply(body, said),
             Self::Anthropic => anthropic::reply(body, said),
             Self::Bedrock => bedrock::reply(body, said),
+            Self::Gemini => gemini::reply(said),
         }
     }
 
@@ -169,6 +180,8 @@ impl Vendor {
             Self::Openai => openai::events(body, said),
             Self::Anthropic => anthropic::events(body, said),
             Self::Bedrock => bedrock::events(body, said),
+            // Its replies come whole.
+            Self::Gemini => Vec::new(),
         }
     }
 
@@ -186,6 +199,7 @@ impl Vendor {
             Self::Openai => openai::error(trouble),
             Self::Anthropic => anthropic::error(trouble),
             Self::Bedrock => bedrock::error(trouble),
+            Self::Gemini => gemini::error(trouble),
         }
     }
 }

@@ -2,16 +2,27 @@
 //! for the same event, whatever it is called there.
 
 use docmill_client::throttle::Governor;
-use docmill_core::config::{StructuredOutput, ThrottleConfig};
-use docmill_core::model::ModelUsage;
+use docmill_core::config::{LlmServer, PromptCache, StructuredOutput, ThrottleConfig};
+use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, ModelUsage, PictureRule};
+use docmill_llm::llm::PromptPicture;
 use docmill_llm::llm::anthropic::AnthropicClient;
+use docmill_llm::llm::anthropic::batches::AnthropicBatches;
+use docmill_llm::llm::batch::BatchApi;
 use docmill_llm::llm::bedrock::BedrockClient;
+use docmill_llm::llm::bedrock::batches::BedrockBatches;
+use docmill_llm::llm::gemini::GeminiClient;
+use docmill_llm::llm::gemini::batches::GeminiBatches;
 use docmill_llm::llm::governed::GovernedLlm;
+use docmill_llm::llm::openai::batches::OpenAiBatches;
 use docmill_testkit::models::Vendor;
+use image::{GrayImage, ImageFormat};
 
 use super::*;
+use crate::reading::papers::encoded;
 
-const VENDORS: [Vendor; 3] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock];
+const VENDORS: [Vendor; 4] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
+/// Those that stream, and whose caches are asked for. Gemini's replies come whole.
+const STREAMING: [Vendor; 3] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock];
 
 pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
     LlmConfig {
@@ -19,6 +30,7 @@ pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
             Vendor::Openai => LlmProvider::Openai,
             Vendor::Anthropic => LlmProvider::Anthropic,
             Vendor::Bedrock => LlmProvider::Bedrock,
+            Vendor::Gemini => LlmProvider::Gemini,
         },
         base_url: server.base_url(),
         api_key: "key".to_owned().into(),
@@ -33,6 +45,7 @@ async fn model(config: &LlmConfig) -> Arc<dyn Llm> {
     match config.provider {
         LlmProvider::Anthropic => Arc::new(AnthropicClient::new(config).unwrap()),
         LlmProvider::Bedrock => Arc::new(BedrockClient::connect(config).await.unwrap()),
+        LlmProvider::Gemini => Arc::new(GeminiClient::new(config).unwrap()),
         _ => Arc::new(OpenAiClient::new(config).unwrap()),
     }
 }
@@ -57,7 +70,8 @@ async fn every_vendor_reads_an_invoice_whichever_way_the_form_is_demanded() {
     for vendor in VENDORS {
         let server = Server::start(Script::default().from(vendor)).await.unwrap();
         for structured in demands {
-            if (vendor, structured) == (Vendor::Openai, StructuredOutput::Tool) {
+            let has_tools = matches!(vendor, Vendor::Anthropic | Vendor::Bedrock);
+            if !has_tools && structured == StructuredOutput::Tool {
                 continue;
             }
             let llm = model(&LlmConfig { structured, ..config_of(vendor, &server) }).await;
@@ -77,7 +91,7 @@ async fn every_vendor_reads_an_invoice_whichever_way_the_form_is_demanded() {
 
 #[tokio::test]
 async fn the_second_document_of_a_kind_reads_its_prefix_from_the_cache_at_every_vendor() {
-    for vendor in VENDORS {
+    for vendor in STREAMING {
         let (_server, llm) = started(vendor, Script::default()).await;
         let first = read(llm.as_ref()).await.unwrap().usage;
         let second = read(llm.as_ref()).await.unwrap().usage;
@@ -118,6 +132,13 @@ async fn what_comes_back_decides_how_to_react_at_every_vendor() {
         (Vendor::Bedrock,   Answer::error(403, "ExpiredTokenException"),         1, Fault::Denied),
         (Vendor::Bedrock,   Answer::status(404),      1, Fault::Denied),
         (Vendor::Bedrock,   Answer::CutBody,          3, Fault::Transient),
+        (Vendor::Gemini,    Answer::status(429),      1, Fault::Throttled(none)),
+        (Vendor::Gemini,    Answer::status(500),      3, Fault::Transient),
+        (Vendor::Gemini,    Answer::status(503),      3, Fault::Unavailable),
+        (Vendor::Gemini,    Answer::status(400),      1, Fault::Internal),
+        (Vendor::Gemini,    Answer::status(403),      1, Fault::Denied),
+        (Vendor::Gemini,    Answer::status(404),      1, Fault::Denied),
+        (Vendor::Gemini,    Answer::CutBody,          3, Fault::Transient),
     ];
     let mut runs = tokio::task::JoinSet::new();
     for (vendor, answer, calls, fault) in table {
@@ -173,6 +194,11 @@ async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
                 table.push((ends("malformed_tool_use"), gate, 2));
                 table.push((ends("a_new_reason"), cut, 1));
             }
+            Vendor::Gemini => {
+                table.push((ends("RECITATION"), refused, 1));
+                table.push((ends("MALFORMED_RESPONSE"), gate, 2));
+                table.push((ends("A_NEW_REASON"), cut, 1));
+            }
             Vendor::Openai => {}
         }
         for (answer, reason, calls) in table {
@@ -198,6 +224,10 @@ async fn a_prompt_that_does_not_fit_is_told_from_a_bad_request_at_every_vendor()
     for (vendor, words) in [
         (Vendor::Anthropic, "prompt is too long: 210000 tokens > 200000 maximum"),
         (Vendor::Bedrock, "Input is too long for requested model."),
+        (
+            Vendor::Gemini,
+            "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+        ),
     ] {
         let answer = Answer::Status {
             status: 400,
@@ -229,7 +259,7 @@ async fn streaming(vendor: Vendor, answer: Answer) -> (Server, Arc<dyn Llm>) {
 
 #[tokio::test]
 async fn a_streamed_reply_is_the_same_as_a_whole_one() {
-    for vendor in VENDORS {
+    for vendor in STREAMING {
         let (_streaming, streamed) = streaming(vendor, Answer::Read).await;
         let (_whole, whole) = started(vendor, Script::default()).await;
         let streamed = read(streamed.as_ref()).await.unwrap();
@@ -240,10 +270,10 @@ async fn a_streamed_reply_is_the_same_as_a_whole_one() {
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_no_reply_and_is_not_paid_for_again() {
     let error = |kind: &str| Answer::StreamError { kind: kind.to_owned() };
-    for vendor in VENDORS {
+    for vendor in STREAMING {
         let (busy, broken) = match vendor {
             Vendor::Bedrock => ("throttlingException", "modelStreamErrorException"),
-            Vendor::Openai | Vendor::Anthropic => ("overloaded_error", "api_error"),
+            _ => ("overloaded_error", "api_error"),
         };
         let table = [
             (Answer::StreamCut, Fault::Transient),
@@ -262,7 +292,7 @@ async fn a_stream_that_breaks_off_is_no_reply_and_is_not_paid_for_again() {
 
 #[tokio::test]
 async fn a_stream_is_sorted_by_its_stop_reason_and_left_once_it_goes_in_circles() {
-    for vendor in VENDORS {
+    for vendor in STREAMING {
         #[rustfmt::skip]
         let table = [
             (Answer::Refusal,                         FinishReason::Refused),
@@ -347,4 +377,45 @@ async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
     assert_eq!(llm.complete(&long).await.unwrap().stop, FinishReason::Complete);
     server.set(Script { window: Some(1_000), ..Script::default() });
     assert_eq!(llm.complete(&long).await.unwrap().stop, FinishReason::TooLong);
+}
+
+/// How each vendor's batches are asked; nothing is sent.
+async fn batches(config: &LlmConfig) -> Arc<dyn BatchApi> {
+    match config.provider {
+        LlmProvider::Anthropic => Arc::new(AnthropicBatches::new(config).unwrap()),
+        LlmProvider::Bedrock => Arc::new(BedrockBatches::connect(config).await.unwrap()),
+        LlmProvider::Gemini => Arc::new(GeminiBatches::new(config).unwrap()),
+        _ => Arc::new(OpenAiBatches::new(config).unwrap()),
+    }
+}
+
+#[tokio::test]
+async fn a_question_in_a_batch_is_the_request_that_a_direct_call_sends_at_every_vendor() {
+    let header = ImageHeader { width: 40, height: 30, dpi: 300, encoding: ImageEncoding::Png };
+    let bytes = encoded(&GrayImage::new(40, 30), ImageFormat::Png);
+    let image = Arc::new(EncodedImage { header, bytes });
+    let picture = PromptPicture::new(image, PictureRule::OTHER);
+    let asked = Prompt { pictures: vec![picture], ..prompt() };
+    for vendor in VENDORS {
+        for structured in [StructuredOutput::Schema, StructuredOutput::Prompt] {
+            let script = Script { record: true, ..Script::default() };
+            let server = Server::start(script.from(vendor)).await.unwrap();
+            // Cache points are the one thing that Bedrock's batches do not take.
+            let prompt_cache = PromptCache::Off;
+            let own = config_of(vendor, &server);
+            let mut config =
+                LlmConfig { structured, prompt_cache, server: LlmServer::Openai, ..own };
+            config.batch.bedrock.bucket = "questions".to_owned();
+            config.batch.bedrock.access_key_id = "AKIATEST".to_owned();
+            config.batch.bedrock.secret_access_key = "secret".to_owned().into();
+            model(&config).await.complete(&asked).await.unwrap();
+            let question = batches(&config).await.encode_prompt(&asked).unwrap();
+            let question: Value = serde_json::from_str(&question).unwrap();
+            assert_eq!(
+                question,
+                server.exchanges().first().unwrap().request,
+                "{vendor:?} {structured:?}"
+            );
+        }
+    }
 }

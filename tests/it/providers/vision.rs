@@ -14,6 +14,7 @@ use docmill_documents::ocr::vision::VisionOcr;
 use docmill_llm::llm::Llm;
 use docmill_llm::llm::anthropic::AnthropicClient;
 use docmill_llm::llm::bedrock::BedrockClient;
+use docmill_llm::llm::gemini::GeminiClient;
 use docmill_llm::llm::governed::GovernedLlm;
 use docmill_llm::llm::openai::OpenAiClient;
 use docmill_testkit::models::{Answer, Request, Script, SentPicture, Server, Vendor};
@@ -103,6 +104,7 @@ fn settings(server: &Server, vendor: Vendor, recipe: VisionRecipe) -> VisionConf
             Vendor::Openai => LlmProvider::Openai,
             Vendor::Anthropic => LlmProvider::Anthropic,
             Vendor::Bedrock => LlmProvider::Bedrock,
+            Vendor::Gemini => LlmProvider::Gemini,
         },
         base_url: server.base_url(),
         api_key: "key".to_owned().into(),
@@ -124,6 +126,9 @@ async fn client(config: &LlmConfig) -> Arc<dyn Llm> {
         LlmProvider::Bedrock => {
             let model = BedrockClient::connect(config).await.unwrap();
             Arc::new(GovernedLlm::new(model, governor, account))
+        }
+        LlmProvider::Gemini => {
+            Arc::new(GovernedLlm::new(GeminiClient::new(config).unwrap(), governor, account))
         }
         _ => Arc::new(GovernedLlm::new(OpenAiClient::new(config).unwrap(), governor, account)),
     }

@@ -25,6 +25,8 @@ pub enum LlmProvider {
     Anthropic,
     /// Amazon Bedrock's Converse API.
     Bedrock,
+    /// Google's Gemini API.
+    Gemini,
 }
 
 /// How a language model is reached.
@@ -36,7 +38,7 @@ pub struct LlmConfig {
     /// Which server, where several speak the same protocol.
     pub server: LlmServer,
     /// Up to and without `/chat/completions`, e.g. `https://api.openai.com/v1`; up to and without
-    /// `/messages`; with Bedrock another endpoint than AWS's own.
+    /// `/messages`, or `/models` of Gemini; with Bedrock another endpoint than AWS's own.
     #[serde(serialize_with = "super::address::serialize_address")]
     pub base_url: String,
     /// May be empty for local servers and, with AWS's own credentials, for Bedrock.
@@ -160,23 +162,47 @@ impl LlmConfig {
                  document could be read on the way; use https://"
             ));
         }
-        if self.provider == LlmProvider::Anthropic && !has_key {
+        if matches!(self.provider, LlmProvider::Anthropic | LlmProvider::Gemini) && !has_key {
             problems.push(format!("{at}.api_key is missing"));
         }
-        if self.provider == LlmProvider::Openai && self.structured == StructuredOutput::Tool {
+        let has_tools = matches!(self.provider, LlmProvider::Anthropic | LlmProvider::Bedrock);
+        if !has_tools && self.structured == StructuredOutput::Tool {
             problems.push(format!("{at}.structured: `tool` is for anthropic and bedrock"));
         }
-        let by_openai = self.provider == LlmProvider::Openai && self.server == LlmServer::Openai;
-        if self.batch.enabled && !by_openai && self.provider != LlmProvider::Anthropic {
-            let key =
-                if at == "llm" { "llm.batch.enabled".to_owned() } else { format!("{at}.batch") };
-            problems.push(format!(
-                "{key}: batches are for provider `anthropic`, and for `openai` with server `openai`"
-            ));
+        if self.batch.enabled {
+            self.check_batches(at, problems);
         }
         if self.timeout.is_zero() || self.idle_timeout.is_zero() || self.max_output_tokens == 0 {
             problems.push(format!(
                 "{at}.timeout, {at}.idle_timeout and {at}.max_output_tokens must be above 0"
+            ));
+        }
+    }
+
+    /// What is wrong with asking this model in batches.
+    fn check_batches(&self, at: &str, problems: &mut Vec<String>) {
+        let key = if at == "llm" { "llm.batch.enabled".to_owned() } else { format!("{at}.batch") };
+        match (self.provider, self.server) {
+            (LlmProvider::Anthropic | LlmProvider::Gemini, _)
+            | (LlmProvider::Openai, LlmServer::Openai) => {}
+            (LlmProvider::Bedrock, _) if self.structured == StructuredOutput::Tool => {
+                problems.push(format!(
+                    "{key}: Bedrock takes no tools in batches: {at}.structured must be `schema` or \
+                     `prompt`"
+                ));
+            }
+            (LlmProvider::Bedrock, _) => self.batch.bedrock.collect_problems(&key, problems),
+            _ => problems.push(format!(
+                "{key}: batches are for the providers `anthropic`, `bedrock` and `gemini`, and for \
+                 `openai` with server `openai`"
+            )),
+        }
+        if self.provider == LlmProvider::Bedrock
+            && self.batch.requests < self.batch.bedrock.least_requests
+        {
+            problems.push(format!(
+                "{key}: llm.batch.requests must not be below llm.batch.bedrock.least_requests, or \
+                 nothing is handed in"
             ));
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use time::OffsetDateTime;
 
 use super::daily_hours::DailyHours;
-use super::units::ByteSize;
+use super::units::{ByteSize, SecretString};
 use crate::model::Priority;
 
 /// No vendor takes longer over a batch, and none keeps a question longer that was not answered.
@@ -47,6 +47,89 @@ pub struct BatchConfig {
     /// How often the vendor is asked at first; up to sixteen times as long apart later on.
     #[serde(with = "humantime_serde")]
     pub poll: Duration,
+    /// What Bedrock needs beside.
+    pub bedrock: BedrockBatchConfig,
+}
+
+/// `[llm.batch.bedrock]`: the bucket through which Bedrock takes questions and gives answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BedrockBatchConfig {
+    /// The role that Bedrock takes on to read and write the bucket.
+    pub role_arn: String,
+    /// The bucket, in the region of the model.
+    pub bucket: String,
+    /// What keys begin with; empty or with a slash at its end.
+    pub prefix: String,
+    /// No batch has fewer questions: Bedrock refuses smaller ones.
+    pub least_requests: u32,
+    /// Access key for bucket and batches; empty: from AWS's usual chain.
+    pub access_key_id: String,
+    /// Its secret.
+    pub secret_access_key: SecretString,
+    /// Another address of Bedrock's control plane than AWS's own.
+    #[serde(serialize_with = "super::address::serialize_address")]
+    pub endpoint: String,
+    /// Another address of S3 than AWS's own; the bucket is part of its paths then.
+    #[serde(serialize_with = "super::address::serialize_address")]
+    pub s3_endpoint: String,
+}
+
+impl Default for BedrockBatchConfig {
+    fn default() -> Self {
+        Self {
+            role_arn: String::new(),
+            bucket: String::new(),
+            prefix: "docmill-batches/".to_owned(),
+            // Of the quotas that an account begins with.
+            least_requests: 100,
+            access_key_id: String::new(),
+            secret_access_key: SecretString::default(),
+            endpoint: String::new(),
+            s3_endpoint: String::new(),
+        }
+    }
+}
+
+impl BedrockBatchConfig {
+    pub(super) fn collect_problems(&self, key: &str, problems: &mut Vec<String>) {
+        if !self.role_arn.starts_with("arn:") || self.bucket.is_empty() {
+            problems.push(format!(
+                "{key}: Bedrock needs llm.batch.bedrock.role_arn, a role that it takes on, and \
+                 llm.batch.bedrock.bucket"
+            ));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-!_*'().".contains(c);
+        let is_plain = self.prefix.split_inclusive('/').all(|part| {
+            part.strip_suffix('/').is_some_and(|name| !name.is_empty() && name.chars().all(plain))
+        });
+        if !is_plain {
+            problems.push(
+                "llm.batch.bedrock.prefix must be empty or end with a slash, of letters, digits \
+                 and -!_*'()."
+                    .to_owned(),
+            );
+        }
+        if self.least_requests == 0 {
+            problems.push("llm.batch.bedrock.least_requests must be above 0".to_owned());
+        }
+        if self.access_key_id.is_empty() != self.secret_access_key.is_empty() {
+            problems.push(
+                "llm.batch.bedrock.access_key_id and llm.batch.bedrock.secret_access_key go \
+                 together: set both or neither"
+                    .to_owned(),
+            );
+        }
+        for (name, address) in [("endpoint", &self.endpoint), ("s3_endpoint", &self.s3_endpoint)] {
+            let web = address.starts_with("https://") || address.starts_with("http://");
+            if !address.is_empty() && (!web || super::address::sends_in_the_clear(address)) {
+                problems.push(format!(
+                    "llm.batch.bedrock.{name} must begin with https://, or with http:// on this \
+                     machine"
+                ));
+            }
+        }
+    }
 }
 
 impl Default for BatchConfig {
@@ -62,6 +145,7 @@ impl Default for BatchConfig {
             requests: 1_000,
             bytes: ByteSize::from_mib(32),
             poll: Duration::from_secs(60),
+            bedrock: BedrockBatchConfig::default(),
         }
     }
 }
@@ -163,6 +247,38 @@ mod tests {
         }
         for wrong in ["22:00", "22-6", "24:00-06:00", "06:00-06:00", "-"] {
             assert!(wrong.parse::<BatchWindow>().unwrap_err().contains("UTC"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_bedrock_lacks_for_batches_is_said_before_anything_is_handed_in() {
+        let whole = BedrockBatchConfig {
+            role_arn: "arn:aws:iam::123456789012:role/batches".to_owned(),
+            bucket: "questions".to_owned(),
+            ..BedrockBatchConfig::default()
+        };
+        let problems = |config: BedrockBatchConfig| {
+            let mut problems = Vec::new();
+            config.collect_problems("llm.batch.enabled", &mut problems);
+            problems.join("\n")
+        };
+        let text = str::to_owned;
+        assert_eq!(problems(whole.clone()), "");
+        assert_eq!(problems(BedrockBatchConfig { prefix: String::new(), ..whole.clone() }), "");
+        #[rustfmt::skip]
+        let table = [
+            (BedrockBatchConfig { role_arn: String::new(), ..whole.clone() },           "role_arn"),
+            (BedrockBatchConfig { bucket: String::new(), ..whole.clone() },             "bucket"),
+            (BedrockBatchConfig { prefix: text("a//"), ..whole.clone() },               "prefix"),
+            (BedrockBatchConfig { prefix: text("a/b"), ..whole.clone() },               "prefix"),
+            (BedrockBatchConfig { prefix: text("a b/"), ..whole.clone() },              "prefix"),
+            (BedrockBatchConfig { least_requests: 0, ..whole.clone() },                 "least_requests"),
+            (BedrockBatchConfig { access_key_id: text("AKIA"), ..whole.clone() },       "secret_access_key"),
+            (BedrockBatchConfig { s3_endpoint: text("http://far.example"), ..whole },   "s3_endpoint"),
+        ];
+        for (config, named) in table {
+            let said = problems(config);
+            assert!(said.contains(named) && !said.contains('\n'), "{named}: {said}");
         }
     }
 

@@ -31,7 +31,9 @@ pub struct BatchRoute {
 pub struct GatherTerms {
     /// So many at most, and then at once.
     pub requests: u32,
-    /// So many bytes at most, and then at once; a single question may have more.
+    /// Never fewer: the vendor refuses smaller batches.
+    pub least: u32,
+    /// So many bytes at most, and then at once; the fewest questions may have more.
     pub bytes: u64,
     /// Or when the oldest has waited for so long.
     pub oldest: Duration,
@@ -125,16 +127,18 @@ pub async fn gather_batch(
     .context(DOING)?;
     let is_late = rows.iter().any(|row| row.age >= terms.oldest.as_secs_f64());
     let (mut bytes, mut ids) = (0_u64, Vec::new());
-    let mut is_full = rows.len() >= usize::try_from(terms.requests).unwrap_or(usize::MAX);
+    let count_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let least = count_of(terms.least).max(1);
+    let mut is_full = rows.len() >= count_of(terms.requests);
     for row in &rows {
         bytes = bytes.saturating_add(u64::try_from(row.bytes).unwrap_or(0));
-        if bytes > terms.bytes && !ids.is_empty() {
+        if bytes > terms.bytes && ids.len() >= least {
             is_full = true;
             break;
         }
         ids.push(row.id);
     }
-    if ids.is_empty() || !(is_late || is_full) {
+    if ids.len() < least || !(is_late || is_full) {
         return Ok(None);
     }
     let custom: Vec<String> = (0..ids.len()).map(|number| format!("{name}-{number}")).collect();

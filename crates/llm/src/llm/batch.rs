@@ -7,6 +7,7 @@
 
 mod governed;
 mod results;
+pub(super) mod shared;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,11 @@ pub trait BatchApi: Send + Sync {
 
     /// The address of the settings, without credentials.
     fn place(&self) -> &str;
+
+    /// A batch with fewer questions is refused by the vendor.
+    fn least_requests(&self) -> u32 {
+        1
+    }
 
     /// The request for a prompt.
     ///

@@ -7,9 +7,12 @@
 //! `llm.timeout` has to be longer. A reply that may be longer than `llm.stream_above` tokens is
 //! streamed.
 
+pub mod batches;
 mod connect;
 mod document;
 mod errors;
+mod json;
+mod signed;
 mod stream;
 mod wire;
 

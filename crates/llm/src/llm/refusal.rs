@@ -40,14 +40,16 @@ const MONEY_OUT_WORDS: &str = "credit balance is too low";
 /// Codes of filters before the model (Azure): this document is declined, no other.
 const FILTERED: [&str; 2] = ["content_filter", "content_policy_violation"];
 
-/// Words of servers that give no code (vLLM, older llama.cpp, Anthropic, gateways), in lower case.
-const TOO_LONG_WORDS: [&str; 6] = [
+/// Words of servers that give no code (vLLM, older llama.cpp, Anthropic, Gemini, gateways), in lower
+/// case.
+const TOO_LONG_WORDS: [&str; 7] = [
     "maximum context length",
     "context length exceeded",
     "context window",
     "available context size",
     "maximum model length",
     "prompt is too long",
+    "exceeds the maximum number of tokens",
 ];
 
 /// The parts of an error body that decide what follows.
@@ -56,7 +58,7 @@ pub(super) struct ApiErrorBody {
     code: Option<String>,
     kind: Option<String>,
     param: Option<String>,
-    /// Anthropic's more exact code.
+    /// The more exact code of Anthropic and Gemini.
     detail: Option<String>,
     /// In lower case. Never passed on.
     message: String,
@@ -77,9 +79,10 @@ impl ApiErrorBody {
         let message = error.as_str().or_else(|| error.get("message")?.as_str());
         Self {
             code: identifier("/code"),
-            kind: identifier("/type"),
+            // Gemini's is its `status`.
+            kind: identifier("/type").or_else(|| identifier("/status")),
             param: identifier("/param"),
-            detail: identifier("/details/error_code"),
+            detail: identifier("/details/error_code").or_else(|| identifier("/details/0/reason")),
             message: message.unwrap_or_default().to_lowercase(),
         }
     }
@@ -169,6 +172,10 @@ impl ApiErrorBody {
             (Fault::Denied, ": the account has no money left or reached its limit of spending")
         } else {
             match http::fault_of_response(status, headers) {
+                // Gemini's answer to a wrong key is 400.
+                _ if self.has_code_of(&["API_KEY_INVALID"]) => {
+                    (Fault::Denied, ": check llm.api_key and llm.base_url")
+                }
                 // No model of that name, or no such path: no job can succeed.
                 Fault::Missing => (Fault::Denied, ": check llm.model and llm.base_url"),
                 Fault::Denied => (Fault::Denied, ": check llm.api_key and llm.base_url"),
@@ -225,10 +232,12 @@ mod tests {
         let spend = r#"{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
         let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#;
         let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#;
+        let gemini = r#"{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#;
+        let badkey = r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
         let vllm =
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
-        let table: [Case<'_>; 21] = [
+        let table: [Case<'_>; 23] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
             ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
             ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
@@ -249,6 +258,8 @@ mod tests {
             ("bad request",                 400, "{}",     &[],                          Fault::Internal,              None,     false),
             ("too long, by code",           400, &context, &[],                          Fault::Internal,              None,     true),
             ("too long, by words",          400, vllm,     &[],                          Fault::Internal,              None,     true),
+            ("too long, Gemini's words",    400, gemini,   &[],                          Fault::Internal,              None,     true),
+            ("wrong key, Gemini's 400",     400, badkey,   &[],                          Fault::Denied,                None,     false),
             ("too large a body",            413, "",       &[],                          Fault::Internal,              None,     true),
         ];
         for (name, status, body, headers, fault, again, long) in table {

@@ -25,7 +25,7 @@ async fn a_page_that_both_read_alike_has_the_places_of_the_witness_and_is_surer_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_is_one_picture_of_the_page_in_each_vendors_form_and_never_a_document() {
-    for vendor in [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock] {
+    for vendor in [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini] {
         let script = Script::function(|request| says(&rows(page_of(&request.picture().unwrap()))));
         let script = Script { record: true, api_key: Some("key".to_owned()), ..script };
         let server = Server::start(script.from(vendor)).await.unwrap();

@@ -5,8 +5,6 @@
 //! many questions it has and, once it has ended, by the ids of its answers, which begin with our
 //! name. Until then a search says that it cannot tell.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -16,23 +14,17 @@ use time::OffsetDateTime;
 
 use super::{VERSION, wire};
 use crate::llm::Prompt;
+use crate::llm::batch::shared::{
+    BatchListPage, CLOCKS, PAGE, PagedBatchList, REQUEST, UPLOAD, search_pages, settle_line,
+    write_question,
+};
 use crate::llm::batch::{
-    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch,
-    SoughtBatch, plain_word,
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch, SoughtBatch,
+    plain_word,
 };
 use crate::llm::exchange::{AuthHeaderFn, ChatTransport, VendorRequest, secret_header};
 use docmill_core::config::LlmConfig;
-use docmill_core::fault::{Error, Result};
-
-/// Longest a submission may take.
-const UPLOAD: Duration = Duration::from_secs(120);
-/// Longest another request may take.
-const REQUEST: Duration = Duration::from_secs(30);
-/// Batches on a page of the list, and pages that are looked at.
-const PAGE: usize = 100;
-const PAGES: usize = 50;
-/// Clocks differ by so much.
-const CLOCKS: Duration = Duration::from_secs(600);
+use docmill_core::fault::Result;
 
 /// Batches of a model of Anthropic's.
 pub struct AnthropicBatches {
@@ -142,15 +134,43 @@ fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
         wire::parse_reply(&body, model).ok()
     };
     let answered = (result.kind == "succeeded").then(reply).flatten();
-    let outcome = match answered {
-        Some(reply) => BatchOutcome::Answered(reply.into()),
-        None => {
-            let told = result.error.pointer("/error/type").and_then(Value::as_str);
-            let word = plain_word(told, &plain_word(Some(&result.kind), "errored"));
-            BatchOutcome::Unanswered(word)
-        }
-    };
+    let told = result.error.pointer("/error/type").and_then(Value::as_str);
+    let outcome = settle_line(answered, told, &plain_word(Some(&result.kind), "errored"));
     Some(BatchedResult { custom_id, outcome })
+}
+
+#[async_trait]
+impl PagedBatchList for AnthropicBatches {
+    async fn read_page(
+        &self,
+        sought: SoughtBatch<'_>,
+        after: Option<&str>,
+    ) -> Result<BatchListPage> {
+        let oldest = sought.since - CLOCKS;
+        let path = "/messages/batches";
+        let mut call = VendorRequest::get(path).with_query("limit", &PAGE.to_string());
+        if let Some(after) = after {
+            call = call.with_query("after_id", after);
+        }
+        let list: AnthropicBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
+        let is_recent = |batch: &&AnthropicBatch| batch.made_at().is_none_or(|at| at >= oldest);
+        let mut page = BatchListPage::default();
+        for batch in list.data.iter().filter(is_recent) {
+            let counts = batch.request_counts.total() == sought.requests;
+            if !counts || sought.others.contains(&batch.id) {
+                continue;
+            }
+            if !batch.has_ended() {
+                page.is_undecided = true;
+            } else if batch.results_url.is_some() && self.is_ours(&batch.id, sought.name).await? {
+                page.found = Some(batch.id.clone());
+                return Ok(page);
+            }
+        }
+        let last = list.data.last().filter(|last| list.has_more && is_recent(last));
+        page.next = last.map(|last| last.id.clone());
+        Ok(page)
+    }
 }
 
 #[async_trait]
@@ -168,10 +188,7 @@ impl BatchApi for AnthropicBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        let request = wire::build_request(&self.model, prompt, self.form);
-        serde_json::to_string(&request).map_err(|error| {
-            Error::internal("a question for a batch cannot be written").with_source(error)
-        })
+        write_question(&wire::build_request(&self.model, prompt, self.form))
     }
 
     async fn submit(&self, _name: &str, questions: &[BatchQuestion]) -> Result<String> {
@@ -191,38 +208,7 @@ impl BatchApi for AnthropicBatches {
     }
 
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch> {
-        let oldest = sought.since - CLOCKS;
-        let mut undecided = false;
-        let mut after: Option<String> = None;
-        for _page in 0..PAGES {
-            let path = "/messages/batches";
-            let mut call = VendorRequest::get(path).with_query("limit", &PAGE.to_string());
-            if let Some(after) = &after {
-                call = call.with_query("after_id", after);
-            }
-            let list: AnthropicBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
-            let is_recent = |batch: &&AnthropicBatch| batch.made_at().is_none_or(|at| at >= oldest);
-            for batch in list.data.iter().filter(is_recent) {
-                let counts = batch.request_counts.total() == sought.requests;
-                if !counts || sought.others.contains(&batch.id) {
-                    continue;
-                }
-                if !batch.has_ended() {
-                    undecided = true;
-                } else if batch.results_url.is_some()
-                    && self.is_ours(&batch.id, sought.name).await?
-                {
-                    return Ok(FoundBatch::Here(batch.id.clone()));
-                }
-            }
-            // Newest first.
-            match list.data.last() {
-                Some(last) if list.has_more && is_recent(&last) => after = Some(last.id.clone()),
-                _ if undecided => return Ok(FoundBatch::Undecided),
-                _ => return Ok(FoundBatch::Nowhere),
-            }
-        }
-        Err(Error::transient("the vendor's list of batches has no end"))
+        search_pages(self, sought).await
     }
 
     async fn poll(&self, handle: &str) -> Result<BatchProgress> {
@@ -240,7 +226,8 @@ impl BatchApi for AnthropicBatches {
         let path = format!("/messages/batches/{file}/results");
         let response = self.exchange.call_vendor(VendorRequest::get(&path)).await?;
         let what = format!("reading the answers of {file}");
-        Ok(BatchResults::new(response, parse_result, &self.model, what))
+        let model = self.model.clone();
+        Ok(BatchResults::new(response, what, move |line| parse_result(line, &model)))
     }
 
     async fn cancel(&self, handle: &str) -> Result<()> {
@@ -260,6 +247,7 @@ impl BatchApi for AnthropicBatches {
 mod tests {
     use super::*;
     use crate::llm::FinishReason;
+    use crate::llm::batch::BatchOutcome;
 
     #[test]
     fn a_line_of_answers_is_a_reply_or_a_word_for_why_there_is_none() {

@@ -61,6 +61,10 @@ impl<B: BatchApi> BatchApi for GovernedBatches<B> {
         self.inner.place()
     }
 
+    fn least_requests(&self) -> u32 {
+        self.inner.least_requests()
+    }
+
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
         self.inner.encode_prompt(prompt)
     }

@@ -9,13 +9,15 @@ use docmill_client::http;
 use docmill_core::fault::Result;
 
 /// Reads one line; `None`: it is none of a vendor's.
-pub(in crate::llm) type ResultParser = fn(&[u8], &str) -> Option<BatchedResult>;
+pub(in crate::llm) type ResultParser = Box<dyn Fn(&[u8]) -> Option<BatchedResult> + Send + Sync>;
+
+/// Most bytes of a line whose vendor repeats the question in it: a question's, and those of a reply.
+pub(in crate::llm) const LINE_WITH_QUESTION: usize = (64 << 20) + REPLY_CAP;
 
 /// The answers of one file, as they arrive.
 pub struct BatchResults {
     response: Response,
     parse: ResultParser,
-    model: String,
     what: String,
     lines: LineBuffer,
 }
@@ -24,12 +26,17 @@ impl BatchResults {
     /// Over the body of a response; `what` says what is being done, for errors.
     pub(in crate::llm) fn new(
         response: Response,
-        parse: ResultParser,
-        model: &str,
         what: String,
+        parse: impl Fn(&[u8]) -> Option<BatchedResult> + Send + Sync + 'static,
     ) -> Self {
-        let lines = LineBuffer::default();
-        Self { response, parse, model: model.to_owned(), what, lines }
+        let lines = LineBuffer::with_longest(REPLY_CAP);
+        Self { response, parse: Box::new(parse), what, lines }
+    }
+
+    /// The same for lines that repeat their questions.
+    #[must_use]
+    pub(in crate::llm) fn with_questions(self) -> Self {
+        Self { lines: LineBuffer::with_longest(LINE_WITH_QUESTION), ..self }
     }
 
     /// The next answer; `None`: that was all. A line over the limit of replies, or of another form,
@@ -40,7 +47,7 @@ impl BatchResults {
     pub async fn next(&mut self) -> Result<Option<BatchedResult>> {
         loop {
             while let Some(line) = self.lines.pop_line() {
-                if let Some(result) = (self.parse)(&line, &self.model) {
+                if let Some(result) = (self.parse)(&line) {
                     return Ok(Some(result));
                 }
             }
@@ -62,8 +69,10 @@ impl std::fmt::Debug for BatchResults {
 }
 
 /// Bytes that have arrived, as lines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LineBuffer {
+    /// Most bytes of a line.
+    longest: usize,
     open: Vec<u8>,
     whole: std::collections::VecDeque<Vec<u8>>,
     /// The open line is longer than any reply.
@@ -72,10 +81,15 @@ struct LineBuffer {
 }
 
 impl LineBuffer {
+    fn with_longest(longest: usize) -> Self {
+        let (open, whole) = (Vec::new(), std::collections::VecDeque::new());
+        Self { longest, open, whole, is_too_long: false, is_finished: false }
+    }
+
     fn push_bytes(&mut self, bytes: &[u8]) {
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
-            if self.open.len() + piece.len() > REPLY_CAP {
+            if self.open.len() + piece.len() > self.longest {
                 self.is_too_long = true;
                 self.open = Vec::new();
             }
@@ -117,7 +131,7 @@ mod tests {
     use super::*;
 
     fn lines(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let mut buffer = LineBuffer::default();
+        let mut buffer = LineBuffer::with_longest(REPLY_CAP);
         chunks.iter().for_each(|chunk| buffer.push_bytes(chunk));
         buffer.finish();
         std::iter::from_fn(|| buffer.pop_line()).collect()

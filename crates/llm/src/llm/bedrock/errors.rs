@@ -45,12 +45,33 @@ fn advice_for(code: &str, fault: Fault) -> &'static str {
 
 /// Whether the prompt did not fit into the model's window.
 pub(super) fn is_prompt_too_long(error: &impl ProvideErrorMetadata) -> bool {
-    // The words are examined and never passed on: they may quote the prompt.
-    let message = error.message().unwrap_or_default().to_lowercase();
     error.code() == Some("ValidationException")
-        && ["too long", "too many input tokens", "maximum context length", "context window"]
-            .iter()
-            .any(|words| message.contains(words))
+        && says_too_long(error.message().unwrap_or_default())
+}
+
+/// Whether an error's words say that the prompt did not fit. They are examined and never passed on: they
+/// may quote the prompt.
+pub(super) fn says_too_long(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["too long", "too many input tokens", "maximum context length", "context window"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// The error of a refused request about batches.
+pub(super) fn from_batch_answer(what: &str, model: &str, code: &str, status: u16) -> Error {
+    let fault = fault_of(code, status);
+    let code = crate::llm::batch::plain_word(Some(code), "no code");
+    let advice = match fault {
+        Fault::Denied => {
+            ": check the credentials, that their policy allows \
+             bedrock:CreateModelInvocationJob, its kin and iam:PassRole on llm.batch.bedrock.role_arn, \
+             and reading and writing below llm.batch.bedrock.prefix"
+        }
+        Fault::Internal => ": the service does not take our request; check [llm.batch.bedrock]",
+        _ => "",
+    };
+    Error::new(fault, format!("{what}, model {model}: {code}, status {status}{advice}"))
 }
 
 /// Whether the vendor's own SDKs would try again at once. What was throttled is the governor's.

@@ -4,8 +4,6 @@
 //! in its metadata, so that a list of batches says whether a submission arrived. The file of
 //! questions expires by itself if nothing becomes of it.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -14,15 +12,19 @@ use serde_json::{Value, json};
 
 use super::servers::ServerProfile;
 use super::wire::{self, TokenLimitField};
+use crate::llm::batch::shared::{
+    BatchListPage, CLOCKS, PAGE, PagedBatchList, REQUEST, UPLOAD, join_lines, search_pages,
+    settle_line, write_question,
+};
 use crate::llm::batch::{
-    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch,
-    SoughtBatch, plain_word,
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch, SoughtBatch,
+    plain_word,
 };
 use crate::llm::exchange::{AuthHeaderFn, ChatTransport, VendorRequest};
 use crate::llm::refusal::ApiErrorBody;
 use crate::llm::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::{LlmConfig, StructuredOutput};
-use docmill_core::fault::{Error, Result};
+use docmill_core::fault::Result;
 
 /// What the questions of a batch are sent to.
 const ENDPOINT: &str = "/v1/chat/completions";
@@ -32,15 +34,6 @@ const NAMED: &str = "docmill_batch";
 const BOUNDARY: &str = "docmill-3f1c8a52b7e94d06";
 /// A file of questions expires after so many seconds, whatever became of it.
 const EXPIRES: &str = "345600";
-/// Longest an upload may take.
-const UPLOAD: Duration = Duration::from_secs(120);
-/// Longest another request may take.
-const REQUEST: Duration = Duration::from_secs(30);
-/// Batches on a page of the list, and pages that are looked at.
-const PAGE: usize = 100;
-const PAGES: usize = 50;
-/// Clocks differ by so many seconds.
-const CLOCKS: i64 = 600;
 
 /// Batches of a model on OpenAI's own service.
 pub struct OpenAiBatches {
@@ -149,12 +142,12 @@ fn multipart_body(name: &str, questions: &[BatchQuestion]) -> Vec<u8> {
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}.jsonl\"\r\n\
          Content-Type: application/jsonl\r\n\r\n"
     ));
-    for question in questions {
-        body.push_str(&format!(
-            "{{\"custom_id\":\"{}\",\"method\":\"POST\",\"url\":\"{ENDPOINT}\",\"body\":{}}}\n",
-            question.custom_id, question.body
-        ));
-    }
+    body.push_str(&join_lines(questions, |BatchQuestion { custom_id, body }| {
+        format!(
+            "{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{ENDPOINT}\",\
+             \"body\":{body}}}"
+        )
+    }));
     body.push_str(&format!("\r\n--{BOUNDARY}--\r\n"));
     body.into_bytes()
 }
@@ -184,12 +177,10 @@ struct OpenAiResultError {
 /// Reads a line of a file of answers, or of one of errors.
 fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
     let line: OpenAiResultLine = serde_json::from_slice(line).ok()?;
-    let unanswered = |code: Option<&str>| BatchOutcome::Unanswered(plain_word(code, "errored"));
-    let outcome = match line.response {
-        Some(response) => answer_of(&response, model)
-            .map_or_else(|| unanswered(None), |reply| BatchOutcome::Answered(reply.into())),
-        None => unanswered(line.error.and_then(|error| error.code).as_deref()),
-    };
+    let answered = line.response.as_ref().and_then(|response| answer_of(response, model));
+    // Beside an answer that is none an error says nothing.
+    let told = line.error.and_then(|error| error.code).filter(|_| line.response.is_none());
+    let outcome = settle_line(answered, told.as_deref(), "errored");
     Some(BatchedResult { custom_id: line.custom_id, outcome })
 }
 
@@ -205,6 +196,29 @@ fn answer_of(response: &OpenAiResultResponse, model: &str) -> Option<ModelReply>
         return Some(ModelReply::without_text(FinishReason::TooLong, model));
     }
     refusal.is_filtered(status).then(|| ModelReply::without_text(FinishReason::Refused, model))
+}
+
+#[async_trait]
+impl PagedBatchList for OpenAiBatches {
+    async fn read_page(
+        &self,
+        sought: SoughtBatch<'_>,
+        after: Option<&str>,
+    ) -> Result<BatchListPage> {
+        let oldest = (sought.since - CLOCKS).unix_timestamp();
+        let mut call = VendorRequest::get("/batches").with_query("limit", &PAGE.to_string());
+        if let Some(after) = after {
+            call = call.with_query("after", after);
+        }
+        let list: OpenAiBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
+        let found = list.data.iter().find(|batch| batch.is_named(sought.name));
+        let last = list.data.last().filter(|last| list.has_more && last.created_at >= oldest);
+        Ok(BatchListPage {
+            found: found.map(|batch| batch.id.clone()),
+            is_undecided: false,
+            next: last.map(|last| last.id.clone()),
+        })
+    }
 }
 
 #[async_trait]
@@ -232,9 +246,7 @@ impl BatchApi for OpenAiBatches {
             structured: self.structured,
             cache_key: self.server.cache_key,
         };
-        serde_json::to_string(&wire::build_request(&self.model, prompt, form)).map_err(|error| {
-            Error::internal("a question for a batch cannot be written").with_source(error)
-        })
+        write_question(&wire::build_request(&self.model, prompt, form))
     }
 
     async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String> {
@@ -252,26 +264,7 @@ impl BatchApi for OpenAiBatches {
     }
 
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch> {
-        let oldest = sought.since.unix_timestamp() - CLOCKS;
-        let mut after: Option<String> = None;
-        for _page in 0..PAGES {
-            let mut call = VendorRequest::get("/batches").with_query("limit", &PAGE.to_string());
-            if let Some(after) = &after {
-                call = call.with_query("after", after);
-            }
-            let list: OpenAiBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
-            if let Some(batch) = list.data.iter().find(|batch| batch.is_named(sought.name)) {
-                return Ok(FoundBatch::Here(batch.id.clone()));
-            }
-            // Newest first.
-            match list.data.last() {
-                Some(last) if list.has_more && last.created_at >= oldest => {
-                    after = Some(last.id.clone());
-                }
-                _ => return Ok(FoundBatch::Nowhere),
-            }
-        }
-        Err(Error::transient("the vendor's list of batches has no end"))
+        search_pages(self, sought).await
     }
 
     async fn poll(&self, handle: &str) -> Result<BatchProgress> {
@@ -282,7 +275,8 @@ impl BatchApi for OpenAiBatches {
         let path = format!("/files/{file}/content");
         let response = self.exchange.call_vendor(VendorRequest::get(&path)).await?;
         let what = format!("reading the answers of {file}");
-        Ok(BatchResults::new(response, parse_result, &self.model, what))
+        let model = self.model.clone();
+        Ok(BatchResults::new(response, what, move |line| parse_result(line, &model)))
     }
 
     async fn cancel(&self, handle: &str) -> Result<()> {
@@ -306,6 +300,7 @@ impl BatchApi for OpenAiBatches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::batch::BatchOutcome;
 
     #[test]
     fn a_line_of_answers_is_a_reply_a_refusal_or_a_word_for_why_there_is_none() {

@@ -1,0 +1,96 @@
+//! Google's Gemini API (`generateContent`).
+//!
+//! Contract: the types of `PyPI`'s google-genai 3.4, held by `scripts/contracts.sh`. The reply's form is
+//! demanded by `responseJsonSchema`, or by the prompt alone. What Gemini caches it caches by itself.
+//! Replies come whole, however long: `llm.timeout` has to be long enough for the longest.
+
+pub mod batches;
+mod wire;
+
+use async_trait::async_trait;
+use reqwest::header::HeaderMap;
+
+use super::exchange::{
+    AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
+    secret_header,
+};
+use super::{FinishReason, Llm, ModelReply, Prompt};
+use docmill_core::config::{LlmConfig, StructuredOutput};
+use docmill_core::fault::Result;
+
+/// A model of Google's.
+pub struct GeminiClient {
+    exchange: ChatTransport,
+    model: String,
+    structured: StructuredOutput,
+}
+
+impl GeminiClient {
+    /// Sets the client up; nothing is sent.
+    ///
+    /// # Errors
+    /// The address is no URL, or there is no usable TLS set-up.
+    pub fn new(config: &LlmConfig) -> Result<Self> {
+        Ok(Self {
+            exchange: connect_transport(config)?,
+            model: config.model.clone(),
+            structured: config.structured,
+        })
+    }
+}
+
+/// How Gemini's API is reached; its calls go to the model of the settings.
+fn connect_transport(config: &LlmConfig) -> Result<ChatTransport> {
+    let path = format!("/{}:generateContent", model_path(&config.model));
+    let key: AuthHeaderFn = Box::new(|key| secret_header("x-goog-api-key", key).map(Some));
+    ChatTransport::new(config, &path, HeaderMap::new(), key)
+}
+
+/// A model's place: a bare name is one of Google's own.
+fn model_path(model: &str) -> String {
+    if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
+}
+
+#[async_trait]
+impl RetryableCall for GeminiClient {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn try_once(
+        &self,
+        prompt: &Prompt,
+        tries: u32,
+    ) -> std::result::Result<ModelReply, FailedTry> {
+        let body = wire::build_request(prompt, self.structured);
+        match self.exchange.post_json(&body, false, tries).await? {
+            ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
+                Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))
+            }
+            ChatResponse::No(call) => Err(self.exchange.refused_try(call, tries)),
+            ChatResponse::Yes(response) => {
+                let form = "generated content";
+                self.exchange.read_whole_reply(response, wire::parse_reply, form, tries).await
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Llm for GeminiClient {
+    fn provider(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.exchange.check_server().await
+    }
+
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
+    }
+}
