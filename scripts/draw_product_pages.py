@@ -45,19 +45,21 @@ def read_page(path):
 def draw_page(path, page, serif):
     canvas = Canvas(str(path), pagesize=A4, invariant=1)
     rows = page.rstrip("\n").split("\n")
-    step = min(13.5, 780 / len(rows))
-    for row, text in enumerate(rows):
+    step, y = min(13.5, 780 / len(rows)), 805
+    for text in rows:
         for cell in CELL.finditer(text):
             words = cell.group(0)
             mark = words[0] if words[0] in "^*~" else ""
             words = words[len(mark):]
             size = SIZES.get(mark, 8.5)
             canvas.setFont(NAMES[2 * serif + (mark in ("^", "*") and mark != "")], size)
-            y = 805 - step * row
             if cell.start() and NUMERIC.match(words) and size == 8.5:
                 canvas.drawRightString(LEFT + COLUMN * cell.end(), y, words)
             else:
                 canvas.drawString(LEFT + COLUMN * cell.start(), y, words)
+        # Small print stands closer.
+        small = text.strip() and all(cell.group(0)[0] == "~" for cell in CELL.finditer(text))
+        y -= 0.68 * step if small else step
     canvas.save()
 
 
