@@ -24,11 +24,13 @@ const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// No rate of a tax on sales is higher.
 const HIGHEST_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
 
-/// Where brackets open that say what an amount includes: `(includes`, `(inkl.`.
+/// Where brackets open behind an amount that say what it includes: `74.50 (includes`, `9 (inkl.`.
 pub(super) fn before_included(words: &[&str]) -> Option<usize> {
-    words.iter().position(|word| {
+    let at = words.iter().position(|word| {
         word.strip_prefix('(').is_some_and(|word| INCLUDING.contains(&fold_text(word).as_str()))
-    })
+    })?;
+    let mut before = words.get(..at)?.iter();
+    before.any(|word| word.contains(|c: char| c.is_ascii_digit())).then_some(at)
 }
 
 /// `Total 74.50 (includes 12.42 VAT)`: the amount in the brackets is the tax.
@@ -47,8 +49,8 @@ pub(super) fn add_included_tax<'a>(
         let named = index.is_some_and(|index| {
             spots.in_cell(index).any(|spot| spot.field == "vat_amount" && spot.words.start > from)
         });
-        let found = number::find_numbers(&words, mark).into_iter();
-        let tax = found.into_iter().find(|amount| amount.is_money()).filter(|_| named);
+        let mut found = number::find_numbers(&words, mark).into_iter();
+        let tax = found.find(|amount| amount.is_money()).filter(|_| named);
         if let Some(tax) = tax {
             let (value, currency) = (tax.value, tax.currency);
             let role = AmountRole::Vat;
