@@ -1,4 +1,5 @@
-//! Dates as written: ISO, day or month first, two-digit years, month names in eleven languages.
+//! Dates as written: ISO, day or month first, two-digit years, month names in 21 languages. Croatian
+//! is not among them: its October is Poland's November.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -84,30 +85,67 @@ const MONTHS: [&[&str]; 12] = [
 ];
 
 /// Whole folded month names, so that a word that merely begins like a month is none.
+#[rustfmt::skip]
 const NAMES: [&[&str]; 12] = [
     &[
         "january", "januar", "janner", "janvier", "januari", "enero", "gennaio", "janeiro",
-        "stycznia",
+        "stycznia", "ledna", "januara", "ianuarie", "sausio", "janvaris", "janvari", "jaanuar",
+        "tammikuu", "tammikuuta", "ιανουαριος", "ιανουαριου", "януари", "ocak", "januarja",
     ],
-    &["february", "februar", "fevrier", "februari", "febrero", "febbraio", "fevereiro", "lutego"],
-    &["march", "marz", "maerz", "mars", "maart", "marzo", "marco", "marts", "marca"],
-    &["april", "avril", "abril", "aprile", "kwietnia"],
-    &["may", "mai", "mei", "mayo", "maggio", "maio", "maj", "maja"],
-    &["june", "juni", "juin", "junio", "giugno", "junho", "czerwca"],
-    &["july", "juli", "juillet", "julio", "luglio", "julho", "lipca"],
-    &["august", "aout", "augustus", "agosto", "augusti", "sierpnia"],
-    &["september", "septembre", "septiembre", "settembre", "setembro", "wrzesnia"],
-    &["october", "oktober", "octobre", "octubre", "ottobre", "outubro", "pazdziernika"],
-    &["november", "novembre", "noviembre", "novembro", "listopada"],
     &[
-        "december",
-        "dezember",
-        "decembre",
-        "diciembre",
-        "dicembre",
-        "dezembro",
-        "desember",
-        "grudnia",
+        "february", "februar", "fevrier", "februari", "febrero", "febbraio", "fevereiro", "lutego",
+        "unora", "februara", "februarie", "vasario", "februaris", "veebruar", "helmikuu", "helmikuuta",
+        "φεβρουαριος", "φεβρουαριου", "февруари", "subat", "februarja",
+    ],
+    &[
+        "march", "marz", "maerz", "mars", "maart", "marzo", "marco", "marts",
+        "marca", "brezna", "marcius", "martie", "kovo", "marta", "maaliskuu", "maaliskuuta",
+        "μαρτιος", "μαρτιου", "март", "mart", "marec",
+    ],
+    &[
+        "april", "avril", "abril", "aprile", "kwietnia", "dubna", "aprila", "aprilis",
+        "aprilie", "balandzio", "aprili", "aprill", "huhtikuu", "huhtikuuta", "απριλιος", "απριλιου",
+        "април", "nisan",
+    ],
+    &[
+        "may", "mai", "mei", "mayo", "maggio", "maio", "maj", "maja",
+        "kvetna", "majus", "geguzes", "maijs", "maija", "toukokuu", "toukokuuta", "μαιος",
+        "μαιου", "май", "маи", "mayis", "mayıs",
+    ],
+    &[
+        "june", "juni", "juin", "junio", "giugno", "junho", "czerwca", "cervna",
+        "juna", "junius", "iunie", "birzelio", "junijs", "junija", "juuni", "kesakuu",
+        "kesakuuta", "ιουνιος", "ιουνιου", "юни", "haziran", "junij",
+    ],
+    &[
+        "july", "juli", "juillet", "julio", "luglio", "julho", "lipca", "cervence",
+        "jula", "julius", "iulie", "liepos", "julijs", "julija", "juuli", "heinakuu",
+        "heinakuuta", "ιουλιος", "ιουλιου", "юли", "temmuz", "julij",
+    ],
+    &[
+        "august", "aout", "augustus", "agosto", "augusti", "sierpnia", "srpna", "augusta",
+        "augusztus", "rugpjucio", "augusts", "elokuu", "elokuuta", "αυγουστος", "αυγουστου", "август",
+        "agustos", "avgust", "avgusta",
+    ],
+    &[
+        "september", "septembre", "septiembre", "settembre", "setembro", "wrzesnia", "zari", "septembra",
+        "szeptember", "septembrie", "rugsejo", "septembris", "syyskuu", "syyskuuta", "σεπτεμβριος", "σεπτεμβριου",
+        "септември", "eylul",
+    ],
+    &[
+        "october", "oktober", "octobre", "octubre", "ottobre", "outubro", "pazdziernika", "rijna",
+        "oktobra", "octombrie", "spalio", "oktobris", "oktoober", "lokakuu", "lokakuuta", "οκτωβριος",
+        "οκτωβριου", "октомври", "ekim",
+    ],
+    &[
+        "november", "novembre", "noviembre", "novembro", "listopada", "listopadu", "novembra", "noiembrie",
+        "lapkricio", "novembris", "marraskuu", "marraskuuta", "νοεμβριος", "νοεμβριου", "ноември", "kasim",
+        "kasım",
+    ],
+    &[
+        "december", "dezember", "decembre", "diciembre", "dicembre", "dezembro", "desember", "grudnia",
+        "prosince", "decembra", "decembrie", "gruodzio", "decembris", "detsember", "joulukuu", "joulukuuta",
+        "δεκεμβριος", "δεκεμβριου", "декември", "aralik", "aralık",
     ],
 ];
 
@@ -128,10 +166,14 @@ static NUMERIC: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static NUMERIC_AND_TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})[012]\d:[0-5]\d").ok());
 static DAY_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(\d{1,2})(?:st|nd|rd|th|er|º|\.)?[ -]*(?:of |de )?(\p{L}{3,12})\.?,?[ -]*(?:del? )?(\d{4}|\d{2})\b").ok()
+    Regex::new(r"(?i)\b(\d{1,2})(?:st|nd|rd|th|er|º|\.)?[ /-]*(?:of |de )?(\p{L}{3,12})\.?,?[ /-]*(?:del? )?(\d{4}|\d{2})\b").ok()
 });
 static NAME_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(\p{L}{3,12})\.? ?(\d{1,2})(?:st|nd|rd|th)? ?,? ?(\d{4})\b").ok()
+});
+/// `2024. gada 14. marts`, `2024. május 21.`, `2024 m. kovo 7 d.`
+static YEAR_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(\d{4})(?:\. ?gada (\d{1,2})\. ?(\p{L}{3,12})|(?:\.| m\.) ?(\p{L}{3,12}) (\d{1,2}))\b").ok()
 });
 
 /// Makes a date of what a form matched.
@@ -141,12 +183,13 @@ type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 pub fn find_dates(text: &str) -> Vec<FoundDate> {
     // By where they start: what a date overlaps can only be its neighbours.
     let mut found: BTreeMap<usize, FoundDate> = BTreeMap::new();
-    let forms: [(&LazyLock<Option<Regex>>, DateParser); 5] = [
+    let forms: [(&LazyLock<Option<Regex>>, DateParser); 6] = [
         (&ISO, date_from_iso),
         (&NUMERIC, date_from_numeric),
         (&NUMERIC_AND_TIME, date_from_numeric),
         (&DAY_NAME, parse_day_month),
         (&NAME_DAY, parse_month_day),
+        (&YEAR_FIRST, parse_year_first),
     ];
     for (regex, reader) in forms {
         let Some(regex) = regex.as_ref() else { continue };
@@ -247,6 +290,18 @@ fn parse_month_day(captures: &Captures<'_>) -> Option<FoundDate> {
     Some(FoundDate::from_certain(date, captures.get(0)?.range()))
 }
 
+fn parse_year_first(captures: &Captures<'_>) -> Option<FoundDate> {
+    let day_last = captures.get(4).is_some();
+    let (month, day) = if day_last { (4, 5) } else { (3, 2) };
+    let month = parse_month(captures.get(month)?.as_str())?;
+    let date = build_date(
+        capture_year(captures, 1)?,
+        i32::from(u8::from(month)),
+        capture_number(captures, day)?,
+    )?;
+    Some(FoundDate::from_certain(date, captures.get(0)?.range()))
+}
+
 /// Reads `YYYY-MM-DD`, the form of the extracted data.
 pub fn parse_iso(text: &str) -> Option<Date> {
     let (year, rest) = text.split_at_checked(4)?;
@@ -284,6 +339,17 @@ mod tests {
             ("August 3 , 2014", DayMonthOrder::DayFirst, Some("2014-08-03")),
             ("Sept. 12, 2021", DayMonthOrder::DayFirst, Some("2021-09-12")),
             ("12-Mar-24", DayMonthOrder::DayFirst, Some("2024-03-12")),
+            ("12/Mar/2024", DayMonthOrder::MonthFirst, Some("2024-03-12")),
+            ("2024. gada 14. marts", DayMonthOrder::DayFirst, Some("2024-03-14")),
+            ("2024. május 21.", DayMonthOrder::DayFirst, Some("2024-05-21")),
+            ("2024 m. rugsėjo 7 d.", DayMonthOrder::DayFirst, Some("2024-09-07")),
+            ("3. února 2024", DayMonthOrder::DayFirst, Some("2024-02-03")),
+            ("3. maaliskuuta 2024", DayMonthOrder::DayFirst, Some("2024-03-03")),
+            ("3 Μαΐου 2024", DayMonthOrder::DayFirst, Some("2024-05-03")),
+            ("3 май 2024", DayMonthOrder::DayFirst, Some("2024-05-03")),
+            ("3 Ağustos 2024", DayMonthOrder::DayFirst, Some("2024-08-03")),
+            ("3 Kasım 2024", DayMonthOrder::DayFirst, Some("2024-11-03")),
+            ("2024 Stück 14", DayMonthOrder::DayFirst, None),
             ("31.02.2018", DayMonthOrder::DayFirst, None),
             ("00.12.2014-1", DayMonthOrder::DayFirst, None),
             ("1.2.3", DayMonthOrder::DayFirst, None),

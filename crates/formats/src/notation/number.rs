@@ -270,15 +270,19 @@ fn is_money_word(word: &str) -> bool {
     digits.starts_with(|c: char| c.is_ascii_digit()) && currency::has_cents(digits)
 }
 
-/// `234 567,89` after a first group.
+/// `234 567,89` after a first group, or `234 567 Ft`: whole numbers are parted so where a currency
+/// follows.
 fn join_groups(words: &[&str], start: usize) -> Option<(String, usize, NumberDecoration)> {
     let mut text = String::new();
+    let mut last = NumberDecoration::default();
     for (at, word) in words.iter().enumerate().skip(start) {
         let (digits, around) = split_decoration(word);
         let (whole, fraction) = digits.split_once([',', '.']).unwrap_or((digits, ""));
         if whole.len() != 3 || !whole.chars().all(|c| c.is_ascii_digit()) {
-            return None;
+            let money = currency::exact_currency(word).is_some() && !currency::is_also_word(word);
+            return (at > start && money).then_some((text, at, last));
         }
+        last = around;
         text.push(' ');
         text.push_str(digits);
         if (1..=2).contains(&fraction.len()) {
@@ -317,6 +321,9 @@ mod tests {
             ("100,00-", None, Some("-100.00")),
             ("(35,13 €)", None, None),
             ("50,-", None, Some("50")),
+            ("106 680 Ft", None, Some("106680")),
+            ("1 106 680 Ft", None, Some("1106680")),
+            ("106 680", None, None),
             ("0,1212", None, Some("0.1212")),
             ("0.125", None, Some("0.125")),
             ("205,0000", None, Some("205.0000")),

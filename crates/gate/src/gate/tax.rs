@@ -11,6 +11,7 @@ use super::sums::{checked_sum, is_close};
 use crate::kinds::RuleCheck;
 
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
+const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
 const MOST_PAIRS: usize = 12;
 
@@ -84,7 +85,19 @@ impl GateSubject<'_> {
         let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
         let highest = printed.max().copied().filter(|rate| !rate.is_zero()).unwrap_or(most);
         let bound = percent_of(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
-        bound.is_none_or(|bound| tax.abs() <= bound)
+        bound.is_none_or(|bound| tax.abs() <= bound) || self.is_made_by_bare_rate(net, tax, most)
+    }
+
+    /// Whether a rate makes the tax to the cent that is printed without its sign, as in a column
+    /// `VAT %`.
+    fn is_made_by_bare_rate(&self, net: Decimal, tax: Decimal, most: Decimal) -> bool {
+        let rate = tax.abs().checked_mul(HUNDRED).and_then(|it| it.checked_div(net.abs()));
+        let Some(rate) = rate.map(|rate| rate.round_dp(1)).filter(|rate| *rate <= most) else {
+            return false;
+        };
+        let made = percent_of(net.abs(), rate);
+        made.is_some_and(|made| is_close(made, tax.abs(), CENT))
+            && !self.ground.number_places(rate).is_empty()
     }
 
     /// Whether a printed rate, or several of parts of the amount, make the tax.

@@ -10,7 +10,8 @@ use super::problem::{KindProblem, ProblemReport};
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 26] = [
+pub(super) const SECTIONS: [&str; 27] = [
+    "remittance_slip",
     "payable",
     "tendered",
     "change",

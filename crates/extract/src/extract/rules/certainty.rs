@@ -61,6 +61,8 @@ pub(super) enum ReadingSign {
     IdRivals,
     /// It stands in the issuer's block.
     IdNearName,
+    /// Its check digits hold.
+    IdSound,
     /// No identifier was found.
     NoId,
     /// The address stands on one line with the name.
@@ -106,7 +108,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 46] = [
+const WEIGHTS: [(ReadingSign, f32); 47] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -133,6 +135,7 @@ const WEIGHTS: [(ReadingSign, f32); 46] = [
     (S::IdNational, 3.2),
     (S::IdRivals, -6.0),
     (S::IdNearName, 4.8),
+    (S::IdSound, 1.0),
     (S::NoId, 5.4),
     (S::AddressOnLine, 3.2),
     (S::AddressUnder, 0.9),

@@ -2,6 +2,7 @@
 
 use super::FoundValue;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::supplier::has_postal_code;
 use docmill_formats::notation::{date, fold_text, number, vat_id};
 
 /// Folded words between a label and its value.
@@ -70,19 +71,23 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let mut taken: Vec<&str> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let rest = words.get(at..)?.join(" ");
-        let is_date = date::find_dates(&rest).first().is_some_and(|date| date.range.start == 0);
+        // `FV 12/03/2024`: numbered by the month, behind a series.
+        let of_series = at > 0 && word.contains('/') && taken.last().is_some_and(|w| is_series(w));
+        let is_date =
+            !of_series && date::find_dates(&rest).first().is_some_and(|date| date.range.start == 0);
         if STOPS.contains(&fold_text(word).as_str()) || is_date {
             break;
         }
         taken.push(word);
         let has_digit = taken.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
         let joined = words.get(at + 1).is_some_and(|next| matches!(*next, "/" | "-" | "–"))
-            || matches!(*word, "/" | "-" | "–");
+            || matches!(*word, "/" | "-" | "–")
+            || words.get(at + 1).is_some_and(|next| is_group_after(word, next));
         if inline && has_digit && !joined {
             break;
         }
         // Running text, unless a short prefix such as `RE` or `INV` stands before the number.
-        let prefix = word.len() <= 5 && word.chars().all(|c| c.is_ascii_uppercase() || c == '#');
+        let prefix = is_series(word) || *word == "#";
         if inline && !has_digit && (taken.len() > 1 || !prefix) {
             return None;
         }
@@ -91,6 +96,27 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let trim = |c: char| matches!(c, ':' | ',' | ';' | '#' | '.' | '*' | '"' | '\'');
     let text = text.trim_start_matches(|c| trim(c) || c == ' ').trim_end_matches(trim).trim();
     is_identifier(text, taken.len()).then(|| text.to_owned())
+}
+
+/// A short prefix such as `RE`, `INV` or `FV`.
+fn is_series(word: &str) -> bool {
+    let word = word.trim_start_matches('#');
+    (1..=5).contains(&word.len()) && word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// `2024 0017 7741`: digits that are printed in groups are one number.
+fn is_group_after(word: &str, next: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    digits(word.trim_start_matches('#')) && digits(next) && (2..=4).contains(&next.len())
+}
+
+/// A town with its postal code, as in the column beside a heading: `Leeds LS1 4AB`.
+fn is_town(text: &str) -> bool {
+    let letters = |word: &str| word.chars().all(char::is_alphabetic);
+    let named = text.split(' ').any(|word| {
+        word.chars().count() >= 4 && letters(word) && !BETWEEN.contains(&fold_text(word).as_str())
+    });
+    named && has_postal_code(text)
 }
 
 fn is_identifier(text: &str, words: usize) -> bool {
@@ -110,6 +136,7 @@ fn is_identifier(text: &str, words: usize) -> bool {
         && text.len() <= LONGEST_IDENTIFIER
         && words <= 5
         && !money
+        && !is_town(text)
         && !decimal
         && !account
         && !(known && compact.len() > 9)
@@ -142,6 +169,9 @@ mod tests {
             ("Invoice No : # BLR_2015", Some("BLR_2015")),
             ("Rechnungsnummer   Rechnungsdatum\n1234567890        25.01.2021", Some("1234567890")),
             ("Rechnungsnummer   Rechnungsdatum\nRE 17             25.01.2021", Some("RE 17")),
+            ("Invoice Number   Leeds LS1 4AB\nINV-7            United Kingdom", Some("INV-7")),
+            ("Rechnungsnummer: 2024 0017 7741", Some("2024 0017 7741")),
+            ("Faktura nr FV 12/03/2024", Some("FV 12/03/2024")),
             ("Rechnung vom 03.07.2014", None),
             ("Rechnung über 12,50 EUR", None),
             ("We send this invoice to 3 people", None),

@@ -213,6 +213,194 @@ Previous balance       50.00
 Total due             170.00",
         values: || json!({ "total": 120 }),
     },
+    DrawnLayout {
+        what: "the column beside a label goes on with the issuer's address",
+        kind: "invoice",
+        page: "\
+TAX INVOICE                      Invoice Date       Alder Metalworks Ltd
+                                 5 Jan 2024         3 Tannery Yard
+Birch School                                        Mill Street
+14 Northgate                     Invoice Number     Leeds LS1 4AB
+Wakefield                        INV-0219           United Kingdom
+WF1 9ZX
+                                 VAT Number
+                                 GB 366 1044 71
+
+Description                                Amount GBP
+Gate                                           100.00
+
+                             Subtotal          100.00
+                        TOTAL VAT 20%           20.00
+                            TOTAL GBP          120.00
+
+Due Date: 19 Jan 2024
+
+PAYMENT ADVICE                         Customer         Birch School
+                                       Invoice Number   INV-0219
+To:  Alder Metalworks Ltd
+     3 Tannery Yard
+     Mill Street
+     Leeds LS1 4AB",
+        values: || {
+            json!({
+                "supplier_name": "Alder Metalworks Ltd",
+                "invoice_number": "INV-0219",
+                "invoice_date": "2024-01-05",
+                "due_date": "2024-01-19",
+                "total": 120,
+            })
+        },
+    },
+    DrawnLayout {
+        what: "the tax stands in brackets behind the total",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Mill Road 12
+Leeds LS1 4AB
+
+INVOICE
+Invoice number   A-77
+Invoice date     2 December 2024
+
+Product                          Quantity          Price
+Gate                                    1         £70.50
+
+                  Subtotal                       £70.50
+                  Shipping        £4.00 via parcel post
+                  Total   £74.50 (includes £12.42 VAT)",
+        values: || json!({ "total": 74.5, "vat_amount": 12.42 }),
+    },
+    DrawnLayout {
+        what: "net and tax have words that nobody knows, and a rate that makes one of the other",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+80333 Northtown
+
+Rechnungsnummer   A-77
+Rechnungsdatum    05.06.2024
+
+Gate                                    100,00
+Positionenwert                          100,00
+Fiskalabzug          19,000 %            19,00
+Endbetrag            EUR                119,00",
+        values: || json!({ "subtotal": 100, "vat_amount": 19, "total": 119 }),
+    },
+    DrawnLayout {
+        what: "the number is printed in groups",
+        kind: "invoice",
+        page: "\
+Alder Energy GmbH
+Mill Road 12
+80333 Northtown
+
+Rechnungsnummer: 2024 0017 7741
+20. Januar 2025
+
+Rechnungsbetrag   EUR 1.290,00
+
+Der Rechnungsbetrag wird am 04.02.2025 von Ihrem Konto abgebucht.",
+        values: || json!({ "invoice_number": "2024 0017 7741", "due_date": "2025-02-04" }),
+    },
+    DrawnLayout {
+        what: "who issues it stands in a long line at the foot alone",
+        kind: "invoice",
+        page: "\
+Invoice To:                              SALES INVOICE
+Birch Seaweed Co. Ltd                    Invoice        337710
+Harbour 5                                Tax Point      31/07/24
+Leeds LS1 4AD                            Due            30/08/24
+
+Gate                                       100.00
+VAT 20%                                     20.00
+Total                                  EUR 120.00
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+Alder Haulage Ltd, Mill Road 12, Leeds LS1 4AB, United Kingdom. Directors: A. Nobody, B. Noone",
+        values: || json!({ "supplier_name": "Alder Haulage Ltd", "invoice_number": "337710" }),
+    },
+    DrawnLayout {
+        what: "the address stands in the column beside the name",
+        kind: "invoice",
+        page: "\
+Alder Metalworks                                   Mill Road 12
+DE136695976                                        80333 Northtown
+info@alder-metalworks.com
+
+Rechnung
+
+Rechnungsnummer   A-77                             Birch Interiors GmbH
+Rechnungsdatum    13.03.2024                       Harbour 5
+                                                   20457 Southport
+
+Gesamtbetrag      EUR 120,00",
+        values: || json!({ "supplier_address": "Mill Road 12, 80333 Northtown" }),
+    },
+    DrawnLayout {
+        what: "a street is parted from its number by a comma",
+        kind: "invoice",
+        page: "\
+            Cestaria Amieiro
+    Rua da Ponte, 31, 4970-455 Arcos
+             NIF 241990133
+
+Fatura n.º   A-77
+Data         2024-06-18
+
+Total com IVA   EUR 120,00",
+        values: || json!({ "supplier_address": "Rua da Ponte, 31, 4970-455 Arcos" }),
+    },
 ];
 
 #[test]

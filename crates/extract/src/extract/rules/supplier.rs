@@ -10,9 +10,9 @@ mod name;
 mod place;
 mod sign;
 
+pub(super) use self::address::has_postal_code;
 pub(super) use self::sign::NameSign;
 
-use self::address::has_postal_code;
 use super::FoundValue;
 use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
@@ -26,6 +26,10 @@ use docmill_gate::kinds::LabelIndex;
 const MOST_CANDIDATES: usize = 600;
 
 const LONGEST_NAME: usize = 80;
+
+/// Words of a line that is more than a name, and of the name that it begins with.
+const LINE_OF_COMPANY: usize = 6;
+const MOST_WORDS_OF_COMPANY: usize = 8;
 
 /// Lines with numbers of a party between its heading and its name.
 const MOST_NUMBERS: usize = 3;
@@ -173,8 +177,11 @@ impl<'a> SupplierSearch<'a> {
         for (index, cell) in self.layout.cells.iter().enumerate() {
             let senders = self.sender_parts(cell);
             let whole = tidy_name(&strip_label(&cell.joined_text(), self.labels));
-            let texts = senders
-                .map_or_else(|| vec![(whole, None)], |(name, address)| vec![(name, Some(address))]);
+            let texts = match (senders, self.company_of_line(cell)) {
+                (Some((name, address)), _) => vec![(name, Some(address))],
+                (None, Some(name)) if !self.is_name(&whole) => vec![(name, None)],
+                (None, _) => vec![(whole, None)],
+            };
             for (name, address) in texts {
                 if !self.is_name(&name) {
                     continue;
@@ -198,7 +205,31 @@ impl<'a> SupplierSearch<'a> {
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
         mark_only_company(&mut merged);
+        mark_only_addressed(&mut merged);
         merged
+    }
+
+    /// The company that a long line at the foot of a page begins with: `Example Ltd. Registered in
+    /// Leeds. Directors: …`, its name up to the legal form.
+    fn company_of_line(&self, cell: &TextCell) -> Option<String> {
+        if cell.words.len() <= LINE_OF_COMPANY || self.layout.depth_on_page(cell) < 0.5 {
+            return None;
+        }
+        let most = MOST_WORDS_OF_COMPANY.min(cell.words.len());
+        let name = (2..=most).find_map(|end| {
+            let name = tidy_name(&cell.words_in(0..end).join(" "));
+            (self.ends_in_legal_form(&name) && self.is_name(&name)).then_some((name, end))
+        });
+        // `Example GmbH & Co. KG`: the whole form.
+        let (name, end) = name?;
+        let longer = (end + 1..=most.min(end + 3)).rev().find_map(|last| {
+            let rest = fold_text(&cell.words_in(end..last).join(" "));
+            let rest: Vec<&str> = rest.split(' ').collect();
+            let longer = tidy_name(&cell.words_in(0..last).join(" "));
+            let form = self.labels.has_label_at("legal_form", &rest);
+            (form && self.ends_in_legal_form(&longer)).then_some(longer)
+        });
+        Some(longer.unwrap_or(name))
     }
 
     /// Names beside labels of the issuer or of an account.
@@ -394,6 +425,44 @@ fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
     if let (Some(only), None) = (companies.next(), companies.next()) {
         only.signs.push(NameSign::OnlyCompany);
     }
+}
+
+/// Of names that an address follows, the only one that stands where no recipient does.
+fn mark_only_addressed(merged: &mut [NameCandidate<'_>]) {
+    let places: Vec<(usize, BoundingBox)> = merged
+        .iter()
+        .filter(|one| is_addressed(one))
+        .map(|one| (one.cell.page, one.cell.area))
+        .collect();
+    // Of the lines of one block the first counts.
+    let follows = |cell: &TextCell| {
+        places.iter().any(|(page, area)| {
+            *page == cell.page
+                && *area != cell.area
+                && (area.x - cell.area.x).abs() < 2.0 * cell.area.h
+                && (0.0..4.0 * cell.area.h).contains(&(cell.area.y - area.y))
+        })
+    };
+    let mut firsts = merged.iter_mut().filter(|one| is_addressed(one) && !follows(one.cell));
+    if let (Some(only), None) = (firsts.next(), firsts.next()) {
+        only.signs.push(NameSign::OnlyAddressed);
+    }
+}
+
+/// Whether an address follows the name, and nothing says that it is the recipient's or no name.
+fn is_addressed(one: &NameCandidate<'_>) -> bool {
+    let against = [
+        NameSign::Customer,
+        NameSign::Window,
+        NameSign::Attention,
+        NameSign::Prose,
+        NameSign::Place,
+        NameSign::Digits,
+        NameSign::OtherValue,
+        NameSign::AmountRow,
+    ];
+    let has = |sign: NameSign| one.signs.contains(&sign);
+    has(NameSign::AddressBelow) && !against.into_iter().any(has)
 }
 
 /// Letters and digits alone: a name that an engine read without its spaces is the same name.

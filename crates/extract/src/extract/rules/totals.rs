@@ -3,11 +3,13 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod included;
 mod printed;
 mod till;
 
 use rust_decimal::Decimal;
 
+use self::included::{add_included_tax, add_sums_by_rate, before_included};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
 use self::till::{included_tax, sum_under_lines, without_tax_code};
@@ -85,6 +87,8 @@ pub(super) fn find_totals<'a>(
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
     add_unlabelled_sums(spots.layout, mark, &mut candidates);
+    add_included_tax(spots, mark, &mut candidates);
+    add_sums_by_rate(spots.layout, mark, &mut candidates);
     let paid = paid_amounts(spots, mark);
     for (amount, cell) in printed_amounts(spots.layout, mark) {
         if paid.contains(&amount.value) {
@@ -314,6 +318,8 @@ fn amounts_beside<'a>(
             break;
         }
         let mut words = beside.value_words();
+        // `74.50 (includes 12.42 VAT)`: what is in brackets is another amount.
+        words.truncate(before_included(&words).unwrap_or(words.len()));
         if spots.till {
             words = words.into_iter().map(without_tax_code).collect();
         }

@@ -140,7 +140,11 @@ impl SupplierSearch<'_> {
             let found = self.labelled_address(best.cell)?;
             Some((found, vec![ReadingSign::AddressLabelled]))
         };
-        match (elsewhere.or_else(labelled), under) {
+        let beside = || {
+            let found = self.address_beside(best.cell)?;
+            Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
+        };
+        match (elsewhere.or_else(labelled).or_else(beside), under) {
             (Some((address, signs)), _) => (Some(address), signs),
             (None, Some(found)) if self.spots.till => {
                 (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
@@ -199,6 +203,24 @@ impl SupplierSearch<'_> {
         lines.truncate(4);
         let street = lines.first().is_some_and(|line| is_street_line(line));
         street.then_some(AddressLines { lines, town: false, least })
+    }
+
+    /// Street and town in the next column, beginning beside the name: logo and name stand left, the
+    /// address right.
+    fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
+        let right = self.layout.right_of(self.layout.index_of(name)?).iter();
+        right.filter(|cell| !self.is_customer(cell)).find_map(|cell| {
+            let street = self.line_text(cell);
+            let below = self.layout.rows_from(cell).find(|other| is_next_line(cell, other))?;
+            let town = self.line_text(below);
+            let holds = is_street_line(&street)
+                && has_postal_code(&town)
+                && !self.is_no_address(cell, &street)
+                && !self.is_no_address(below, &town)
+                && !self.layout.is_on_amount_row(cell);
+            let least = cell.confidence.min(below.confidence);
+            holds.then(|| AddressLines { lines: vec![street, town], town: true, least })
+        })
     }
 
     /// The text of a line, on a till's paper with what a wider gap parts from it, elsewhere with the
@@ -370,7 +392,7 @@ const NUMBERED: [&str; 27] = [
 
 /// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can be
 /// a town's.
-pub(super) fn has_postal_code(text: &str) -> bool {
+pub(in super::super) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
     let groups =

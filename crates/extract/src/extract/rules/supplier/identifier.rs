@@ -107,6 +107,8 @@ impl SupplierSearch<'_> {
             })
         });
         signs.extend(others.then_some(ReadingSign::IdRivals));
+        let sound = vat_digits::check_digits_hold(&vat.value) == Some(true);
+        signs.extend(sound.then_some(ReadingSign::IdSound));
         signs.extend(name.contains(&NameSign::VatNear).then_some(ReadingSign::IdNearName));
         signs
     }
@@ -131,7 +133,13 @@ impl SupplierSearch<'_> {
             let beside = self.spots.value_candidates(spot);
             let first = beside.iter().find(|beside| !beside.below)?;
             let words = first.value_words();
-            let id = words.iter().find(|word| word.contains(char::is_alphanumeric))?;
+            let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
+            // `418 2209 36`: digits in groups.
+            let is_group = |word: &&&str| {
+                (1..=4).contains(&word.len()) && word.chars().all(|c| c.is_ascii_digit())
+            };
+            let groups = words.iter().skip(at).take_while(is_group).count().max(1);
+            let id = words.get(at..at + groups)?.join(" ");
             let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();

@@ -10,6 +10,9 @@ impl SupplierSearch<'_> {
         if self.has_attention_below(cell) {
             return true;
         }
+        if self.is_on_remittance_slip(cell) {
+            return false;
+        }
         let index = self.layout.index_of(cell);
         if index.is_some_and(|index| self.recipient.binary_search(&index).is_ok()) {
             return true;
@@ -30,6 +33,19 @@ impl SupplierSearch<'_> {
                 && label.page == cell.page
                 && cell.overlap_x(label) > -12.0 * cell.area.h;
             under || inline
+        })
+    }
+
+    /// Whether the cell stands under the heading of a slip that goes back with the money: there `To`
+    /// names who is paid.
+    fn is_on_remittance_slip(&self, cell: &TextCell) -> bool {
+        self.spots.of_field("remittance_slip").any(|spot| {
+            spot.words.start == 0
+                && self.spots.cell_of(spot).is_some_and(|heading| {
+                    heading.page == cell.page
+                        && heading.area.y < cell.area.y
+                        && heading.words.len() <= spot.words.len() + 1
+                })
         })
     }
 
@@ -80,6 +96,16 @@ impl SupplierSearch<'_> {
         (1..words.len()).any(|at| {
             let rest = words.get(at..).unwrap_or_default();
             self.labels.has_label_at("legal_form", rest)
+        })
+    }
+    /// Whether the last words are a company's legal form.
+    pub(super) fn ends_in_legal_form(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        (1..words.len()).any(|at| {
+            let rest = words.get(at..).unwrap_or_default();
+            let found = self.labels.labels_at(rest).into_iter();
+            found.filter(|one| one.field == "legal_form").any(|one| one.length == rest.len())
         })
     }
 }
