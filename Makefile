@@ -7,7 +7,7 @@ CARGO := cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint model simulate chaos fuzz mutants proof sqlx samples bare-root deploy-check image release-check
+.PHONY: help demo test lint model simulate chaos fuzz mutants guards proof sqlx samples bare-root deploy-check image release-check
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,10 @@ mutants:        ## what no test notices in the pure parts, file by file; hours, 
 	@scripts/setup.sh test
 	scripts/mutants.sh $(PARTS)
 
+guards:         ## each guard of tests/guards taken out, and the tests that have to fall then; GUARDS="name"
+	@scripts/setup.sh test
+	scripts/guards.sh $(GUARDS)
+
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
@@ -75,6 +79,7 @@ proof:          ## long runs and figures; an idle machine, root for the last two
 	@: $${BLOBFORGE_SOURCE:?a checkout of BlobForge, see scripts/blobforge_peer.sh}
 	@scripts/setup.sh proof
 	scripts/model.sh 2 1
+	scripts/guards.sh
 	scripts/chaos.sh 3
 	@set -e; for proof in $(PROOFS); do echo "== $$proof"; $$proof; done
 

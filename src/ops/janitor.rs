@@ -9,6 +9,8 @@
 
 mod chores;
 
+pub use chores::lost_messages;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use docmill_core::config::ByteSize;
 use docmill_core::fault;
+use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::work_clock::wait_off_clock;
 
 /// Bytes per permit of the semaphore.
@@ -84,6 +85,25 @@ impl ByteBudget {
         let taken = wait_off_clock(taken).await;
         let closed = |_| fault::Error::internal("a budget of bytes is closed");
         Ok(ReservedBytes { _permit: taken.map_err(closed)? })
+    }
+
+    /// As [`ByteBudget::take`], for somebody who has some of the bytes already: they are given back by
+    /// `give_back` before anything is waited for, or else all who have some would wait for each other.
+    ///
+    /// # Errors
+    /// What giving back says; as [`ByteBudget::take`].
+    pub async fn take_giving_back<E: From<fault::Error>>(
+        &self,
+        bytes: u64,
+        give_back: impl AsyncFnOnce() -> Result<(), E>,
+    ) -> Result<ReservedBytes, E> {
+        if let Some(room) = self.try_reserve(bytes) {
+            return Ok(room);
+        }
+        if !mend::is_taken_out(SwitchableMend::BytesGivenBack) {
+            give_back().await?;
+        }
+        Ok(self.take(bytes).await?)
     }
 }
 

@@ -55,14 +55,7 @@ pub(super) async fn store_preprocessed(
         return Ok(None);
     }
     let (store, budget, hold) = (journal.store, journal.budget, journal.hold);
-    let _room = match budget.try_reserve(bytes) {
-        Some(room) => room,
-        None => {
-            // Whoever waits for the budget must have none of it.
-            journal.flush().await?;
-            budget.take(bytes).await?
-        }
-    };
+    let _room = budget.take_giving_back(bytes, async || journal.flush().await).await?;
     let form = if pages == 1 && format != Some(DocumentFormat::Pdf) {
         PreprocessedFormat::Picture
     } else {

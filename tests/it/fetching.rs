@@ -133,10 +133,16 @@ fn claim(id: IngestionId) -> (ClaimHandle, ClaimRenewer) {
     claim_handle::claim_pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))
 }
 
-async fn slot(store: &dyn ObjectStore, id: IngestionId) -> ArtefactSlot<BTreeMap<String, String>> {
+type TextSlot = ArtefactSlot<BTreeMap<String, String>>;
+
+async fn slot(store: &dyn ObjectStore, id: IngestionId) -> TextSlot {
+    slot_made_from(store, id, "the same").await
+}
+
+async fn slot_made_from(store: &dyn ObjectStore, id: IngestionId, identity: &str) -> TextSlot {
     let key = docmill_storage::store::keys::extraction_key(id);
     let pool = Arc::new(CpuPool::new(1).unwrap());
-    ArtefactSlot::load(store, &pool, key, "the same".to_owned()).await.unwrap()
+    ArtefactSlot::load(store, &pool, key, identity.to_owned()).await.unwrap()
 }
 
 fn content(text: &str) -> BTreeMap<String, String> {
@@ -184,6 +190,21 @@ async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost()
     assert_eq!(answer.unwrap_err().fault, Fault::ClaimLost);
     let key = docmill_storage::store::keys::extraction_key(id);
     assert!(store.head(&key).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn an_artefact_that_was_made_from_something_else_is_absent_and_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FolderStore::open(folder.path()).await.unwrap();
+    let id = IngestionId::random();
+    let (hold, _keeper) = claim(id);
+    slot(&store, id).await.write(&store, &hold, content("earlier")).await.unwrap();
+    let mut other = slot_made_from(&store, id, "another prompt").await;
+    assert_eq!(other.content, None);
+    other.write(&store, &hold, content("now")).await.unwrap();
+    assert_eq!(slot(&store, id).await.content, None);
+    let now = slot_made_from(&store, id, "another prompt").await;
+    assert_eq!(now.content, Some(content("now")));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod fixture;
 mod histories;
+mod lane;
 mod locks;
 mod together;
 
@@ -149,6 +150,8 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
             ledger.save_extraction(id, zombie, &artefact).await.unwrap(),
         ];
         assert_eq!(answers, [WriteResult::Lost; 4]);
+        let adopted = ledger.adopt_version(id, zombie, "another").await.unwrap();
+        assert_eq!(adopted, VersionOutcome::Lost);
         let mut news = LeaseRenewal { new_stage: Some(stage), ..renewal(id, zombie) };
         assert_eq!(ledger.renew_leases(&[news], LEASE).await.unwrap(), [LeaseStatus::Lost]);
         assert_eq!((at.row(id).await, at.attempts(id).await), before);

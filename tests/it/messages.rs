@@ -71,6 +71,32 @@ async fn a_malformed_body_is_kept_in_quarantine_and_then_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn invariant_1_an_unusable_body_is_deleted_only_once_its_copy_is_kept() {
+    let world = World::new().await;
+    let away = "ALTER TABLE docmill.quarantined_message RENAME TO out_of_reach";
+    world.execute(away).await;
+    world.send("what is this?").await;
+    let worker = world.worker().await;
+    // Whatever was received so often was looked at, and the copy refused, all but the last time.
+    until(SOON, || async {
+        world.sqs.advance(Duration::from_secs(60));
+        world.sqs.counts().of(Action::ReceiveMessage) > 8
+    })
+    .await;
+    let depth = world.queue.depth().await.unwrap();
+    assert_eq!(depth.ready + depth.in_flight, 1, "it went without a copy");
+    let back = "ALTER TABLE docmill.out_of_reach RENAME TO quarantined_message";
+    world.execute(back).await;
+    until(SOON, || async {
+        world.sqs.advance(Duration::from_secs(60));
+        world.scalar("SELECT count(*)::text FROM docmill.quarantined_message").await != "0"
+    })
+    .await;
+    world.until_empty().await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_never_gets_a_row_is_put_aside_after_many_receives() {
     let world = World::new().await;
     let id = IngestionId::random();

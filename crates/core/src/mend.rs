@@ -17,6 +17,10 @@ pub enum SwitchableMend {
     ClaimRepeat,
     /// A message that comes while an answer or an end is under way is kept apart.
     MessageSeal,
+    /// Messages are sent again only as the queue holds too few, not because others came first.
+    ResendCount,
+    /// Whoever waits for bytes of a budget gives back first what it has of it.
+    BytesGivenBack,
 }
 
 /// Whether the mend is taken out: never, but in a simulation.

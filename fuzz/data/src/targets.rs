@@ -2,6 +2,7 @@
 //! keeps it busy for long, and the property that each target asserts. Nothing here opens a document.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use docmill_core::config::{Config, ConfigNeeds, KindsConfig};
@@ -27,8 +28,13 @@ use docmill_queue::queue::objects::blobforge::records::{
     DeadMarker, FailedMarker, MarkerLock, QueueMarker, append_failure,
 };
 use docmill_queue::queue::objects::blobforge::{hash_in, is_hash, marker_in};
+use docmill_queue::queue::objects::olmocr::archive::{
+    ArchiveLimits, ArchiveStep, MemberContent, list_members, member_path, split_member,
+};
 use docmill_queue::queue::objects::olmocr::index::{WorkIndex, path_problem};
 use docmill_queue::queue::objects::olmocr::{finished_group, group_in_ledger};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -36,7 +42,7 @@ use serde::de::DeserializeOwned;
 type NamedTarget = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub(crate) const TARGETS: [NamedTarget; 14] = [
+pub(crate) const TARGETS: [NamedTarget; 15] = [
     ("message_body", read_message_body),
     ("s3_event", read_s3_event),
     ("einvoice", read_einvoice),
@@ -45,6 +51,7 @@ pub(crate) const TARGETS: [NamedTarget; 14] = [
     ("vendor_body", read_vendor_body),
     ("stored_artefact", read_stored_artefact),
     ("olmocr_index", read_olmocr_index),
+    ("olmocr_archive", read_olmocr_archive),
     ("blobforge_marker", read_blobforge_marker),
     ("notation", read_notation),
     ("configuration", read_configuration),
@@ -228,6 +235,56 @@ fn plain_frame(content: &[u8]) -> Vec<u8> {
     let [low, middle, high, _] = (size << 3 | 1).to_le_bytes();
     let head = [0x28, 0xb5, 0x2f, 0xfd, 0xa0];
     [&head, size.to_le_bytes().as_slice(), &[low, middle, high], content].concat()
+}
+
+/// An archive, packed or, so that not every input breaks at its sums, to be packed: the sum of a header
+/// is put right where the first byte says so.
+fn read_olmocr_archive(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let packed = match first % 4 {
+        0 => rest.to_vec(),
+        1 => pack_archive(rest),
+        _ => pack_archive(&put_sums_right(rest)),
+    };
+    let limits = ArchiveLimits { bytes: 64 << 10, entries: 40, document: 8 << 10 };
+    let (mut entries, mut told) = (0, 0);
+    let ended = list_members(&packed, limits, |step| {
+        let ArchiveStep::Document { member, content } = step else { panic!("told, not returned") };
+        assert!(member.to_ascii_lowercase().ends_with(".pdf"));
+        let path = member_path("a.tgz", &member);
+        assert_eq!(split_member(&path), Some(("a.tgz", member.as_str())));
+        entries += 1;
+        if let MemberContent::Bytes(bytes) = content {
+            assert!(bytes.len() as u64 <= limits.document);
+            told += bytes.len() as u64;
+        }
+        true
+    });
+    assert!(entries <= limits.entries && told <= limits.bytes);
+    if let Err(step) = ended {
+        let ArchiveStep::Broken { code, .. } = step else { panic!("returned, not told") };
+        assert!(["too_large", "corrupt"].contains(&code));
+    }
+}
+
+fn pack_archive(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
+    gzip.write_all(bytes).expect("memory takes it");
+    gzip.finish().expect("memory takes it")
+}
+
+/// Every block of an archive as a header whose sum is right, if it can be one.
+fn put_sums_right(bytes: &[u8]) -> Vec<u8> {
+    let mut archive = bytes.to_vec();
+    archive.resize(archive.len().next_multiple_of(512), 0);
+    for block in archive.chunks_exact_mut(512) {
+        if block[0] != 0 {
+            block[148..156].fill(b' ');
+            let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+            block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        }
+    }
+    archive
 }
 
 fn read_blobforge_marker(data: &[u8]) {

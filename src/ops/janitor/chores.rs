@@ -13,6 +13,7 @@ use crate::ops::erase::{self, ErasureBackends};
 use crate::ops::sending;
 use crate::pipeline::journal;
 use docmill_core::fault::{Error, Result};
+use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::janitor::{self as rows, ResendCandidate};
@@ -232,7 +233,11 @@ impl Maintenance {
 
 /// How many messages are gone, if the queue holds `messages` of `rows` that should have one and the
 /// longest silent row has been so for `silence`. A few too few are an error of counting.
-fn lost_messages(messages: u64, rows: u64, silence: Duration) -> u64 {
+pub fn lost_messages(messages: u64, rows: u64, silence: Duration) -> u64 {
+    if mend::is_taken_out(SwitchableMend::ResendCount) {
+        // Whoever was quiet for so long was taken for lost, once a later message had come.
+        return rows;
+    }
     let missing = rows.saturating_sub(messages);
     if missing > messages / COUNT_ERROR {
         return missing;

@@ -160,7 +160,8 @@ impl<'a> GroupRun<'a> {
                 ArchiveStep::Document { member, content } => {
                     let document = member_path(path, &member);
                     if seen.insert(member) {
-                        progress = progress.and(self.read_one(&document, Some(content)).await?);
+                        let content = Some(content.into());
+                        progress = progress.and(self.read_one(&document, content).await?);
                     }
                 }
                 ArchiveStep::Broken { code, detail } => {

@@ -57,6 +57,16 @@ fn with_messages_that_share_the_fate_of_what_ends_the_simulation_finds_rows_with
 }
 
 #[test]
+fn with_messages_sent_again_because_others_came_first_the_simulation_finds_that_none_was_lost() {
+    assert_found(SwitchableMend::ResendCount, "messages are sent again, and none is lost");
+}
+
+#[test]
+fn with_bytes_kept_while_more_are_waited_for_the_simulation_finds_jobs_that_wait_for_each_other() {
+    assert_found(SwitchableMend::BytesGivenBack, "without an end");
+}
+
+#[test]
 fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live_and_the_few_faults_they_need()
  {
     let mend = SwitchableMend::ClaimRepeat;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::pipeline::{ClaimHandle, StepError, verdict};
+use docmill::pipeline::{ByteBudget, ClaimHandle, StepError, verdict};
 use docmill::worker::work::IngestionWork;
+use docmill_core::config::ByteSize;
 use docmill_core::fault::Error;
 use docmill_core::model::{ClaimedIngestion, IngestionId, IngestionStage, OutcomeReason};
 use docmill_core::work_clock::{note_progress, wait_off_clock};
@@ -20,6 +21,10 @@ use tokio::time::sleep;
 
 use super::plan::{CallFault, DocumentPlan, PortCall};
 use super::trouble::{PlannedTrouble, WorkerGate};
+use super::world::SLOTS;
+
+/// Bytes of the repaired pages of a document, and of the file that is made of them.
+const PICTURES: u64 = 4096;
 
 /// What was paid for one stage of one document, and how often that was cut short.
 #[derive(Debug, Default)]
@@ -38,12 +43,14 @@ pub(super) struct ScriptedDocuments {
     bills: Arc<Mutex<BTreeMap<Stage, StageBill>>>,
 }
 
-/// The work of one worker, whose jobs share one core.
+/// The work of one worker, whose jobs share one core, and bytes for the pictures of as many jobs as
+/// there are slots.
 pub(super) struct ScriptedWork {
     documents: Arc<ScriptedDocuments>,
     trouble: Arc<PlannedTrouble>,
     gate: Arc<WorkerGate>,
     core: Semaphore,
+    pictures: ByteBudget,
     store: MemoryStore,
     running: Arc<AtomicU32>,
     most_running: Arc<AtomicU32>,
@@ -108,6 +115,7 @@ impl ScriptedWork {
             trouble,
             gate,
             core: Semaphore::new(1),
+            pictures: ByteBudget::new(ByteSize(PICTURES * u64::from(SLOTS))),
             store: MemoryStore::default(),
             running: Arc::default(),
             most_running,
@@ -170,6 +178,8 @@ impl IngestionWork for ScriptedWork {
         self.most_running.fetch_max(now, Ordering::SeqCst);
         claim.enter(IngestionStage::Fetch);
         sleep(Duration::from_millis(20)).await;
+        // As the journal of pages: without room they would be written at once.
+        let mut pages = self.pictures.try_reserve(PICTURES);
         {
             let _core = wait_off_clock(self.core.acquire()).await.unwrap();
             self.pay(claimed.id, IngestionStage::Transcribe, claim).await?;
@@ -182,6 +192,12 @@ impl IngestionWork for ScriptedWork {
             DocumentPlan::Panics => std::panic::resume_unwind(Box::new("as planned")),
             DocumentPlan::Reads | DocumentPlan::Slow => {}
         }
+        let written = async || -> Result<(), StepError> {
+            drop(pages.take());
+            Ok(())
+        };
+        drop(self.pictures.take_giving_back(PICTURES, written).await?);
+        drop(pages);
         self.pay(claimed.id, IngestionStage::Extract, claim).await?;
         let failed =
             verdict::early_result(OutcomeReason::GateRefused, claim.stage(), String::new());

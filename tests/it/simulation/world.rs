@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use docmill::ops::janitor::lost_messages;
 use docmill::shutdown::Shutdown;
 use docmill::worker::QueueWorker;
 use docmill_core::config::Config;
@@ -27,7 +28,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3 * 3600);
 /// Messages are counted this often.
 const WATCH: Duration = Duration::from_secs(20);
-const SLOTS: u32 = 3;
+pub(super) const SLOTS: u32 = 3;
+/// A row that was silent for so long may have lost its message (`janitor.quiet`).
+const QUIET: Duration = Duration::from_secs(60);
 /// A worker that is silent for longer may lose its claims: with what else may go wrong, a third of a
 /// lease is enough.
 const SILENT: Duration = Duration::from_secs(40);
@@ -301,8 +304,33 @@ impl SimulatedWorld {
                 let has_message = row.claim_token.is_some() || bodies.contains(&id.to_string());
                 ensure(!is_open || has_message, || format!("{id} is open without a message"))?;
             }
+            self.count_lost(&bodies).await?;
         }
         Ok(())
+    }
+
+    /// As maintenance counts, none is lost while each open row has a message, however long its own has
+    /// been waiting behind others.
+    async fn count_lost(&self, bodies: &[String]) -> Broken {
+        let now = self.now();
+        let rows = self.ids().into_iter().map(|id| (id, self.ledger.memory().row(id).unwrap()));
+        let open: Vec<(IngestionId, LedgerRow)> =
+            rows.filter(|(_, row)| row.status == IngestionStatus::InProgress).collect();
+        let silence = |(id, row): &(IngestionId, LedgerRow)| {
+            let ended = self.ledger.memory().attempts(*id).last().map(|last| last.ended_at);
+            let heard = [Some(row.created_at), ended, row.next_attempt_at, row.lease_expires_at];
+            let since = heard.into_iter().flatten().max().unwrap();
+            Duration::try_from(now - since).unwrap_or_default()
+        };
+        let longest = open.iter().map(silence).max().unwrap_or_default();
+        let all_there = open.iter().all(|(id, _)| bodies.contains(&id.to_string()));
+        if longest < QUIET || !all_there {
+            return Ok(());
+        }
+        let depth = self.queue.depth().await.unwrap();
+        let messages = depth.ready + depth.delayed + depth.in_flight;
+        let lost = lost_messages(messages, open.len() as u64, longest);
+        ensure(lost == 0, || format!("{lost} messages are sent again, and none is lost"))
     }
 
     /// Without faults every document ends, and every message goes.

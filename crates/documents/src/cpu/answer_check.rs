@@ -265,7 +265,7 @@ fn are_languages(languages: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use docmill_core::model::{CodeSymbology, PageSource};
+    use docmill_core::model::{CodeSymbology, ImageEncoding, ImageHeader, PagePicture, PageSource};
 
     use super::*;
 
@@ -288,6 +288,26 @@ mod tests {
         change(&mut page);
         let read = PageReadResult { page, repaired: None };
         AnswerCheck::new(&LimitsConfig::default()).is_page_read(&read, 0)
+    }
+
+    fn facts() -> PictureFacts {
+        PictureFacts {
+            number: 1,
+            repaired: false,
+            score: 0.5,
+            defects: Vec::new(),
+            text: TextMap::default(),
+            layer: None,
+            cut: false,
+            codes: Vec::new(),
+        }
+    }
+
+    fn picture() -> EncodedImage {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        image::GrayImage::new(2, 1).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+        let header = ImageHeader { width: 2, height: 1, dpi: 300, encoding: ImageEncoding::Png };
+        EncodedImage { header, bytes: bytes.into_inner() }
     }
 
     fn code(bytes: usize) -> PageCode {
@@ -326,6 +346,26 @@ mod tests {
         for (name, is_believed) in table {
             assert!(!is_believed, "{name}");
         }
+    }
+
+    #[test]
+    fn a_picture_for_another_reader_is_believed_only_with_what_was_read_of_it_here() {
+        let limits = LimitsConfig::default();
+        let check = AnswerCheck::new(&limits);
+        let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
+        let shown = |witness: Option<PageReadResult>| {
+            PageViewResult::Picture(Box::new(PagePicture {
+                facts: facts(),
+                image: picture(),
+                witness: witness.map(Box::new),
+            }))
+        };
+        let read =
+            |number: u32| PageReadResult { page: PageText { number, ..page() }, repaired: None };
+        assert!(check.is_witnessed_page(&shown(Some(read(1))), fit, 0));
+        assert!(!check.is_witnessed_page(&shown(None), fit, 0), "nothing was read of it");
+        assert!(!check.is_witnessed_page(&shown(Some(read(2))), fit, 0), "another page was read");
+        assert!(!check.is_witnessed_page(&PageViewResult::Unaltered, fit, 0), "no picture");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! and flags are empty with olmOCR, which checks only whether they exist and since when. Pure:
 //! nothing is read or written here.
 
+pub mod archive;
 pub mod index;
 
 use serde::{Deserialize, Serialize};

@@ -37,7 +37,7 @@ fn document(name: &str, content: &[u8]) -> Vec<u8> {
 fn walk(
     packed: &[u8],
     limits: ArchiveLimits,
-) -> (Vec<(String, SourceContent)>, Option<&'static str>) {
+) -> (Vec<(String, MemberContent)>, Option<&'static str>) {
     let mut found = Vec::new();
     let ended = list_members(packed, limits, |step| {
         let ArchiveStep::Document { member, content } = step else { panic!("{step:?}") };
@@ -51,11 +51,11 @@ fn walk(
     (found, code)
 }
 
-fn bytes(text: &'static str) -> SourceContent {
-    SourceContent::Bytes(Bytes::from_static(text.as_bytes()))
+fn bytes(text: &'static str) -> MemberContent {
+    MemberContent::Bytes(Bytes::from_static(text.as_bytes()))
 }
 
-fn named(name: &str, content: SourceContent) -> (String, SourceContent) {
+fn named(name: &str, content: MemberContent) -> (String, MemberContent) {
     (name.to_owned(), content)
 }
 
@@ -96,7 +96,7 @@ fn the_pdfs_of_an_archive_are_found_by_their_names_and_nothing_else_is() {
         named("posix\u{fffd}.pdf", bytes("two")),
         named("../../etc/cron.pdf", bytes("out")),
         named("/root/a.pdf", bytes("abs")),
-        named("large.pdf", SourceContent::TooLarge),
+        named("large.pdf", MemberContent::TooLarge),
         named("last.pdf", bytes("")),
     ];
     assert_eq!(found, expected);
@@ -172,8 +172,8 @@ fn an_archive_with_any_bytes_changed_stays_within_its_limits() {
         let told: u64 = found
             .iter()
             .map(|(name, content)| match content {
-                SourceContent::Bytes(bytes) => (name.len() + bytes.len()) as u64,
-                SourceContent::TooLarge => name.len() as u64,
+                MemberContent::Bytes(bytes) => (name.len() + bytes.len()) as u64,
+                MemberContent::TooLarge => name.len() as u64,
             })
             .sum();
         assert!(told <= LIMITS.bytes && found.len() <= LIMITS.entries as usize, "{found:?}");

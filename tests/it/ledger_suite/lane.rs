@@ -1,0 +1,72 @@
+//! The batch lane in Postgres: who may put a question into it, and who hands a batch in.
+
+use std::time::Duration;
+
+use docmill_core::model::{ClaimToken, IngestionId};
+use docmill_ledger::db::batches::{BatchRoute, GatherTerms, gather_batch, list_due, note_try};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::ledger::{AttemptLedger, BatchEntry, WriteResult};
+
+use super::locks::{insert, take_all};
+use crate::support::postgres::TestDatabase;
+
+fn question(id: IngestionId) -> BatchEntry {
+    BatchEntry {
+        id,
+        request: "ab".repeat(32),
+        provider: "openai".to_owned(),
+        model: "m".to_owned(),
+        place: "https://example.com".to_owned(),
+        bytes: 10,
+        deadline: Duration::from_secs(3600),
+        reserved_nanos: 7,
+    }
+}
+
+fn route() -> BatchRoute {
+    let BatchEntry { provider, model, place, .. } = question(IngestionId::random());
+    BatchRoute { provider, model, place }
+}
+
+/// A question of one claimed ingestion waits in the lane; `token`: under which it was entered.
+async fn enter(
+    database: &TestDatabase,
+    token: impl FnOnce(ClaimToken) -> ClaimToken,
+) -> WriteResult {
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(database, 1).await;
+    let own = take_all(&ledger, &ids).await[0];
+    ledger.enter_batch_lane(token(own), &question(ids[0])).await.unwrap()
+}
+
+#[tokio::test]
+async fn invariant_2_nothing_enters_the_batch_lane_or_is_reserved_under_a_token_not_in_the_row() {
+    let database = TestDatabase::create().await;
+    let entered = enter(&database, |_own| ClaimToken::random()).await;
+    assert_eq!(entered, WriteResult::Lost);
+    let left = "SELECT (SELECT count(*) FROM batch_request) + (SELECT count(*) FROM spending)";
+    let count = sqlx::query_scalar::<_, i64>(left).fetch_one(database.pool()).await.unwrap();
+    assert_eq!(count, 0, "nothing waits, and nothing is reserved");
+    assert_eq!(enter(&database, |own| own).await, WriteResult::Yes);
+}
+
+#[tokio::test]
+async fn of_two_that_hand_a_batch_in_at_once_one_does() {
+    let database = TestDatabase::create().await;
+    let (db, route) = (database.db(), route());
+    enter(&database, |own| own).await;
+    let terms = GatherTerms { requests: 10, bytes: 1 << 20, oldest: Duration::ZERO };
+    assert_eq!(gather_batch(&db, &route, terms, "batch").await.unwrap(), Some(1));
+    // Two leaders at once, as after a lead that ran out while its holder stood still.
+    let seen = [list_due(&db, &route).await.unwrap(), list_due(&db, &route).await.unwrap()];
+    let mut tried = Vec::new();
+    for seen in &seen {
+        tried.push(note_try(&db, &seen[0]).await.unwrap());
+    }
+    assert_eq!(tried, [true, false]);
+    let again = list_due(&db, &route).await.unwrap();
+    assert!(
+        note_try(&db, &again[0]).await.unwrap(),
+        "whoever has seen the first try may try again"
+    );
+}
