@@ -108,6 +108,7 @@ templates() {
     $home/bin/cfn-lint --info deploy/ecs/*.yaml deploy/kubernetes/worker-policy.yaml
     checkov --framework cloudformation --directory deploy/ecs
     checkov --framework cloudformation --file deploy/kubernetes/worker-policy.yaml
+    $home/bin/python scripts/check_rights.py
 }
 
 render() {

@@ -11,7 +11,7 @@ import sys
 
 import yaml
 
-OUTSIDE = {("Secret", "docmill-worker"), ("Secret", "docmill-migrate")}
+OUTSIDE = {("Secret", f"docmill-{of}") for of in ("worker", "migrate", "web")}
 # Seconds between the end of the drain and the kill, for acknowledgements and closing.
 MARGIN = 10
 

@@ -32,7 +32,7 @@ def normalise(document):
 
 
 def strip_hash(name):
-    return re.sub(r"^(docmill-(?:settings|file))-[0-9a-z]{10}$", r"\1", name)
+    return re.sub(r"^(docmill-(?:settings|file|web-file))-[0-9a-z]{10}$", r"\1", name)
 
 
 def walk(value):
