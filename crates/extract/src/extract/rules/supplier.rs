@@ -205,7 +205,6 @@ impl<'a> SupplierSearch<'a> {
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
         mark_only_company(&mut merged);
-        mark_only_addressed(&mut merged);
         merged
     }
 
@@ -425,44 +424,6 @@ fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
     if let (Some(only), None) = (companies.next(), companies.next()) {
         only.signs.push(NameSign::OnlyCompany);
     }
-}
-
-/// Of names that an address follows, the only one that stands where no recipient does.
-fn mark_only_addressed(merged: &mut [NameCandidate<'_>]) {
-    let places: Vec<(usize, BoundingBox)> = merged
-        .iter()
-        .filter(|one| is_addressed(one))
-        .map(|one| (one.cell.page, one.cell.area))
-        .collect();
-    // Of the lines of one block the first counts.
-    let follows = |cell: &TextCell| {
-        places.iter().any(|(page, area)| {
-            *page == cell.page
-                && *area != cell.area
-                && (area.x - cell.area.x).abs() < 2.0 * cell.area.h
-                && (0.0..4.0 * cell.area.h).contains(&(cell.area.y - area.y))
-        })
-    };
-    let mut firsts = merged.iter_mut().filter(|one| is_addressed(one) && !follows(one.cell));
-    if let (Some(only), None) = (firsts.next(), firsts.next()) {
-        only.signs.push(NameSign::OnlyAddressed);
-    }
-}
-
-/// Whether an address follows the name, and nothing says that it is the recipient's or no name.
-fn is_addressed(one: &NameCandidate<'_>) -> bool {
-    let against = [
-        NameSign::Customer,
-        NameSign::Window,
-        NameSign::Attention,
-        NameSign::Prose,
-        NameSign::Place,
-        NameSign::Digits,
-        NameSign::OtherValue,
-        NameSign::AmountRow,
-    ];
-    let has = |sign: NameSign| one.signs.contains(&sign);
-    has(NameSign::AddressBelow) && !against.into_iter().any(has)
 }
 
 /// Letters and digits alone: a name that an engine read without its spaces is the same name.

@@ -17,8 +17,6 @@ pub(in super::super) enum NameSign {
     LegalForm,
     /// No other name with a legal form is on the document, but the recipient's.
     OnlyCompany,
-    /// No other name with an address below is on the document, but the recipient's.
-    OnlyAddressed,
     /// The first text of the first page that can be a name.
     First,
     /// The same on a till's paper.
@@ -82,14 +80,13 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 36] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 35] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
     (S::Registered, 3.6),
     (S::LegalForm, 2.5),
     (S::OnlyCompany, 3.5),
-    (S::OnlyAddressed, 1.5),
     (S::First, 2.1),
     (S::TillFirst, -0.4),
     (S::TillHead, 1.9),
