@@ -37,7 +37,8 @@ fn read_list() -> Vec<ListedGuard> {
     let mut files: Vec<_> =
         fs::read_dir("tests/guards").unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let lists = files.iter().map(|file| toml::from_str::<GuardList>(&fs::read_to_string(file).unwrap()));
+    let lists =
+        files.iter().map(|file| toml::from_str::<GuardList>(&fs::read_to_string(file).unwrap()));
     lists.flat_map(|list| list.unwrap().guard).collect()
 }
 
@@ -59,7 +60,9 @@ fn collect_tests(folder: &Path, found: &mut BTreeSet<String>) {
 #[test]
 fn every_guard_stands_where_the_list_says_and_its_tests_are_there() {
     let (guards, mut tests, mut wrong) = (read_list(), BTreeSet::new(), Vec::new());
-    ["src", "crates", "tests", "model"].iter().for_each(|at| collect_tests(Path::new(at), &mut tests));
+    ["src", "crates", "tests", "model"]
+        .iter()
+        .for_each(|at| collect_tests(Path::new(at), &mut tests));
     let mut names = BTreeSet::new();
     for ListedGuard { name, states, tests: falling, change } in &guards {
         if !names.insert(name) || states.is_empty() || falling.is_empty() {
@@ -69,7 +72,8 @@ fn every_guard_stands_where_the_list_says_and_its_tests_are_there() {
             wrong.push(format!("{name}: it is out at all times, for want of $OUT"));
         }
         for GuardChange { file, find, sql, .. } in change {
-            let found = fs::read_to_string(file).map_or(0, |text| text.matches(find.as_str()).count());
+            let found =
+                fs::read_to_string(file).map_or(0, |text| text.matches(find.as_str()).count());
             if found != 1 || *sql && file.ends_with(".sql") {
                 wrong.push(format!("{name}: its text is {found} times in {file}"));
             }

@@ -128,6 +128,42 @@ async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_stor
     assert_eq!(growing.bodies.load(Ordering::SeqCst), 0, "capped while it was read");
 }
 
+/// What is said of a document that a folder has, if it was registered in this version.
+async fn fetched_from(
+    store: &FolderStore,
+    ledger: &MemoryLedger,
+    etag: Option<String>,
+) -> std::result::Result<FetchedDocument, OutcomeReason> {
+    let file_path = "documents/x".to_owned();
+    let document = DocumentRef { id: DocumentId::random(), file_path, original_name: None, etag };
+    let budget = ByteBudget::new(ByteSize(1 << 20));
+    match fetch_document(store, ledger, &document, &LimitsConfig::default(), &budget).await {
+        Ok(fetched) => Ok(fetched),
+        Err(StepError::Rejected { reason, .. }) => Err(reason),
+        Err(StepError::Fault(error)) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn another_version_than_was_registered_is_not_taken_for_it_and_its_content_not_if_it_is_blocked()
+ {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FolderStore::open(folder.path()).await.unwrap();
+    let ledger = MemoryLedger::new(time::OffsetDateTime::UNIX_EPOCH);
+    let put = async |text: &'static str| {
+        let bytes = Bytes::from_static(text.as_bytes());
+        store.put("documents/x", bytes, &BTreeMap::new()).await.unwrap().0
+    };
+    let (old, new) = (put("an older one").await, put("a newer one").await);
+    let read = fetched_from(&store, &ledger, Some(new.clone())).await.unwrap();
+    assert_eq!(read.bytes, Bytes::from_static(b"a newer one"));
+    let refused = fetched_from(&store, &ledger, Some(old)).await.map(|read| read.sha256);
+    assert_eq!(refused, Err(OutcomeReason::Superseded));
+    ledger.block_content(&read.sha256);
+    let refused = fetched_from(&store, &ledger, Some(new)).await.map(|read| read.sha256);
+    assert_eq!(refused, Err(OutcomeReason::Blocked));
+}
+
 /// A claim whose local deadline is far ahead, as that of a worker that was asleep.
 fn claim(id: IngestionId) -> (ClaimHandle, ClaimRenewer) {
     claim_handle::claim_pair(id, ClaimToken::random(), Instant::now() + Duration::from_secs(600))

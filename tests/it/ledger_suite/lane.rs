@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use docmill_core::model::{ClaimToken, IngestionId};
-use docmill_ledger::db::batches::{BatchRoute, GatherTerms, gather_batch, list_due, note_try};
+use docmill_core::model::{ClaimToken, IngestionId, ModelUsage};
+use docmill_ledger::db::batches::{
+    AnswerCost, BatchRoute, GatherTerms, gather_batch, leave_request, list_due, note_late_answer,
+    note_try, settle_answer,
+};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{AttemptLedger, BatchEntry, WriteResult};
 
@@ -50,13 +53,55 @@ async fn invariant_2_nothing_enters_the_batch_lane_or_is_reserved_under_a_token_
     assert_eq!(enter(&database, |own| own).await, WriteResult::Yes);
 }
 
+async fn gather(database: &TestDatabase, name: &str) {
+    let terms = GatherTerms { requests: 10, bytes: 1 << 20, oldest: Duration::ZERO };
+    let gathered = gather_batch(&database.db(), &route(), terms, name).await.unwrap();
+    assert_eq!(gathered, Some(1));
+}
+
+#[tokio::test]
+async fn an_answer_is_settled_and_booked_once_whoever_reads_it_again_and_a_late_one_as_well() {
+    let database = TestDatabase::create().await;
+    let db = database.db();
+    let cost = AnswerCost {
+        usage: ModelUsage { input: 3, ..ModelUsage::default() },
+        cost_nanos: Some(5),
+        saved_nanos: 5,
+    };
+    enter(&database, |own| own).await;
+    gather(&database, "one").await;
+    let settled = [
+        settle_answer(&db, "one-0", &cost).await.unwrap(),
+        settle_answer(&db, "one-0", &cost).await.unwrap(),
+    ];
+    assert_eq!(settled, [true, false]);
+    assert!(!leave_request(&db, "one-0", "too late").await.unwrap(), "it is settled");
+
+    enter(&database, |own| own).await;
+    gather(&database, "two").await;
+    assert!(!note_late_answer(&db, "two-0", &cost).await.unwrap(), "nobody has taken its place");
+    assert!(leave_request(&db, "two-0", "a test").await.unwrap());
+    assert!(
+        !settle_answer(&db, "two-0", &cost).await.unwrap(),
+        "a direct call has taken its place"
+    );
+    let noted = [
+        note_late_answer(&db, "two-0", &cost).await.unwrap(),
+        note_late_answer(&db, "two-0", &cost).await.unwrap(),
+    ];
+    assert_eq!(noted, [true, false]);
+    let booked = "SELECT concat_ws(' ', sum(batch_calls), sum(late_calls), sum(input_tokens))
+        FROM spending";
+    let booked = sqlx::query_scalar::<_, String>(booked).fetch_one(database.pool()).await.unwrap();
+    assert_eq!(booked, "2 1 6");
+}
+
 #[tokio::test]
 async fn of_two_that_hand_a_batch_in_at_once_one_does() {
     let database = TestDatabase::create().await;
     let (db, route) = (database.db(), route());
     enter(&database, |own| own).await;
-    let terms = GatherTerms { requests: 10, bytes: 1 << 20, oldest: Duration::ZERO };
-    assert_eq!(gather_batch(&db, &route, terms, "batch").await.unwrap(), Some(1));
+    gather(&database, "batch").await;
     // Two leaders at once, as after a lead that ran out while its holder stood still.
     let seen = [list_due(&db, &route).await.unwrap(), list_due(&db, &route).await.unwrap()];
     let mut tried = Vec::new();

@@ -12,6 +12,7 @@ use sqlx::Executor as _;
 use super::fixture::{record, terms};
 use super::locks::{insert, lock_row, take_all};
 use crate::support::postgres::TestDatabase;
+use crate::support::world::{SOON, until};
 
 fn artefact(name: &str) -> ArtefactRef {
     ArtefactRef { path: name.to_owned(), identity: "made from this".to_owned() }
@@ -128,6 +129,36 @@ async fn a_row_that_somebody_has_locked_keeps_no_other_reference_waiting_and_get
     }
     other.rollback().await.unwrap();
     assert_eq!(locked.await.unwrap(), WriteResult::Yes);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invariant_2_a_reference_that_waits_for_its_row_is_lost_with_a_claim_that_goes_meanwhile() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 2).await;
+    let tokens = take_all(&ledger, &ids).await;
+    let (reply, text) = (artefact("replies.json"), transcript("text.json"));
+    // Somebody takes both rows over, and has not committed yet: each write waits for its own.
+    let mut taking = database.pool().begin().await.unwrap();
+    sqlx::query("UPDATE ingestion SET claim_token = gen_random_uuid()")
+        .execute(&mut *taking)
+        .await
+        .unwrap();
+    let writes = futures::future::join(
+        ledger.save_extraction(ids[0], tokens[0], &reply),
+        ledger.save_transcription(ids[1], tokens[1], &text),
+    );
+    let committed = async {
+        let waits = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until(SOON, || async { count(&database, waits).await == 2 }).await;
+        taking.commit().await.unwrap();
+    };
+    let ((one, other), ()) = futures::future::join(writes, committed).await;
+    assert_eq!((one.unwrap(), other.unwrap()), (WriteResult::Lost, WriteResult::Lost));
+    let written = "SELECT count(*) FROM ingestion
+        WHERE extraction_output_file_path IS NOT NULL OR transcription_file_path IS NOT NULL";
+    assert_eq!(count(&database, written).await, 0);
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ fn with_messages_sent_again_because_others_came_first_the_simulation_finds_that_
 
 #[test]
 fn with_bytes_kept_while_more_are_waited_for_the_simulation_finds_jobs_that_wait_for_each_other() {
-    assert_found(SwitchableMend::BytesGivenBack, "without an end");
+    assert_found(SwitchableMend::BytesGivenBack, "wait for bytes that each other has");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! stored before they are used, and a verdict, with the claim asked for before each call and put.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,6 +33,16 @@ struct StageBill {
     cut_short: u32,
 }
 
+/// What one job has of the bytes for pictures, and whether it waits for more.
+#[derive(Debug, Default)]
+struct JobBytes {
+    holds: AtomicBool,
+    waits: AtomicBool,
+}
+
+/// The jobs of one worker that may have some.
+type WorkerBytes = Arc<Mutex<Vec<Weak<JobBytes>>>>;
+
 /// A document and the code of a stage of it.
 type Stage = (IngestionId, &'static str);
 
@@ -41,6 +51,7 @@ pub(super) struct ScriptedDocuments {
     plans: BTreeMap<IngestionId, (usize, DocumentPlan)>,
     stored: Mutex<BTreeSet<Stage>>,
     bills: Arc<Mutex<BTreeMap<Stage, StageBill>>>,
+    workers: Mutex<Vec<WorkerBytes>>,
 }
 
 /// The work of one worker, whose jobs share one core, and bytes for the pictures of as many jobs as
@@ -51,6 +62,7 @@ pub(super) struct ScriptedWork {
     gate: Arc<WorkerGate>,
     core: Semaphore,
     pictures: ByteBudget,
+    bytes: WorkerBytes,
     store: MemoryStore,
     running: Arc<AtomicU32>,
     most_running: Arc<AtomicU32>,
@@ -82,7 +94,21 @@ impl Drop for RunningWork {
 
 impl ScriptedDocuments {
     pub(super) fn new(plans: impl Iterator<Item = (IngestionId, (usize, DocumentPlan))>) -> Self {
-        Self { plans: plans.collect(), stored: Mutex::default(), bills: Arc::default() }
+        Self {
+            plans: plans.collect(),
+            stored: Mutex::default(),
+            bills: Arc::default(),
+            workers: Mutex::default(),
+        }
+    }
+
+    /// Whether all jobs of a worker that have some of its bytes wait for more of them.
+    pub(super) fn wait_for_each_other(&self) -> bool {
+        self.workers.lock().unwrap().iter().any(|worker| {
+            let jobs: Vec<_> = worker.lock().unwrap().iter().filter_map(Weak::upgrade).collect();
+            let mut holding = jobs.iter().filter(|job| job.holds.load(Ordering::SeqCst)).peekable();
+            holding.peek().is_some() && holding.all(|job| job.waits.load(Ordering::SeqCst))
+        })
     }
 
     pub(super) fn plan(&self, id: IngestionId) -> DocumentPlan {
@@ -110,16 +136,28 @@ impl ScriptedWork {
         gate: Arc<WorkerGate>,
         most_running: Arc<AtomicU32>,
     ) -> Self {
+        let bytes = WorkerBytes::default();
+        documents.workers.lock().unwrap().push(Arc::clone(&bytes));
         Self {
             documents,
             trouble,
             gate,
             core: Semaphore::new(1),
             pictures: ByteBudget::new(ByteSize(PICTURES * u64::from(SLOTS))),
+            bytes,
             store: MemoryStore::default(),
             running: Arc::default(),
             most_running,
         }
+    }
+
+    /// One more job that may have some of the bytes.
+    fn note_bytes(&self, holds: bool) -> Arc<JobBytes> {
+        let bytes = Arc::new(JobBytes { holds: holds.into(), waits: false.into() });
+        let mut jobs = self.bytes.lock().unwrap();
+        jobs.retain(|job| job.strong_count() > 0);
+        jobs.push(Arc::downgrade(&bytes));
+        bytes
     }
 
     /// A stage that is paid for, once.
@@ -180,6 +218,7 @@ impl IngestionWork for ScriptedWork {
         sleep(Duration::from_millis(20)).await;
         // As the journal of pages: without room they would be written at once.
         let mut pages = self.pictures.try_reserve(PICTURES);
+        let bytes = self.note_bytes(pages.is_some());
         {
             let _core = wait_off_clock(self.core.acquire()).await.unwrap();
             self.pay(claimed.id, IngestionStage::Transcribe, claim).await?;
@@ -194,10 +233,12 @@ impl IngestionWork for ScriptedWork {
         }
         let written = async || -> Result<(), StepError> {
             drop(pages.take());
+            bytes.holds.store(false, Ordering::SeqCst);
             Ok(())
         };
+        bytes.waits.store(true, Ordering::SeqCst);
         drop(self.pictures.take_giving_back(PICTURES, written).await?);
-        drop(pages);
+        drop((pages, bytes));
         self.pay(claimed.id, IngestionStage::Extract, claim).await?;
         let failed =
             verdict::early_result(OutcomeReason::GateRefused, claim.stage(), String::new());

@@ -305,6 +305,9 @@ impl SimulatedWorld {
                 ensure(!is_open || has_message, || format!("{id} is open without a message"))?;
             }
             self.count_lost(&bodies).await?;
+            ensure(!self.documents.wait_for_each_other(), || {
+                "jobs wait for bytes that each other has".to_owned()
+            })?;
         }
         Ok(())
     }
