@@ -374,7 +374,8 @@ fn describe_parameters(route: &ApiRoute, kinds: &[&str]) -> Vec<Value> {
     );
     if is_named {
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false,
-            "schema": { "type": "string", "minLength": 1, "maxLength": 200 } }));
+            "description": "a name of your own for the request, of plain signs",
+            "schema": { "type": "string", "pattern": "^[!#-~][ !#-~]{0,199}$" } }));
     }
     parameters
 }
