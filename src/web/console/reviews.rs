@@ -266,11 +266,16 @@ async fn review_page(
             dl.facts { @for (name, text) in &turn.lost { (fact(name, Some(text))) } }
         }
         (case_facts(state, case, &findings))
-        (form)
-        @if let Some(texts) = texts {
-            h2 { "What stands on the pages" }
-            @for (at, text) in texts.iter().enumerate() {
-                details open[at == 0] { summary { "Page " (at + 1) } pre { (text) } }
+        div.desk {
+            div { (form) }
+            @if let Some(texts) = texts {
+                // It scrolls beside the form, for which it has to be reached by keys.
+                section aria-labelledby="pages" tabindex="0" {
+                    h2 id="pages" { "What stands on the pages" }
+                    @for (at, text) in texts.iter().enumerate() {
+                        details open[at == 0] { summary { "Page " (at + 1) } pre { (text) } }
+                    }
+                }
             }
         }
         (decisions(case))
@@ -419,7 +424,7 @@ fn keys() -> Markup {
 fn decision_buttons(case: &ReviewCase, has_data: bool, has_kind: bool, has_newer: bool) -> Markup {
     html! {
         div.field { label for="why" { "Why (needed to reject)" } input id="why" name="why"; }
-        div.actions {
+        div.actions.decide {
             // The first button is the one that Enter presses: it changes nothing by mistake,
             // because it refuses a form in which nothing was changed.
             @if has_kind { button.first name="decision" value="correct" accesskey="c" { "Save what I changed" } }
