@@ -219,7 +219,7 @@ fn workers_on_kubernetes_may_do_the_same_as_on_ecs() {
     };
     let ecs = statements(SERVICE, "- Sid: OwnProtection");
     assert!(ecs.len() > 30, "{ecs:?}");
-    assert_eq!(ecs, statements(POLICY, "\n  # KEDA"));
+    assert_eq!(ecs, statements(POLICY, "\n  # docmill web:"));
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn attempts_table(attempts: &[AttemptRow]) -> Markup {
     html! {
         h2 { "Attempts" }
         @if attempts.is_empty() { p { "None has ended." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th.number { "claim" } th { "began" } th { "took" } th { "reached" } th { "outcome" } th { "worker" } th { "detail" } } }
                 tbody { @for attempt in attempts { tr {
                     td.number { (attempt.claims) }
@@ -166,7 +166,7 @@ fn lines_table(lines: &[Value]) -> Markup {
         }
     }
     html! {
-        div.wide { table {
+        div.wide tabindex="0" { table {
             thead { tr { @for name in &columns { th { (name) } } } }
             tbody { @for line in lines { tr { @for name in &columns {
                 td { (data_value(line.get(name).unwrap_or(&Value::Null))) }

@@ -411,6 +411,7 @@ fn query_schema(operation: ApiOperation, name: &str) -> Value {
         "status" => json!({ "enum": ["in-progress", "completed", "failed", "cancelled"] }),
         "since" => json!({ "type": "string", "pattern": "^[1-9][0-9]{0,2}(s|m|h|days)$",
             "description": "registered within, e.g. 2h" }),
-        _ => json!({ "type": "string" }),
+        // Who does not care leaves it out: an empty one is refused.
+        _ => json!({ "type": "string", "pattern": "\\S" }),
     }
 }

@@ -424,7 +424,7 @@ fn keys() -> Markup {
 fn decision_buttons(case: &ReviewCase, has_data: bool, has_kind: bool, has_newer: bool) -> Markup {
     html! {
         div.field { label for="why" { "Why (needed to reject)" } input id="why" name="why"; }
-        div.actions.decide {
+        div.actions {
             // The first button is the one that Enter presses: it changes nothing by mistake,
             // because it refuses a form in which nothing was changed.
             @if has_kind { button.first name="decision" value="correct" accesskey="c" { "Save what I changed" } }

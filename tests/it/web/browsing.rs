@@ -165,7 +165,7 @@ async fn a_doubtful_scan_goes_from_upload_to_corrected_and_accepted_by_keys_alon
     tab_to(&ann, "Review").await;
     ann.press("Enter").await;
     ann.until_at("/reviews").await;
-    tab_to(&ann, "Review the next one").await;
+    tab_to(&ann, "Begin with the first free one").await;
     ann.press("Enter").await;
     ann.until_at(&first).await;
     while ann.focus().await != "field-total" {

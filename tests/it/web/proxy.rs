@@ -196,7 +196,7 @@ async fn the_headers_of_the_helpers_that_the_docs_name_sign_people_in() {
         };
         let seen = send(asked(PROXY, user)).await;
         assert_eq!(seen.status, StatusCode::OK, "{helper}: {seen:?}");
-        let name = format!("web:{}", user.to_lowercase());
+        let name = user.to_lowercase();
         assert!(seen.body.contains(&format!("<bdi>{name}</bdi>")), "{helper}: {}", seen.body);
         let elsewhere = send(asked(ELSEWHERE, user)).await;
         assert_eq!(elsewhere.status, StatusCode::FORBIDDEN, "{helper}");
