@@ -2,7 +2,7 @@
 # The pages over a large history:
 #   scripts/web_scale.sh [ENDED] [OUTBOX]      default 1000000 200000
 # Asks each page nine times and prints the median and the longest time at the server; fails unless each
-# median stays below 300 ms, a search for words that the whole table lacks aside, which is told only.
+# median stays below 300 ms; looking further back for words, which somebody asks for, is told only.
 # Postgres is private; queue and store are folders. On a busy machine the times are those of the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -75,10 +75,11 @@ address, ended = sys.argv[1], int(sys.argv[2])
 name = lambda letter, n: uuid.UUID(hashlib.md5(f"{letter}{n}".encode()).hexdigest())
 old, reviewed = name("i", ended // 2), name("d", 10000 + ended // 100 * 50)
 digest = hashlib.sha256(str(ended // 2).encode()).hexdigest()[:12]
-told = "/documents?q=nowhere-to-be-found"
+told = f"/documents?q=nowhere-to-be-found&cursor={name('d', 10000 + ended // 2)}"
 pages = ["/overview", "/ingestions", f"/ingestions?cursor={old}", "/ingestions?status=failed",
          "/ingestions?tenant=tenant-3", "/ingestions?tenant=nobody", f"/ingestions/{old}",
-         f"/documents?q={digest}", f"/documents?q={old}", "/reviews", f"/reviews?cursor={reviewed}",
+         f"/documents?q={digest}", f"/documents?q={old}", "/documents?q=march", "/documents?q=R-4711",
+         "/documents?q=nowhere-to-be-found", "/reviews", f"/reviews?cursor={reviewed}",
          "/reviews?tenant=tenant-0", f"/reviews/{reviewed}", "/pauses", "/webhooks",
          "/webhooks?target=erp", "/api/v1/ingestions?limit=200", told]
 slow = []
@@ -90,8 +91,7 @@ for page in pages:
         try:
             urllib.request.urlopen(f"http://{address}{page}", timeout=30).read()
         except urllib.error.HTTPError as error:
-            if page != told or error.code != 503:
-                raise SystemExit(f"{page}: {error}")
+            raise SystemExit(f"{page}: {error}")
         times.append(time.monotonic() - begun)
     median, longest = statistics.median(times) * 1000, max(times) * 1000
     print(f"{page[:60]:60} {median:6.0f} ms {longest:6.0f} ms")

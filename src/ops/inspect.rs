@@ -1,9 +1,11 @@
 //! Looking: what an id means, how that ingestion stands, what there is and what it cost.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
+use time::OffsetDateTime;
+use uuid::Uuid;
 
 pub use docmill_ledger::db::costs::{CostGrouping, CostSum, sum_costs};
 pub use docmill_ledger::db::reports::{
@@ -16,6 +18,7 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::reports;
+use docmill_ledger::db::search::find_piece_end;
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
 const MOST: u32 = 100;
@@ -32,6 +35,53 @@ pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
         .ok()
         .filter(|length| *length <= LONGEST_AGO)
         .ok_or_else(|| "it is a time such as 2h or 3days, a century at most".to_owned())
+}
+
+/// Documents that a search looks through in one statement: some tens of milliseconds.
+const PIECE: u32 = 10_000;
+
+/// What a search for words has found, and how far it has looked.
+#[derive(Debug, Clone, Default)]
+pub struct FoundDocuments {
+    /// The newest that pass.
+    pub rows: Vec<DocumentRow>,
+    /// The document after which looking goes on; `None`: all were looked through.
+    pub next: Option<Uuid>,
+    /// Looking ended at documents of this time although the page is not full.
+    pub looked_back_to: Option<OffsetDateTime>,
+}
+
+/// Up to `limit` documents that pass, newest first, after `after`; looks through them piece by piece and
+/// ends at the first piece after `patience`, so that nobody waits for the whole table.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn look_for_documents(
+    db: &Db,
+    wanted: &DocumentQuery,
+    limit: u32,
+    after: Option<Uuid>,
+    patience: Duration,
+) -> Result<FoundDocuments> {
+    let begun = Instant::now();
+    let (mut found, mut from) = (FoundDocuments::default(), after);
+    loop {
+        let end = find_piece_end(db, wanted.tenant.as_deref(), from, PIECE).await?;
+        let piece = DocumentQuery { until: end.map(|end| end.last), ..wanted.clone() };
+        let missing = limit.saturating_sub(u32::try_from(found.rows.len()).unwrap_or(limit));
+        found.rows.extend(find_documents(db, &piece, missing, from).await?);
+        if found.rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            found.next = found.rows.last().map(|row| row.id);
+            return Ok(found);
+        }
+        let Some(end) = end else { return Ok(found) };
+        if begun.elapsed() >= patience {
+            found.next = Some(end.last);
+            found.looked_back_to = Some(end.registered);
+            return Ok(found);
+        }
+        from = Some(end.last);
+    }
 }
 
 /// One ingestion with its history.

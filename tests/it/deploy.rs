@@ -27,6 +27,7 @@ const RULES_TEST: &str = "deploy/kubernetes/components/monitoring/alerts-test.ya
 const BOARD: &str = "deploy/kubernetes/components/monitoring/docmill-board.json";
 const STORAGE: &str = "deploy/ecs/storage.yaml";
 const SERVICE: &str = "deploy/ecs/service.yaml";
+const WEB: &str = "deploy/ecs/web.yaml";
 const SETTINGS_FILE: &str = "[cost]\ndaily_budget = \"5\"\n[[cost.price]]\nprovider = \"document_ai\"\nfrom = \"2026-11-01\"\npages = 1.5\n";
 const POLICY: &str = "deploy/kubernetes/worker-policy.yaml";
 
@@ -57,8 +58,8 @@ fn overlay(name: &str) -> Settings {
 }
 
 /// The `Name`/`Value` pairs of a task definition. What the stack fills in is invented here.
-fn task_environment() -> Settings {
-    let template = read(SERVICE);
+fn task_environment(template: &str) -> Settings {
+    let template = read(template);
     let lines: Vec<&str> = template.lines().map(str::trim).collect();
     let invented = BTreeMap::from([
         ("Slots", "64"),
@@ -72,6 +73,7 @@ fn task_environment() -> Settings {
         ("DocumentAiProcessor", "1a2b3c"),
         ("DocumentAiKeySecretArn", "{}"),
         ("SettingsArn", SETTINGS_FILE),
+        ("Origin", "https://docmill.example.com"),
         ("Confinement", "required"),
         ("ModelProvider", "openai"),
         ("ModelBaseUrl", "https://api.openai.com/v1"),
@@ -120,7 +122,7 @@ fn what_is_shipped_reads_documents_by_confined_processes_or_not_at_all() {
         let settings = overlay(name);
         assert_eq!(settings.get(confine).map(String::as_str), Some("required"), "{name}");
     }
-    assert!(task_environment().contains_key(confine));
+    assert!(task_environment(SERVICE).contains_key(confine));
     let (_, parameter) = read(SERVICE).split_once("\n  Confinement:\n").map(own).unwrap();
     assert!(parameter.starts_with("    Type: String\n    Default: required\n"), "{parameter:.80}");
     assert!(read("Dockerfile").contains("\nENV DOCMILL__CPU__CONFINE=required\n"));
@@ -143,7 +145,7 @@ fn everything_deployed() -> Vec<(&'static str, Settings)> {
         ("Kubernetes, aws", aws),
         ("Kubernetes, gcp", gcp),
         ("Kubernetes, local", local),
-        ("ECS", task_environment()),
+        ("ECS", task_environment(SERVICE)),
         ("compose", compose()),
     ]
 }
@@ -161,7 +163,7 @@ fn every_setting_that_is_deployed_with_is_a_key_and_the_whole_is_a_valid_configu
             assert!(known, "{place}: nothing reads {name}");
         }
     }
-    let mut misspelt = task_environment();
+    let mut misspelt = task_environment(SERVICE);
     misspelt.insert("DOCMILL__WORKER__SLOT".to_owned(), "1".to_owned());
     assert!(!check(&misspelt).0, "an unknown key is noticed");
 }
@@ -217,7 +219,53 @@ fn workers_on_kubernetes_may_do_the_same_as_on_ecs() {
     };
     let ecs = statements(SERVICE, "- Sid: OwnProtection");
     assert!(ecs.len() > 30, "{ecs:?}");
-    assert_eq!(ecs, statements(POLICY, "\n  # KEDA"));
+    assert_eq!(ecs, statements(POLICY, "\n  # docmill web:"));
+}
+
+#[test]
+fn pages_on_kubernetes_may_do_the_same_as_on_ecs() {
+    let statements = |path: &str, start: &str, end: &str| {
+        let template = read(path);
+        let (_, rest) = template.split_once(start).unwrap();
+        let (_, rest) = rest.split_once("- Sid: Queues").unwrap();
+        let (part, _) = rest.split_once(end).unwrap();
+        part.trim().lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let ecs = statements(WEB, "\n  WebRole:", "\n  WebTask:");
+    assert!(ecs.len() > 30, "{ecs:?}");
+    assert_eq!(ecs, statements(POLICY, "\n  WebPolicy:", "\n  # KEDA"));
+}
+
+#[test]
+fn the_pages_that_are_deployed_have_a_valid_configuration_in_which_somebody_may_come_in() {
+    let mut ecs = task_environment(WEB);
+    let mut all = Vec::new();
+    for overlay_name in ["aws", "gcp"] {
+        let file = read(&format!("deploy/kubernetes/overlays/{overlay_name}/web.toml"));
+        ecs.insert("DOCMILL_CONFIG_TEXT".to_owned(), file.clone());
+        let mut settings = overlay(overlay_name);
+        settings.insert("DOCMILL_CONFIG_TEXT".to_owned(), file);
+        settings.insert("DOCMILL__DATABASE__URL".to_owned(), "postgres://pages@db/app".to_owned());
+        settings.insert("DOCMILL__WEB__ADDRESS".to_owned(), "0.0.0.0:8090".to_owned());
+        all.push((overlay_name, settings));
+    }
+    all.push(("ECS", ecs));
+    for (place, mut settings) in all {
+        let (well, said) = check(&settings);
+        assert!(well, "{place}: {said}");
+        // Nobody may listen to everybody and let nobody in.
+        settings.remove("DOCMILL_CONFIG_TEXT");
+        let (well, said) = check(&settings);
+        assert!(!well && said.contains("there are no web.tokens"), "{place}: {said}");
+    }
+    let chart = read("deploy/helm/docmill/templates/web.yaml");
+    let component = read("deploy/kubernetes/components/web/deployment.yaml");
+    for text in [chart, component] {
+        assert!(
+            text.contains("- name: DOCMILL__WEB__ADDRESS\n              value: 0.0.0.0:8090\n")
+        );
+        assert!(text.contains("{ name: arriving, mountPath: /tmp }"), "uploads are written down");
+    }
 }
 
 /// Words of a text that begin with `docmill_`.

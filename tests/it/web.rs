@@ -6,6 +6,7 @@ mod browsing;
 mod client_example;
 mod clients;
 mod desk;
+mod floods;
 mod operating;
 mod plans;
 mod proxy;

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::failure::ConsoleFailure;
@@ -35,13 +36,58 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
         if !bytes.is_empty() && !is_json {
             return Err(ConsoleFailure::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        serde_json::from_slice(text).map(Self).map_err(|error| {
+        let parsed = match text.windows(NUL.len()).any(|part| part == NUL) {
+            true => serde_json::from_slice(text).and_then(|mut value| {
+                replace_nul(&mut value);
+                serde_json::from_value(value)
+            }),
+            false => serde_json::from_slice(text),
+        };
+        parsed.map(Self).map_err(|error| {
             // The parser's own words may quote the body.
             let (line, column) = (error.line(), error.column());
             ConsoleFailure::wrong_request(format!(
                 "The body is not what is expected, at line {line}, column {column}."
             ))
         })
+    }
+}
+
+/// How JSON writes the sign that Postgres does not take.
+const NUL: &[u8] = b"\\u0000";
+
+/// Puts the sign for what cannot be shown in the place of each NUL, as forms do.
+fn replace_nul(value: &mut Value) {
+    let clean = |text: &str| text.replace('\0', "\u{fffd}");
+    match value {
+        Value::String(text) => *text = clean(text),
+        Value::Array(items) => items.iter_mut().for_each(replace_nul),
+        Value::Object(fields) => {
+            let cleaned = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                replace_nul(&mut value);
+                (clean(&name), value)
+            });
+            *fields = cleaned.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A whole number, however it is written: in JSON `3` and `3.0` are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "serde_json::Number")]
+pub(super) struct WholeNumber(pub(super) i64);
+
+/// Up to here floats hold every whole number.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl TryFrom<serde_json::Number> for WholeNumber {
+    type Error = &'static str;
+
+    fn try_from(number: serde_json::Number) -> Result<Self, Self::Error> {
+        let whole = |float: &f64| float.fract() == 0.0 && float.abs() <= EXACT;
+        let written = || format!("{:.0}", number.as_f64().filter(whole)?).parse().ok();
+        number.as_i64().or_else(written).map(Self).ok_or("no whole number")
     }
 }
 
@@ -88,4 +134,40 @@ pub(super) fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
     limit.ok_or_else(|| {
         ConsoleFailure::wrong_request(format!("limit is a number from 1 to {LARGEST_PAGE}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        let read = |text: &str| serde_json::from_str::<WholeNumber>(text).ok().map(|it| it.0);
+        for (text, number) in [
+            ("3", Some(3)),
+            ("3.0", Some(3)),
+            ("332261030.0", Some(332_261_030)),
+            ("1e3", Some(1000)),
+            ("-2", Some(-2)),
+            ("3.5", None),
+            ("1e300", None),
+            ("18446744073709551615", None),
+            ("\"3\"", None),
+            ("null", None),
+        ] {
+            assert_eq!(read(text), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sign_that_postgres_does_not_take_is_replaced_wherever_it_stands() {
+        let mut value = json!({ "why": "a\0b", "f\0": [{ "x": "\0" }, 1, null, true] });
+        replace_nul(&mut value);
+        assert_eq!(
+            value,
+            json!({ "why": "a\u{fffd}b", "f\u{fffd}": [{ "x": "\u{fffd}" }, 1, null, true] })
+        );
+    }
 }

@@ -99,7 +99,17 @@ pub(super) async fn admit_visitor(
             return state.note_stranger(told).into_response();
         }
     }
+    if api && has_empty_value(request.uri().query().unwrap_or_default()) {
+        let text = "A value of the address is empty: leave out what does not matter.";
+        return ConsoleFailure::wrong_request(text).into_response();
+    }
     next.run(request).await
+}
+
+/// Whether a name of the query string has no value. A form of a page sends what was left empty; of a
+/// program it is a variable that was not set, and without it the answer would be about everything.
+fn has_empty_value(query: &str) -> bool {
+    form_urlencoded::parse(query.as_bytes()).any(|(_, value)| value.trim().is_empty())
 }
 
 /// The length of the body, as far as it is told before it comes.
@@ -198,6 +208,19 @@ pub(super) fn session_cookie(state: &ConsoleState, id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_without_a_value_is_noticed() {
+        for (query, is) in [
+            ("", false),
+            ("status=failed&limit=20", false),
+            ("status=", true),
+            ("limit=20&since=%20", true),
+            ("cursor", true),
+        ] {
+            assert_eq!(has_empty_value(query), is, "{query}");
+        }
+    }
 
     #[test]
     fn only_names_of_this_machine_are_loopback() {

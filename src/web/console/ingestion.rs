@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{Html, Redirect};
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
@@ -115,7 +115,7 @@ fn attempts_table(attempts: &[AttemptRow]) -> Markup {
     html! {
         h2 { "Attempts" }
         @if attempts.is_empty() { p { "None has ended." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th.number { "claim" } th { "began" } th { "took" } th { "reached" } th { "outcome" } th { "worker" } th { "detail" } } }
                 tbody { @for attempt in attempts { tr {
                     td.number { (attempt.claims) }
@@ -145,10 +145,33 @@ pub(super) fn data_table(data: &Value) -> Markup {
     html! {
         @match data {
             Value::Object(fields) => {
-                dl.facts { @for (name, value) in fields { div { dt { (name) } dd { (data_value(value)) } } } }
+                dl.facts { @for (name, value) in fields { div.whole[is_table(value)] { dt { (name) } dd { (data_value(value)) } } } }
             }
             other => (data_value(other)),
         }
+    }
+}
+
+/// Whether it is a list of lines, each with fields.
+fn is_table(value: &Value) -> bool {
+    value.as_array().is_some_and(|lines| !lines.is_empty() && lines.iter().all(Value::is_object))
+}
+
+/// Lines as a table, with a column for each field that one of them has.
+fn lines_table(lines: &[Value]) -> Markup {
+    let mut columns: Vec<&str> = Vec::new();
+    for name in lines.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { @for name in &columns { th { (name) } } } }
+            tbody { @for line in lines { tr { @for name in &columns {
+                td { (data_value(line.get(name).unwrap_or(&Value::Null))) }
+            } } } }
+        } }
     }
 }
 
@@ -157,6 +180,7 @@ fn data_value(value: &Value) -> Markup {
         @match value {
             Value::Null => "–",
             Value::String(text) => bdi { (text) },
+            Value::Array(lines) if is_table(value) => (lines_table(lines)),
             Value::Array(items) => ol { @for item in items { li { (data_value(item)) } } },
             Value::Object(fields) => {
                 @for (name, value) in fields { span.hint { (name) ": " } (data_value(value)) "; " }

@@ -45,7 +45,7 @@ pub(super) fn frame_with(
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                header { (visitor.map(|visitor| navigation(state, visitor)).unwrap_or_default()) }
+                header { (visitor.map(|visitor| navigation(state, visitor, title)).unwrap_or_default()) }
                 main id="main" { h1 { (title) } (body) }
             }
         }
@@ -53,22 +53,25 @@ pub(super) fn frame_with(
     Html(page.into_string())
 }
 
-fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
+/// Links to all pages; the one with this title is marked.
+fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str) -> Markup {
+    let of_all = visitor.tenant.is_none();
     let entries = [
-        ("/overview", "Overview", visitor.tenant.is_none()),
-        ("/ingestions", "Ingestions", true),
-        ("/ingestions?status=failed", "Failed", true),
-        ("/dead-letters", "Dead letters", visitor.tenant.is_none()),
-        ("/documents", "Search", true),
-        ("/reviews", "Review", true),
-        ("/pauses", "Pauses", true),
-        ("/webhooks", "Webhooks", visitor.tenant.is_none()),
+        ("/overview", "Overview", "Overview", of_all),
+        ("/ingestions", "Ingestions", "Ingestions", true),
+        ("/ingestions?status=failed", "Failed", "Failed ingestions", true),
+        ("/dead-letters", "Dead letters", "Dead letters", of_all),
+        ("/documents", "Search", "Search", true),
+        ("/reviews", "Review", "To be reviewed", true),
+        ("/pauses", "Pauses", "Pauses", true),
+        ("/webhooks", "Webhooks", "Webhooks", of_all),
     ];
     html! {
         nav aria-label="Pages" {
             ul {
-                @for (path, name, _) in entries.iter().filter(|(.., shown)| *shown) {
-                    li { a href=(state.link(path)) { (name) } }
+                @for (path, name, title, _) in entries.iter().filter(|(.., is_for)| *is_for) {
+                    @let current = (*title == shown_title).then_some("page");
+                    li { a href=(state.link(path)) aria-current=[current] { (name) } }
                 }
             }
         }

@@ -1,7 +1,10 @@
 //! Lists of ingestions, and the search for documents.
 //!
 //! Pages follow each other by what was shown last, never by number: the hundredth costs what the
-//! first does. Words are looked for in the whole table, within the time that a statement may take.
+//! first does. Words are looked for among the newest documents as far as a moment lets it, and further back
+//! whenever that is asked for.
+
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
@@ -13,13 +16,18 @@ use uuid::Uuid;
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
-use super::layout::{age_since, foreign_name, frame_page, next_link, state_mark};
+use super::layout::{age_since, foreign_name, frame_page, moment, next_link, state_mark};
 use super::state::ConsoleState;
-use crate::ops::inspect::{self, DocumentQuery, DocumentRow, IngestionFilter, IngestionRow};
+use crate::ops::inspect::{self, DocumentQuery, FoundDocuments, IngestionFilter, IngestionRow};
 use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
+use docmill_ledger::db::Db;
 
 /// Rows of a page.
 pub(super) const PAGE: u32 = 50;
+/// How long words are looked for, and the piece that is being looked through then.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// The same for who asks to look further back.
+const PATIENCE_FURTHER: Duration = Duration::from_secs(2);
 
 /// One page of a list, and where the next begins.
 #[derive(Debug)]
@@ -167,15 +175,19 @@ pub(super) async fn show_search(
     if let Some(id) = asked.as_deref().and_then(|text| Uuid::parse_str(text).ok()) {
         return Ok(Redirect::to(&state.link(&format!("/ingestions/{id}"))).into_response());
     }
-    let mut rows = Vec::new();
+    let mut found = FoundDocuments::default();
     if let Some(text) = &asked {
         let query = read_search(&visitor, text);
         let after = read_cursor(&wanted)?;
-        rows = inspect::find_documents(state.database(), &query, PAGE, after).await?;
+        let patience = if after.is_some() { PATIENCE_FURTHER } else { PATIENCE };
+        let database = state.database();
+        found = match &query.sha256 {
+            Some(_) => find_by_hash(database, &query, after).await?,
+            None => inspect::look_for_documents(database, &query, PAGE, after, patience).await?,
+        };
     }
-    let full = rows.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
-    let next = rows.last().filter(|_| full).map(|row| {
-        state.link(&format!("/documents?{}", wanted.with("cursor", &row.id.to_string())))
+    let next = found.next.map(|last| {
+        state.link(&format!("/documents?{}", wanted.with("cursor", &last.to_string())))
     });
     let body = html! {
         form.filters method="get" action=(state.link("/documents")) role="search" {
@@ -185,10 +197,33 @@ pub(super) async fn show_search(
             }
             button { "Find" }
         }
-        @if asked.is_some() { (documents_table(&state, &rows)) }
-        (next_link(next))
+        @if asked.is_some() { (documents_table(&state, &found)) }
+        @match found.looked_back_to {
+            Some(time) => (further_link(next, time)),
+            None => (next_link(next)),
+        }
     };
     Ok(frame_page(&state, Some(&visitor), "Search", &body).into_response())
+}
+
+/// Those with this hash, which an index finds at any size.
+async fn find_by_hash(
+    database: &Db,
+    query: &DocumentQuery,
+    after: Option<Uuid>,
+) -> Result<FoundDocuments, ConsoleFailure> {
+    let rows = inspect::find_documents(database, query, PAGE, after).await?;
+    let full = rows.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
+    let next = rows.last().filter(|_| full).map(|row| row.id);
+    Ok(FoundDocuments { rows, next, looked_back_to: None })
+}
+
+/// Says how far was looked, and leads on.
+fn further_link(href: Option<String>, looked_back_to: OffsetDateTime) -> Markup {
+    html! {
+        p.hint { "Looked through what was registered since " (moment(looked_back_to)) " (UTC)." }
+        @if let Some(href) = href { p { a.button rel="next" href=(href) { "Look further back" } } }
+    }
 }
 
 /// Six and more digits of hex are the beginning of a hash, everything else are words.
@@ -204,9 +239,14 @@ fn read_search(visitor: &ConsoleVisitor, text: &str) -> DocumentQuery {
     DocumentQuery { words, tenant, ..DocumentQuery::default() }
 }
 
-fn documents_table(state: &ConsoleState, rows: &[DocumentRow]) -> Markup {
+fn documents_table(state: &ConsoleState, found: &FoundDocuments) -> Markup {
+    let rows = &found.rows;
+    let nothing = match found.looked_back_to {
+        Some(_) => "Nothing was found so far.",
+        None => "Nothing was found.",
+    };
     html! {
-        @if rows.is_empty() { p { "Nothing was found." } } @else {
+        @if rows.is_empty() { p { (nothing) } } @else {
             div.wide { table {
                 thead { tr { th { "file" } th { "supplier" } th { "number" } th { "tenant" } th { "status" } th { "ingestion" } } }
                 tbody { @for row in rows { tr {

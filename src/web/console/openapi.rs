@@ -377,7 +377,8 @@ fn describe_parameters(route: &ApiRoute, kinds: &[&str]) -> Vec<Value> {
     );
     if is_named {
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false,
-            "schema": { "type": "string", "minLength": 1, "maxLength": 200 } }));
+            "description": "a name of your own for the request, of plain signs",
+            "schema": { "type": "string", "pattern": "^[!#-~][ !#-~]{0,199}$" } }));
     }
     parameters
 }
@@ -413,6 +414,7 @@ fn query_schema(operation: ApiOperation, name: &str) -> Value {
         "status" => json!({ "enum": ["in-progress", "completed", "failed", "cancelled"] }),
         "since" => json!({ "type": "string", "pattern": "^[1-9][0-9]{0,2}(s|m|h|days)$",
             "description": "registered within, e.g. 2h" }),
-        _ => json!({ "type": "string" }),
+        // Who does not care leaves it out: an empty one is refused.
+        _ => json!({ "type": "string", "pattern": "\\S" }),
     }
 }

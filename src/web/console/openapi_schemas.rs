@@ -109,8 +109,9 @@ fn request_schemas(kinds: &[&str]) -> Vec<(String, Value)> {
         "description": "s3://bucket/key, or a key of the store's own bucket" },
         "kind": kind, "tenant": maybe, "priority": priority });
     let completion = json!({ "name": text, "kind": kind, "tenant": maybe, "priority": priority });
-    let size =
-        json!({ "type": "integer", "minimum": 1, "description": "bytes, no more, no fewer" });
+    // Up to where every program's numbers are exact.
+    let size = json!({ "type": "integer", "minimum": 1, "maximum": 9_007_199_254_740_991_u64,
+        "description": "bytes, no more, no fewer" });
     let ids = json!({ "type": "array", "minItems": 1, "maxItems": 1000,
         "items": { "type": "integer", "format": "int64" } });
     let replay = json!({ "oneOf": [

@@ -90,7 +90,7 @@ fn queue_section(service: &ServiceOverview) -> Markup {
         }
         @if !service.tiers.is_empty() {
             h2 { "Messages by tier" }
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "tier" } th.number { "ready" } th.number { "hidden" } th.number { "delayed" } } }
                 tbody { @for tier in &service.tiers { tr {
                     td { (tier.priority.code()) } td.number { (tier.ready) }
@@ -105,7 +105,7 @@ fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
         h2 { "Not ended" }
         @if service.in_flight.is_empty() { p { "Nothing." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "state" } th.number { "number" } th { "oldest" } } }
                 tbody { @for count in &service.in_flight { tr {
                     td { (state_mark(&count.state)) } td.number { (count.count) }
@@ -121,7 +121,7 @@ fn working_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
         h2 { "Worked on, longest first" }
         @if service.working.is_empty() { p { "Nothing." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "stage" } th { "for" } th { "kind" } th { "worker" } th.number { "attempt" } } }
                 tbody { @for job in &service.working { tr {
                     td { a href=(state.link(&format!("/ingestions/{}", job.ingestion_id))) { (job.ingestion_id) } }
@@ -137,7 +137,7 @@ fn working_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
 fn ended_section(service: &ServiceOverview) -> Markup {
     html! {
         h2 { "Ended" }
-        div.wide { table {
+        div.wide tabindex="0" { table {
             thead { tr { th { "within" } th.number { "completed" } th.number { "of these flagged" } th.number { "failed" } th.number { "cancelled" } } }
             tbody { @for ended in &service.throughput { tr {
                 td { (ended.minutes) " min" } td.number { (ended.completed) } td.number { (ended.flagged) }
@@ -151,7 +151,7 @@ fn failures_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
         h2 { "Failed within a day" }
         @if service.failures.is_empty() { p { "Nothing." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "reason" } th.number { "number" } th { "latest" } } }
                 tbody { @for failure in &service.failures { tr {
                     td { a href=(state.link(&format!("/ingestions?status=failed&reason={}", failure.reason))) { (failure.reason) } }
@@ -178,7 +178,7 @@ pub(super) async fn show_dead_letters(
     let body = html! {
         p.hint { "At most " (LETTERS) ". They are brought back by: docmill dead redrive" }
         @if letters.is_empty() { p { "None." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "its state" } th { "reason" } } }
                 tbody { @for letter in &letters { tr {
                     td { @match letter.ingestion {

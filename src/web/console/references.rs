@@ -21,7 +21,7 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
-use super::api_forms::JsonBody;
+use super::api_forms::{JsonBody, WholeNumber};
 use super::failure::ConsoleFailure;
 use super::ingestion::read_id;
 use super::state::ConsoleState;
@@ -54,7 +54,7 @@ pub(super) struct ReferenceRequest {
 #[serde(deny_unknown_fields)]
 pub(super) struct UploadRequest {
     /// Bytes that will come, no more and no fewer.
-    size: u64,
+    size: WholeNumber,
 }
 
 /// What is said of an upload that has come.
@@ -130,24 +130,25 @@ pub(super) async fn post_upload(
     headers: HeaderMap,
     JsonBody(request): JsonBody<UploadRequest>,
 ) -> Result<Response, ConsoleFailure> {
-    if request.size > state.limits().largest {
+    let size = u64::try_from(request.size.0).unwrap_or_default();
+    if size > state.limits().largest {
         return Err(ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE));
     }
-    if request.size == 0 {
+    if size == 0 {
         return Err(ConsoleFailure::wrong_request("A document has at least one byte."));
     }
     // The same key names the same upload; its address is signed anew and kept nowhere.
     let owner = owner_of(&visitor);
     let id = match read_key(&headers)? {
         Some(key) => {
-            let named = format!("{owner} {} {key}", request.size);
+            let named = format!("{owner} {size} {key}");
             Uuid::new_v5(&Uuid::NAMESPACE_OID, named.as_bytes())
         }
         None => Uuid::new_v4(),
     };
     let key = keys::upload_key(&owner, id);
     let until = OffsetDateTime::now_utc() + SIGNED_FOR;
-    let signed = state.store().presign_write(&key, request.size, SIGNED_FOR).await?;
+    let signed = state.store().presign_write(&key, size, SIGNED_FOR).await?;
     let Some(signed) = signed else {
         let text = "This store takes no uploads past us: send the document to /documents.";
         return Err(ConsoleFailure::conflict(text));

@@ -266,11 +266,16 @@ async fn review_page(
             dl.facts { @for (name, text) in &turn.lost { (fact(name, Some(text))) } }
         }
         (case_facts(state, case, &findings))
-        (form)
-        @if let Some(texts) = texts {
-            h2 { "What stands on the pages" }
-            @for (at, text) in texts.iter().enumerate() {
-                details open[at == 0] { summary { "Page " (at + 1) } pre { (text) } }
+        div.desk {
+            div { (form) }
+            @if let Some(texts) = texts {
+                // It scrolls beside the form, for which it has to be reached by keys.
+                section aria-labelledby="pages" tabindex="0" {
+                    h2 id="pages" { "What stands on the pages" }
+                    @for (at, text) in texts.iter().enumerate() {
+                        details open[at == 0] { summary { "Page " (at + 1) } pre { (text) } }
+                    }
+                }
             }
         }
         (decisions(case))

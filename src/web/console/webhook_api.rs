@@ -9,7 +9,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::access::ConsoleVisitor;
-use super::api_forms::{ChangeRequest, JsonBody, read_limit, tagged_json};
+use super::api_forms::{ChangeRequest, JsonBody, WholeNumber, read_limit, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::overview::require_all_tenants;
@@ -23,7 +23,7 @@ const MOST_REPLAYED: usize = 1_000;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ReplayRequest {
-    deliveries: Vec<i64>,
+    deliveries: Vec<WholeNumber>,
     dead_of: Option<String>,
     why: String,
 }
@@ -92,7 +92,8 @@ pub(super) async fn post_replay(
 ) -> Result<Response, ConsoleFailure> {
     require_all_tenants(&visitor)?;
     let (database, by) = (state.database(), visitor.audit_note(&request.why));
-    let done = match (&request.dead_of, request.deliveries.as_slice()) {
+    let deliveries: Vec<i64> = request.deliveries.iter().map(|number| number.0).collect();
+    let done = match (&request.dead_of, deliveries.as_slice()) {
         (Some(target), []) => webhooks::replay_dead(database, target, &by).await?,
         (None, ids) if (1..=MOST_REPLAYED).contains(&ids.len()) => {
             webhooks::replay_deliveries(database, ids, &by).await?

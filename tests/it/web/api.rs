@@ -9,7 +9,7 @@ use super::desk::{WebConsole, invoice, send, token_of};
 use crate::support::documents;
 
 /// A transcript of one page with one word, where the ingestion says.
-async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
+pub(super) async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
     let key = format!("ingestions/{}/transcription-output.json", ingestion.to_string());
     let path = desk.folder.path().join("store").join(&key);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -176,6 +176,27 @@ async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
     }
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
     assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_description_allows_is_taken_however_it_is_written_and_nothing_empty_is() {
+    let desk = WebConsole::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let retry = desk.call(Method::POST, &format!("/ingestions/{ingestion}/retry"), "operator");
+    let done = send(retry.json(&json!({ "why": "new\0rules" }))).await;
+    assert_eq!(done.status, StatusCode::OK, "{done:?}");
+    let why = "SELECT string_agg(why, ',') FROM operator_action";
+    assert_eq!(desk.scalar(why).await, "new\u{fffd}rules");
+    let replay = desk.call(Method::POST, "/webhooks/replay", "operator");
+    let done = send(replay.json(&json!({ "deliveries": [7.0, 8] }))).await;
+    assert_eq!(done.status, StatusCode::OK, "{done:?}");
+    for query in ["status=", "since=%20", "cursor=", "limit", "tenant=&status=failed"] {
+        let answer = desk.get(&format!("/ingestions?{query}"), "operator").await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
+    }
+    // A form of a page sends what was left empty.
+    let page = desk.browser("operator").await.get("/ingestions?status=&since=").await;
+    assert_eq!(page.status, StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]

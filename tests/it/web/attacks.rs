@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::process::Command;
-use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -437,25 +436,6 @@ async fn bodies_that_are_too_large_or_never_end_are_refused_and_take_no_memory()
     timeout(SOON, stream.read_exact(&mut answer)).await.unwrap().unwrap();
     assert_eq!(&answer, b"HTTP/1.1 413", "it is refused before the body comes");
     assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_and_slow_heads_are_closed_and_keep_nobody_out() {
-    let desk = WebConsole::open().await;
-    let mut idle = Vec::new();
-    for _ in 0..400 {
-        let mut stream = TcpStream::connect(desk.address).await.unwrap();
-        stream.write_all(b"GET /overview HTTP/1.1\r\nx-slow: ").await.ok();
-        idle.push(stream);
-    }
-    let answer = timeout(Duration::from_secs(25), desk.get("/overview", "viewer")).await;
-    assert_eq!(answer.expect("who asks is answered").status, StatusCode::OK);
-    let closed = idle.into_iter().map(|mut stream| async move {
-        let mut rest = Vec::new();
-        stream.read_to_end(&mut rest).await.ok();
-    });
-    let all = futures::future::join_all(closed);
-    timeout(SOON, all).await.expect("all of them are closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

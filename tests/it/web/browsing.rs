@@ -56,10 +56,11 @@ fn doubtful(number: &str) -> Vec<u8> {
     text.replace("GBP 120.00", "GBP 130.00").into_bytes()
 }
 
-/// Hands a doubtful document in and waits until it calls for a person. Its id.
+/// Hands a doubtful scan in and waits until it calls for a person. Its id.
 async fn hand_in(desk: &WebConsole, number: &str) -> String {
-    let path = format!("/documents?name={number}.pdf&kind=invoice");
-    let request = desk.call(Method::POST, &path, "producer").body(doubtful(number));
+    let path = format!("/documents?name={number}.png&kind=invoice");
+    let scan = documents::scan(doubtful(number), 150.0);
+    let request = desk.call(Method::POST, &path, "producer").body(scan);
     let answer = send(request).await;
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
     let id = answer.json()["document_id"].as_str().unwrap().to_owned();
@@ -102,7 +103,7 @@ async fn retype(browser: &DrivenBrowser, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_doubtful_document_goes_from_upload_to_corrected_and_accepted_by_mouse() {
+async fn a_doubtful_scan_goes_from_upload_to_corrected_and_accepted_by_mouse() {
     let desk = WebConsole::open().await;
     let _worker = DeskWorker::start(&desk);
     let first = hand_in(&desk, "M-1").await;
@@ -133,6 +134,49 @@ async fn a_doubtful_document_goes_from_upload_to_corrected_and_accepted_by_mouse
     ann.click("button[value=accept]").await;
     ann.until_at("/reviews?done=accepted").await;
     assert!(ann.text().await.contains("Nothing waits for a person."));
+    assert_eq!(carried(&desk, &first).await["total"], 120);
+    assert_eq!(carried(&desk, &second).await["total"], 130.0);
+    assert_stayed_here(&desk, &ann).await;
+}
+
+/// Goes on with Tab until what has the focus says this.
+async fn tab_to(browser: &DrivenBrowser, text: &str) {
+    let begun = Instant::now();
+    while browser.run("return document.activeElement.textContent.trim()").await != text {
+        browser.press("Tab").await;
+        assert!(begun.elapsed() < SOON, "no Tab leads to {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_doubtful_scan_goes_from_upload_to_corrected_and_accepted_by_keys_alone() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let first = hand_in(&desk, "K-1").await;
+    let second = hand_in(&desk, "K-2").await;
+    let ann = DrivenBrowser::start().await;
+    ann.open(&desk.url("/sign-in")).await;
+    while ann.focus().await != "token" {
+        ann.press("Tab").await;
+    }
+    ann.write("token of ann").await;
+    ann.press("Enter").await;
+    ann.until_at("/overview").await;
+    tab_to(&ann, "Review").await;
+    ann.press("Enter").await;
+    ann.until_at("/reviews").await;
+    tab_to(&ann, "Begin with the first free one").await;
+    ann.press("Enter").await;
+    ann.until_at(&first).await;
+    while ann.focus().await != "field-total" {
+        ann.press("Alt+Down").await;
+    }
+    retype(&ann, "120").await;
+    ann.press("Enter").await;
+    ann.until_at(&second).await;
+    ann.press("Ctrl+Enter").await;
+    ann.until_at("/reviews?done=accepted").await;
+    assert_eq!(ann.take_counts().1, 0, "a mouse was used");
     assert_eq!(carried(&desk, &first).await["total"], 120);
     assert_eq!(carried(&desk, &second).await["total"], 130.0);
     assert_stayed_here(&desk, &ann).await;
@@ -302,6 +346,7 @@ async fn serious_faults(browser: &DrivenBrowser, axe: &str) -> Vec<String> {
 async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    super::api::store_transcript(&desk, ingestion).await;
     desk.waiting("acme", "b.pdf").await;
     let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe/axe.min.js");
     let axe = std::fs::read_to_string(axe)
@@ -332,4 +377,60 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_stayed_here(&desk, &operator).await;
+}
+
+/// Runs if a browser takes it for more than text, wherever on the page it stands.
+const MARKUP: &str = "</title></textarea><img src=x onerror=\"window.hit=1\"><script>window.hit=2</script>\" autofocus onfocus=\"window.hit=3";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markup_in_a_suppliers_name_is_read_and_not_run_by_a_browser() {
+    let desk = WebConsole::open().await;
+    let mut data = invoice(21.0);
+    data["supplier_name"] = MARKUP.into();
+    data["line_items"][0]["description"] = MARKUP.into();
+    let (document, ingestion) = desk.refused("acme", &data).await;
+    desk.execute(&format!(
+        "UPDATE document SET structured_data = '{data}', original_name = '{MARKUP}';
+         UPDATE ingestion SET detail = '{MARKUP}'"
+    ))
+    .await;
+    let ann = sit_down(&desk, "ann").await;
+    let pages = [
+        format!("/ingestions/{ingestion}"),
+        "/ingestions".to_owned(),
+        "/documents?q=onerror".to_owned(),
+        "/reviews".to_owned(),
+        format!("/reviews/{document}"),
+    ];
+    let mut read = 0;
+    for page in pages {
+        ann.open(&desk.url(&page)).await;
+        assert_eq!(ann.run("return window.hit || 0").await, 0, "{page} ran it");
+        assert_eq!(ann.run("return document.querySelectorAll('main img').length").await, 0);
+        read += usize::from(ann.text().await.contains("<img src=x onerror="));
+    }
+    assert!(read >= 3, "only {read} pages show it at all");
+    assert_eq!(ann.value("#field-supplier_name").await, MARKUP);
+    assert_stayed_here(&desk, &ann).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_another_site_cannot_lay_the_console_under_its_own() {
+    let desk = WebConsole::open_with(|_| {}).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = listener.local_addr().unwrap();
+    let frame = format!(
+        "<title>bait</title><iframe src=\"{}\" onload=\"document.title = 'laid'\"></iframe>",
+        desk.url("/pauses")
+    );
+    let bait = axum::Router::new().fallback(async move || axum::response::Html(frame));
+    let serving = tokio::spawn(async move { axum::serve(listener, bait).await.unwrap() });
+    let victim = DrivenBrowser::start().await;
+    victim.open(&format!("http://{elsewhere}/")).await;
+    until(SOON, || async { victim.run("return document.title").await == "laid" }).await;
+    // What is in the frame is the browser's own page, which says that it was refused.
+    let complaints = victim.take_complaints().await;
+    let refused = |it: &String| it.contains("frame") && it.contains(&desk.address.to_string());
+    assert!(complaints.iter().any(refused), "{complaints:?}");
+    serving.abort();
 }

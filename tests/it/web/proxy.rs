@@ -147,3 +147,62 @@ async fn where_a_proxy_signs_in_nobody_of_this_machine_is_let_in_without_it() {
     assert_eq!((page.status, page.location()), (StatusCode::SEE_OTHER, "/sign-in"));
     assert_eq!(desk.stranger().get("/api/v1/overview").await.status, StatusCode::UNAUTHORIZED);
 }
+
+/// What the proxies of docs/web.md write, as their own documents say: user, groups, and what the rows of
+/// `web.proxy.groups` are named by.
+const HELPERS: [(&str, &str, [&str; 2], &str); 4] = [
+    ("oauth2-proxy", "x-forwarded-email", ["x-forwarded-groups", "staff,operators"], "operators"),
+    ("AWS", "x-amzn-oidc-identity", ["x-amzn-oidc-identity", "9f1C-77"], "9f1C-77"),
+    (
+        "IAP",
+        "x-goog-authenticated-user-email",
+        ["x-goog-authenticated-user-email", "accounts.google.com:Ann@example.com"],
+        "accounts.google.com:Ann@example.com",
+    ),
+    (
+        "Access",
+        "cf-access-authenticated-user-email",
+        ["cf-access-authenticated-user-email", "ann@example.com"],
+        "ann@example.com",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_headers_of_the_helpers_that_the_docs_name_sign_people_in() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/web.md")).unwrap();
+    for (helper, user_header, [groups_header, groups], row) in HELPERS {
+        assert!(page.contains(&format!("`{user_header}`")), "docs/web.md lacks {user_header}");
+        let desk = WebConsole::open_with(|config| {
+            config.web.proxy = ProxySignIn {
+                networks: vec!["127.0.0.1/32".parse().unwrap()],
+                user_header: user_header.to_owned(),
+                groups_header: groups_header.to_owned(),
+                groups: vec![ProxyGroup {
+                    group: row.to_owned(),
+                    role: WebRole::Operator,
+                    tenant: String::new(),
+                }],
+            };
+        })
+        .await;
+        let user = if user_header == groups_header { groups } else { "Ann@Example.com" };
+        let asked = |from, said: &str| {
+            let request = request(&desk, from, Method::GET, "/pauses").header(user_header, said);
+            match user_header == groups_header {
+                true => request,
+                false => request.header(groups_header, groups),
+            }
+        };
+        let seen = send(asked(PROXY, user)).await;
+        assert_eq!(seen.status, StatusCode::OK, "{helper}: {seen:?}");
+        let name = user.to_lowercase();
+        assert!(seen.body.contains(&format!("<bdi>{name}</bdi>")), "{helper}: {}", seen.body);
+        let elsewhere = send(asked(ELSEWHERE, user)).await;
+        assert_eq!(elsewhere.status, StatusCode::FORBIDDEN, "{helper}");
+        if user_header == groups_header {
+            let other = send(asked(PROXY, "somebody-else")).await;
+            assert_eq!(other.status, StatusCode::FORBIDDEN, "{helper}");
+        }
+    }
+}

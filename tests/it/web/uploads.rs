@@ -50,6 +50,60 @@ async fn a_document_that_is_handed_in_is_stored_queued_and_found_and_the_same_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_named_as_a_script_is_a_name_on_pages_and_no_path_in_the_store() {
+    let desk = WebConsole::open().await;
+    let viewer = desk.browser("viewer").await;
+    for (number, (sent, kept)) in [
+        ("<script>alert(1)<|script>.html", "<script>alert(1)<|script>.html"),
+        ("\" onfocus=alert(1) autofocus x=\".svg", "\" onfocus=alert(1) autofocus x=\".svg"),
+        ("$(touch x);`id`&&.js", "$(touch x);`id`&&.js"),
+        ("..\\..\\run.php", "run.php"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("invoice\u{202e}fdp.exe", "invoice\u{202e}fdp.exe"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let named = percent_encoding::utf8_percent_encode(sent, percent_encoding::NON_ALPHANUMERIC);
+        let done = send(upload(
+            &desk,
+            &format!("?name={named}"),
+            documents::invoice(&format!("S-{number}")),
+        ))
+        .await;
+        assert_eq!(done.status, StatusCode::OK, "{sent}: {done:?}");
+        let answer = done.json();
+        let id = answer["ingestion_id"].as_str().unwrap();
+        let seen = desk.get(&format!("/ingestions/{id}"), "producer").await.json();
+        assert_eq!(seen["original_name"], kept);
+        let document = answer["document_id"].as_str().unwrap();
+        let key = seen["file_path"].as_str().unwrap();
+        let rest = key.strip_prefix(&format!("documents/{document}")).unwrap();
+        let plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '.';
+        assert!(rest.chars().all(plain), "{sent} is stored as {key}");
+        for page in [format!("/ingestions/{id}"), "/ingestions".to_owned()] {
+            let body = viewer.get(&page).await.body;
+            for mark in ["<script>alert", "\" onfocus=", "href=\"javascript:"] {
+                assert!(!body.contains(mark), "{page} of {sent} has {mark}");
+            }
+        }
+        // What turns the direction of writing stays within the name.
+        let body = viewer.get(&format!("/ingestions/{id}")).await.body;
+        let shown = body.split("<bdi>").skip(1).any(|rest| {
+            let name = rest.split("</bdi>").next().unwrap();
+            name.contains(
+                &kept
+                    .replace('&', "&amp;")
+                    .replace('<', "&lt;")
+                    .replace('>', "&gt;")
+                    .replace('"', "&quot;"),
+            )
+        });
+        assert!(shown, "{sent}: {body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_repeated_under_its_key_is_answered_the_same_and_another_is_refused() {
     let desk = WebConsole::open().await;
     let keyed = |number: &str| {

@@ -43,7 +43,8 @@ pub struct ProxySignIn {
     pub networks: Vec<NetworkRange>,
     /// The header with the name of the user; stands in the audit in lower case.
     pub user_header: String,
-    /// The header with the names of the user's groups, commas between them.
+    /// The header with the names of the user's groups, commas between them. The same as `user_header`
+    /// where the proxy knows no groups: each user is one, by the name that the proxy writes.
     pub groups_header: String,
     /// What groups may do; of several the one that stands first here counts.
     pub groups: Vec<ProxyGroup>,
@@ -109,9 +110,6 @@ impl ProxySignIn {
                 ));
             }
         }
-        if self.user_header == self.groups_header {
-            problems.push("web.proxy.user_header and groups_header are the same".to_owned());
-        }
         for (at, group) in self.groups.iter().enumerate() {
             let name = &group.group;
             if name.trim() != name || name.is_empty() || name.contains(',') {
@@ -155,6 +153,9 @@ mod tests {
         };
         assert_eq!(said(&ProxySignIn::default()), Vec::<String>::new());
         assert_eq!(said(&proxy()), Vec::<String>::new());
+        // Of a proxy that knows no groups: users are named one by one.
+        let alone = ProxySignIn { user_header: "x-forwarded-groups".to_owned(), ..proxy() };
+        assert_eq!(said(&alone), Vec::<String>::new());
         let all = |text: &str| vec![text.parse().unwrap()];
         let user = |name: &str| ProxySignIn { user_header: name.to_owned(), ..proxy() };
         for (wrong, text) in [
@@ -165,7 +166,6 @@ mod tests {
             (user(""), "user_header must be"),
             (user("X-User"), "user_header must be"),
             (user("authorization"), "user_header must be"),
-            (user("x-forwarded-groups"), "are the same"),
             (ProxySignIn { groups: vec![group("a,b", WebRole::Viewer, "")], ..proxy() }, "commas"),
             (
                 ProxySignIn {

@@ -1,9 +1,9 @@
 //! Finding documents by what people remember of them: names, paths, labels, hashes, suppliers,
 //! numbers. Read-only.
 //!
-//! Words are searched for anywhere in a value, which reads the whole table: right for a person who
-//! asks now and then, not for a program that asks often ([`find_documents`] by hash or path has
-//! indexes or ends early). Not promised: ranking; the newest come first.
+//! Words are searched for anywhere in a value, which reads every document that is looked at: all of
+//! them, or a piece of them, newest first ([`DocumentQuery::until`], [`find_piece_end`]). By hash or path
+//! [`find_documents`] has indexes or ends early. Not promised: ranking; the newest come first.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -64,6 +64,44 @@ pub struct DocumentQuery {
     pub number: Option<String>,
     /// Only documents of this tenant.
     pub tenant: Option<String>,
+    /// Only documents that were registered no earlier than this one.
+    pub until: Option<Uuid>,
+}
+
+/// The last document of a piece that a search looks through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchedPiece {
+    /// Its id.
+    pub last: Uuid,
+    /// When it was registered.
+    pub registered: OffsetDateTime,
+}
+
+/// The last of the next `length` documents, newest first, that come after `after`; `None` if there are
+/// fewer.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_piece_end(
+    db: &Db,
+    tenant: Option<&str>,
+    after: Option<Uuid>,
+    length: u32,
+) -> Result<Option<SearchedPiece>> {
+    sqlx::query_as!(
+        SearchedPiece,
+        r#"SELECT d.id AS last, d.created_at AS registered FROM document d
+        WHERE ($1::text IS NULL OR d.tenant = $1)
+          AND ($2::uuid IS NULL OR (d.created_at, d.id) <
+              (SELECT a.created_at, a.id FROM document a WHERE a.id = $2))
+        ORDER BY d.created_at DESC, d.id DESC OFFSET $3 LIMIT 1"#,
+        tenant,
+        after,
+        i64::from(length.saturating_sub(1)),
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("looking for the end of a piece of the documents")
 }
 
 /// Up to `limit` documents, newest first, that come after `after`.
@@ -85,25 +123,27 @@ pub async fn find_documents(
             d.structured_data ->> 'invoice_number' AS invoice_number,
             d.needs_human_review, d.created_at,
             i.id AS "ingestion_id?", i.status AS "status?", i.reason AS "reason?"
-        FROM document d
+        FROM (SELECT * FROM document d
+            WHERE (cardinality($1::text[]) = 0 OR concat_ws(E'\n', d.original_name, d.file_path,
+                d.tags::text, d.sha256, d.structured_data ->> 'supplier_name',
+                d.structured_data ->> 'invoice_number') ILIKE ALL ($1))
+              AND (cardinality($2::text[]) = 0 OR NOT EXISTS (
+                SELECT 1 FROM unnest($2::text[], $3::text[]) AS tag (label, wanted)
+                WHERE NOT d.tags ? label OR (wanted <> '' AND d.tags ->> label <> wanted)))
+              AND ($4::text IS NULL OR d.sha256 LIKE $4)
+              AND ($5::text IS NULL OR d.file_path = $5 OR d.original_name = $5)
+              AND ($6::text IS NULL OR d.structured_data ->> 'supplier_name' ILIKE $6)
+              AND ($7::text IS NULL OR d.structured_data ->> 'invoice_number' = $7)
+              AND ($8::text IS NULL OR d.tenant = $8)
+              AND ($9::uuid IS NULL OR (d.created_at, d.id) <
+                  (SELECT a.created_at, a.id FROM document a WHERE a.id = $9))
+              AND ($11::uuid IS NULL OR (d.created_at, d.id) >=
+                  (SELECT u.created_at, u.id FROM document u WHERE u.id = $11))
+            ORDER BY d.created_at DESC, d.id DESC LIMIT $10) AS d
         LEFT JOIN LATERAL (
             SELECT id, status, reason FROM ingestion WHERE document_id = d.id
             ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
-        WHERE NOT EXISTS (
-            SELECT 1 FROM unnest($1::text[]) AS word WHERE concat_ws(E'\n', d.original_name,
-                d.file_path, d.tags::text, d.sha256, d.structured_data ->> 'supplier_name',
-                d.structured_data ->> 'invoice_number') NOT ILIKE word)
-          AND NOT EXISTS (
-            SELECT 1 FROM unnest($2::text[], $3::text[]) AS tag (label, wanted)
-            WHERE NOT d.tags ? label OR (wanted <> '' AND d.tags ->> label <> wanted))
-          AND ($4::text IS NULL OR d.sha256 LIKE $4)
-          AND ($5::text IS NULL OR d.file_path = $5 OR d.original_name = $5)
-          AND ($6::text IS NULL OR d.structured_data ->> 'supplier_name' ILIKE $6)
-          AND ($7::text IS NULL OR d.structured_data ->> 'invoice_number' = $7)
-          AND ($8::text IS NULL OR d.tenant = $8)
-          AND ($9::uuid IS NULL OR (d.created_at, d.id) <
-              (SELECT a.created_at, a.id FROM document a WHERE a.id = $9))
-        ORDER BY d.created_at DESC, d.id DESC LIMIT $10"#,
+        ORDER BY d.created_at DESC, d.id DESC"#,
         &words,
         &labels,
         &values,
@@ -114,6 +154,7 @@ pub async fn find_documents(
         wanted.tenant,
         after,
         i64::from(limit),
+        wanted.until,
     )
     .fetch_all(db.pool())
     .await
