@@ -162,7 +162,7 @@ def bedrock_batches(program):
 
 def gemini_batches(program):
     with StandIn(program, "gemini") as url:
-        options = gemini_types.HttpOptions(base_url=url.removesuffix("/v1beta"))
+        options = gemini_types.HttpOptions(base_url=url.removesuffix("/v1beta"), api_version="v1beta")
         client = google.genai.Client(api_key="k", http_options=options)
         request = {"contents": [{"role": "user", "parts": [{"text": "What is it?"}]}],
                    "generationConfig": {"maxOutputTokens": 9}}

@@ -99,7 +99,7 @@ impl BatchLane<'_> {
         book: &LlmCallBilling<'_>,
         standing: &BatchStanding,
     ) -> Result<CallRoute> {
-        if !book.may_call().await? {
+        if !book.may_call(prompt).await? {
             return Ok(CallRoute::Direct);
         }
         let (context, claim) = (self.attempt.context, self.attempt.claim);

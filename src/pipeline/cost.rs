@@ -90,17 +90,23 @@ impl CostTracker {
         Err(self.over_budget_error("cost.tenant_daily_budget", budget, known))
     }
 
-    /// Whether something may still be spent on this document.
+    /// Whether something may still be spent on this document: one that costs so much before it says
+    /// anything must fit besides.
     ///
     /// # Errors
     /// What the ledger says.
-    async fn has_room(&self, ledger: &dyn AttemptLedger, id: IngestionId) -> Result<bool> {
+    async fn has_room(
+        &self,
+        ledger: &dyn AttemptLedger,
+        id: IngestionId,
+        ahead: u64,
+    ) -> Result<bool> {
         let budget = decimal_to_nanos(self.config.document_budget);
         // Without prices nothing is ever spent.
         if budget == 0 || self.config.price.is_empty() {
             return Ok(true);
         }
-        Ok(wait_off_clock(ledger.spent_on(id)).await? < budget)
+        Ok(wait_off_clock(ledger.spent_on(id)).await?.saturating_add(ahead) < budget)
     }
 
     async fn spent_today(
@@ -223,11 +229,12 @@ pub(super) struct SpendingBook<'a> {
 }
 
 impl SpendingBook<'_> {
-    /// Whether a call may be paid for; `false`: this document has cost enough. Fails once nothing
-    /// may be spent today, see [`CostTracker::ensure_budget`].
-    async fn may_call(&self) -> Result<bool> {
+    /// Whether a call may be paid for that costs so much (in billionths of the currency) by what it
+    /// shows alone; `false`: this document has cost enough. Fails once nothing may be spent today, see
+    /// [`CostTracker::ensure_budget`].
+    async fn may_call(&self, ahead: u64) -> Result<bool> {
         self.costs.ensure_budget(self.ledger, self.claimed.tenant.as_deref()).await?;
-        self.costs.has_room(self.ledger, self.claimed.id).await
+        self.costs.has_room(self.ledger, self.claimed.id, ahead).await
     }
 
     /// Writes down what was spent.
@@ -283,7 +290,7 @@ impl PageSink for BilledPageSink<'_> {
     }
 
     async fn before_call(&mut self) -> std::result::Result<(), StepError> {
-        if !self.spending.may_call().await? {
+        if !self.spending.may_call(0).await? {
             let CostConfig { document_budget, currency, .. } = &self.spending.costs.config;
             let detail = format!(
                 "reading its pages costs more than cost.document_budget of {document_budget} \
@@ -324,9 +331,15 @@ impl<'a> LlmCallBilling<'a> {
         self.booked = kept.map_or(0, |kept| kept.calls.len());
     }
 
-    /// Whether a call may be paid for; see [`SpendingBook::may_call`].
-    pub(super) async fn may_call(&self) -> Result<bool> {
-        self.spending.may_call().await
+    /// Whether a call may be paid for; see [`SpendingBook::may_call`]. Its pictures are counted before
+    /// it is made: of a text nobody sends more than a window, of pictures one call may take dozens.
+    pub(super) async fn may_call(&self, prompt: &Prompt) -> Result<bool> {
+        let usage = ModelUsage { input: prompt.picture_tokens(), ..ModelUsage::default() };
+        let (provider, model) = (self.llm.provider(), self.llm.model());
+        let shown = SpendingEntry { provider, model, calls: 1, pages: 0, usage };
+        let today = OffsetDateTime::now_utc().date();
+        let ahead = self.spending.costs.price(&shown, today).unwrap_or(0);
+        self.spending.may_call(ahead).await
     }
 
     /// The most that this prompt may cost in a batch, in billionths of the currency; known here as

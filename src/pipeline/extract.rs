@@ -246,8 +246,8 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         Ok(kept)
     }
 
-    async fn may_call(&mut self) -> fault::Result<bool> {
-        let may = self.book.may_call().await?;
+    async fn may_call(&mut self, prompt: &Prompt) -> fault::Result<bool> {
+        let may = self.book.may_call(prompt).await?;
         self.readings.attempt.claim.ensure_live().await?;
         Ok(may)
     }

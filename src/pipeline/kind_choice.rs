@@ -19,6 +19,7 @@ use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
 use docmill_extract::extract::{self, KindChoice, RecordedReplies, ReplyJournal};
 use docmill_gate::kinds::{ClassifiedKind, Kind, KindAmbiguity, KindSet};
+use docmill_llm::llm::Prompt;
 use docmill_llm::llm::chain::{ChainModel, ModelChain};
 use docmill_storage::store::keys;
 
@@ -88,8 +89,8 @@ impl ReplyJournal for KindChoiceStore<'_> {
         Ok(kept)
     }
 
-    async fn may_call(&mut self) -> fault::Result<bool> {
-        let may = self.book.may_call().await?;
+    async fn may_call(&mut self, prompt: &Prompt) -> fault::Result<bool> {
+        let may = self.book.may_call(prompt).await?;
         self.attempt.claim.ensure_live().await?;
         Ok(may)
     }

@@ -198,9 +198,10 @@ async fn fewer_questions_than_the_vendor_takes_are_not_handed_in_and_asked_direc
     let two = lane.submit_waiting(2).await;
     let collector = lane.collector("a").await;
     assert_eq!(lane.pass(&collector).await.gathered, 0, "two are too few");
-    let third = lane.submit_waiting(1).await;
+    let third = lane.submit_low("T-1").await;
+    until(SOON, || async { lane.world.attempts(third).await == ["batched"] }).await;
     assert_eq!(lane.pass(&collector).await.gathered, 1, "three are enough");
-    let ids = [two, third].concat();
+    let ids = [&two[..], &[third]].concat();
     lane.finish(&collector, &ids).await;
     let late = lane.submit_low("L-1").await;
     until(SOON, || async { lane.world.attempts(late).await == ["batched"] }).await;
@@ -411,8 +412,8 @@ async fn workers_killed_at_random_points_of_the_lane_lose_no_document_and_pay_fo
             ("LLM__BATCH__BEDROCK__ROLE_ARN", "arn:aws:iam::123456789012:role/batches"),
             ("LLM__BATCH__BEDROCK__BUCKET", "questions"),
             ("LLM__BATCH__BEDROCK__LEAST_REQUESTS", "1"),
-            ("LLM__BATCH__BEDROCK__ENDPOINT", &address),
-            ("LLM__BATCH__BEDROCK__S3_ENDPOINT", &bucket_address),
+            ("LLM__BATCH__BEDROCK__ENDPOINT", address.as_str()),
+            ("LLM__BATCH__BEDROCK__S3_ENDPOINT", bucket_address.as_str()),
         ];
         let (mut kills, mut submissions_lost) = (0_u64, 0);
         while lane.open().await > 0 {

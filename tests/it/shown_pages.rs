@@ -17,6 +17,7 @@ use docmill_testkit::models::{Answer, Request, Script, Server, Vendor};
 use image::ImageFormat;
 use serde_json::{Value, json};
 
+use crate::costs::prices;
 use crate::llm::vendors::config_of;
 use crate::reading::papers::{content, encoded, pdf, picture, scan};
 use crate::support::documents;
@@ -374,4 +375,28 @@ async fn a_worker_shows_a_bad_page_and_writes_down_what_it_showed_and_what_it_to
     let taken = world.column(id, "extraction_input_tokens").await.unwrap();
     assert!(detail.starts_with("page 1 shown to "), "{detail}");
     assert!(taken.parse::<u64>().unwrap() > tokens, "{taken} with a picture of {tokens}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pictures_of_a_call_are_counted_against_the_budget_before_it_is_made() {
+    // A picture of a page has more than a thousand tokens: more than 0.001 at this price.
+    for (budget, pictures, calls) in [("0.001", true, 0), ("0.001", false, 1), ("1", true, 1)] {
+        let script =
+            Script::always(reply(&json!({"number": "4711", "total": null, "account": null}), &[]));
+        let server = Server::start(script).await.unwrap();
+        let model = config_of(Vendor::Openai, &server);
+        let local = pipeline(
+            |config| {
+                config.llm = model;
+                config.llm.takes_pictures = pictures;
+                config.cost = prices("0");
+                config.cost.price[0].model = "model-1".to_owned();
+                config.cost.document_budget = budget.parse().unwrap();
+            },
+            "always",
+        )
+        .await;
+        let report = process(&local, scanned()).await;
+        assert_eq!(server.calls().len(), calls, "{budget} {pictures}: {report:?}");
+    }
 }

@@ -367,10 +367,7 @@ async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
 #[tokio::test]
 async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
     let server = Server::start(Script::default()).await.unwrap();
-    let config = LlmConfig {
-        server: docmill_core::config::LlmServer::Ollama,
-        ..config_of(Vendor::Openai, &server)
-    };
+    let config = LlmConfig { server: LlmServer::Ollama, ..config_of(Vendor::Openai, &server) };
     let llm = model(&config).await;
     assert_eq!(llm.complete(&prompt()).await.unwrap().stop, FinishReason::Complete);
     let long = Prompt { user: "word ".repeat(10_000), ..prompt() };

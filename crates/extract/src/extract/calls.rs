@@ -88,7 +88,7 @@ impl<'a> JournaledCalls<'a> {
         let (reply, batched) = match route {
             CallRoute::Answered(reply) => (*reply, true),
             CallRoute::Direct => {
-                if !self.journal.lock().await.journal.may_call().await? {
+                if !self.journal.lock().await.journal.may_call(prompt).await? {
                     return Ok(None);
                 }
                 (self.llm.complete(prompt).await?, false)

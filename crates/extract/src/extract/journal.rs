@@ -102,9 +102,9 @@ pub trait ReplyJournal: Send {
     /// What an earlier run kept, of whatever identity; `None` if there is nothing.
     async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>>;
 
-    /// Whether a paid call may be made; returns when the claim is ours right now. `false`: this
-    /// document has cost enough. An error ends the extraction.
-    async fn may_call(&mut self) -> fault::Result<bool> {
+    /// Whether this paid call may be made; returns when the claim is ours right now. `false`: this
+    /// document has cost enough, or what the call shows would cost more than is left. An error ends the extraction.
+    async fn may_call(&mut self, _prompt: &Prompt) -> fault::Result<bool> {
         Ok(true)
     }
 

@@ -1,6 +1,5 @@
 //! Bedrock's model invocation jobs (botocore's `bedrock/2023-04-20`), and as much of a bucket as they
 //! need. The bucket is below `/s3/`.
-#![expect(clippy::indexing_slicing, reason = "a key of a JSON value: what is not there is null")]
 
 use serde_json::{Value, json};
 
