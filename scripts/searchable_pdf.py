@@ -14,7 +14,7 @@ import time
 DOCMILL, *DOCUMENTS = sys.argv[1:]
 # How far a word may lie from its box, in points: numbers in a PDF are rounded.
 NEAR = 0.75
-JARS = ["preflight", "pdfbox2", "fontbox2", "xmpbox", "commons-logging"]
+JARS = ["preflight", "pdfbox2", "fontbox2", "xmpbox", "commons-logging", "javax.activation", "jaxb-api"]
 
 
 def run(*command, **more):
