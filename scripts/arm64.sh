@@ -1,109 +1,91 @@
 #!/usr/bin/env bash
-# Compiles and links docmill for arm64 on a machine of another architecture, against the libraries that
-# the image's Debian has for arm64, and lets an emulator start what came out: its version, its
-# settings, and the tests of what a page process may call (numbers of system calls differ).
+# What of arm64 can be looked at from a machine of another architecture, without a compiler of its own:
+# that the image's Debian has every package of scripts/packages.txt for arm64, and that what a page
+# process may call, whose numbers differ there, compiles for it and passes its tests under an emulator.
+# Not looked at: the program as a whole, which the Dockerfile compiles on a machine of the architecture.
 #
-#   scripts/arm64.sh            makes the root once (/var/tmp/docmill-arm64, a few GB), then checks
-#   ARM64_STORE=FOLDER scripts/arm64.sh
+#   scripts/arm64.sh            ARM64_STORE=FOLDER: where packages are kept (/var/tmp/docmill-arm64)
 #
-# The compiler is that of Debian's unstable, because it comes with the standard library for arm64 as a
-# package; the project's own version is what the Dockerfile builds with, on a machine of the
-# architecture. So this says that code, bindings and libraries fit together, not how fast the result
-# is. Needs root, debootstrap and the network.
+# The compiler and the standard library for arm64 are Debian's of unstable, taken out of their packages:
+# the project's own toolchain has no other library than its machine's. Nothing of them is installed.
+# Needs Debian, the network, and gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-suite=trixie
 target=aarch64-unknown-linux-gnu
 store="${ARM64_STORE:-/var/tmp/docmill-arm64}"
-root="$store/root"
-
 say() { printf 'arm64: %s\n' "$*" >&2; }
 die() {
     say "$@"
     exit 1
 }
+for program in aarch64-linux-gnu-gcc qemu-aarch64 dpkg-deb; do
+    command -v $program >/dev/null || die "needs $program: see the head of this script"
+done
+mkdir -p "$store"/{packages,root,crate/src}
 
-[ "$(id -u)" = 0 ] || die "needs root (debootstrap, mounts)"
-command -v debootstrap >/dev/null || die "needs debootstrap: scripts/setup.sh proof"
-
-inside() {
-    chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        DEBIAN_FRONTEND=noninteractive "$@"
+# apt over lists of its own: SUITE COMMAND...
+look_up() {
+    local place="$store/$1" suite=$1
+    shift
+    mkdir -p "$place"/{lists/partial,cache/archives/partial}
+    touch "$place/status"
+    echo "deb http://deb.debian.org/debian $suite main" >"$place/sources.list"
+    local own=(-o "Dir::Etc::sourcelist=$place/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State=$place"
+        -o "Dir::State::lists=$place/lists" -o "Dir::State::status=$place/status" -o "Dir::Cache=$place/cache"
+        -o APT::Architecture=amd64 -o APT::Architectures::=amd64 -o APT::Architectures::=arm64
+        -o APT::Sandbox::User=root)
+    local program=$1
+    shift
+    "$program" -q "${own[@]}" "$@"
 }
 
-# Tools of this machine's architecture, libraries of the other one.
-make_root() {
-    [ ! -f "$store/root.done" ] || return 0
-    say "making a $suite with libraries for arm64"
-    rm -rf --one-file-system "$root"
-    debootstrap --variant=minbase $suite "$root" >"$store/debootstrap.log"
-    inside dpkg --add-architecture arm64
-    # The compiler and what it depends on alone come from unstable.
-    echo "deb http://deb.debian.org/debian sid main" >"$root/etc/apt/sources.list.d/sid.list"
-    printf 'Package: *\nPin: release a=unstable\nPin-Priority: 100\n' >"$root/etc/apt/preferences.d/sid"
-    inside apt-get -q update >"$store/apt.log"
-    local libraries tools
-    libraries=$(awk '$1 == "build" && $2 ~ /^lib.*-dev$/ { print $2 ":arm64" }' scripts/packages.txt)
-    tools=$(awk '$1 == "build" && $2 !~ /^lib.*-dev$/ { print $2 }' scripts/packages.txt)
+check_packages() {
+    look_up trixie apt-get update >/dev/null
+    # As a machine of the architecture asks: one question for all, because each reads the whole list.
+    local names missing
+    names=$(awk '!/^#/ && NF { print $2 }' scripts/packages.txt | sort -u)
     # shellcheck disable=SC2086
-    inside apt-get -q install -y --no-install-recommends $libraries $tools ca-certificates \
-        crossbuild-essential-arm64 libclang-dev qemu-user >>"$store/apt.log"
-    inside apt-get -q install -y --no-install-recommends -t sid rustc cargo libstd-rust-dev:arm64 \
-        >>"$store/apt.log"
-    touch "$store/root.done"
+    missing=$(look_up trixie apt-cache -o APT::Architecture=arm64 policy $names |
+        awk '/^[^ ]/ { name = $1 } /Candidate: \(none\)/ { print name } /Candidate:/ { seen++ }
+            END { if (seen != '"$(wc -w <<<"$names")"') print "some are not known at all" }')
+    [ -z "$missing" ] || die "Debian has no arm64 package:" $missing
+    say "every package of scripts/packages.txt is there for arm64"
 }
 
-# What git knows of, and this machine's crates, so that nothing is fetched twice.
-make_sources() {
-    mkdir -p "$root/src" "$root/cargo/registry" "$store/target" "$root/target"
-    find "$root/src" -mindepth 1 -delete
-    git ls-files --cached --others --exclude-standard -z |
-        while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
-        tar --null --files-from=- --create | tar --extract --directory "$root/src"
-    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/roots.crt"
-    cp /etc/resolv.conf "$root/etc/resolv.conf"
-    cp "${CARGO_HOME:-$HOME/.cargo}/config.toml" "$root/cargo/config.toml" 2>/dev/null || true
+make_compiler() {
+    [ ! -f "$store/compiler.done" ] || return 0
+    say "taking a compiler and the library for arm64 out of their packages"
+    look_up sid apt-get update >/dev/null
+    (cd "$store/packages" && look_up sid apt-get download rustc libstd-rust-1.97 libllvm22 libstdc++6 \
+        libgcc-s1 libc6 zlib1g libzstd1 libffi8 libedit2 libtinfo6 libbsd0 libmd0 libxml2-16 libz3-4 \
+        libstd-rust-dev:amd64 libstd-rust-dev:arm64 >/dev/null)
+    local package
+    for package in "$store"/packages/*.deb; do dpkg-deb --extract "$package" "$store/root"; done
+    local libraries="$store/root/usr/lib/x86_64-linux-gnu"
+    cat >"$store/rustc" <<WRAPPER
+#!/bin/sh
+exec $libraries/ld-linux-x86-64.so.2 --library-path $libraries $store/root/usr/bin/rustc --sysroot $store/root/usr "\$@"
+WRAPPER
+    chmod +x "$store/rustc"
+    touch "$store/compiler.done"
 }
 
-mounted=()
-release() {
-    local place
-    for place in ${mounted[@]+"${mounted[@]}"}; do umount "$place" || true; done
-}
-attach() { # WHAT WHERE OPTIONS
-    mount --bind "$1" "$2"
-    mounted=("$2" ${mounted[@]+"${mounted[@]}"})
-}
+version_of() { awk -v name="\"$1\"" '$1 == "name" && $3 == name { getline; gsub(/"/, "", $3); print $3; exit }' Cargo.lock; }
 
-cross() {
-    inside CARGO_HOME=/cargo CARGO_TARGET_DIR=/target CARGO_HTTP_CAINFO=/etc/roots.crt \
-        CARGO_PROFILE_DEV_DEBUG=0 CARGO_BUILD_TARGET=$target \
+check_calls() {
+    printf '[package]\nname = "calls"\nversion = "0.1.0"\nedition = "2024"\n[dependencies]\nlibc = "=%s"\nseccompiler = "=%s"\n[workspace]\n' \
+        "$(version_of libc)" "$(version_of seccompiler)" >"$store/crate/Cargo.toml"
+    cp crates/documents/src/cpu/confine/calls.rs "$store/crate/src/calls.rs"
+    echo '#![allow(dead_code)] mod calls;' >"$store/crate/src/lib.rs"
+    (cd "$store/crate" && RUSTC="$store/rustc" CARGO_TARGET_DIR="$store/target" \
         CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64 \
-        CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
-        CXX_aarch64_unknown_linux_gnu=aarch64-linux-gnu-g++ \
-        PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_PATH=/usr/lib/aarch64-linux-gnu/pkgconfig \
-        OPENCV_LINK_PATHS=/usr/lib/aarch64-linux-gnu \
-        OPENCV_INCLUDE_PATHS=/usr/include/opencv4,/usr/include/aarch64-linux-gnu/opencv4 \
-        sh -c 'cd /src && exec "$@"' sh "$@"
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+        cargo test --quiet --lib --target $target)
+    say "what a page process may call holds by the numbers of arm64, with $("$store/rustc" --version)"
 }
 
-mkdir -p "$store"
-make_root
-trap release EXIT
-make_sources
-attach /proc "$root/proc"
-attach /dev "$root/dev"
-attach "$store/target" "$root/target"
-attach "${CARGO_HOME:-$HOME/.cargo}/registry" "$root/cargo/registry"
-say "compiling with $(inside rustc --version)"
-cross cargo build --locked --bin docmill
-program=/target/$target/debug/docmill
-file=$(head -c 20 "$root$program" | od -An -tx1 -j18 -N2 | tr -d ' ')
-[ "$file" = b700 ] || die "what was linked is no program for arm64 ($file)"
-say "started by an emulator: $(cross qemu-aarch64 $program --version)"
-cross qemu-aarch64 $program --config config/docmill.example.toml config show >/dev/null
-say "the calls of a page process, by the numbers of arm64"
-cross cargo test --locked --package docmill-documents --lib cpu::confine::calls
+check_packages
+make_compiler
+check_calls
 say "all is well"

@@ -164,7 +164,7 @@ impl SearchablePdf {
         let mut descriptor = self.file.font_descriptor(DESCRIPTOR);
         descriptor.name(BASE_FONT).flags(FontFlags::FIXED_PITCH | FontFlags::SYMBOLIC);
         descriptor.bbox(Rect::new(0.0, 0.0, f32::from(ADVANCE), 1000.0)).italic_angle(0.0);
-        descriptor.ascent(1000.0).descent(0.0).cap_height(1000.0).stem_v(80.0);
+        descriptor.ascent(1000.0).descent(-1.0).cap_height(1000.0).stem_v(80.0);
         descriptor.font_file2(FONT_FILE);
         descriptor.finish();
         let program = glyphless_font();
@@ -291,8 +291,8 @@ impl WordDirection {
     /// Of a word of a line: one of several letters whose box stands upright runs up or down, as the
     /// line's words follow each other; one alone runs up, as most do.
     fn of_word(word: &TextWord, line: &TextLine, placed: PaperBox) -> Self {
-        let is_upright =
-            placed.height > UPRIGHT * placed.width && word.text.chars().nth(1).is_some();
+        let is_long = placed.width > LEAST_BOX && word.text.chars().nth(1).is_some();
+        let is_upright = is_long && placed.height > UPRIGHT * placed.width;
         if !is_upright {
             return Self::Rightwards;
         }
@@ -304,8 +304,8 @@ impl WordDirection {
     }
 }
 
-/// The page's words, each over its box, in the order of reading; a blank behind each that is followed
-/// by another, because not all readers tell words by their distance.
+/// The page's words, each over its box, in the order of reading; a blank behind each, because not all
+/// readers tell words, or lines, by their distance.
 fn write_text(
     content: &mut Content,
     text: &PageText,
@@ -317,7 +317,7 @@ fn write_text(
     }
     content.begin_text().set_text_rendering_mode(TextRenderingMode::Invisible);
     for line in &text.lines {
-        for (at, word) in (1..).zip(&line.words) {
+        for word in &line.words {
             let mut codes = letters.encode(&word.text);
             if codes.is_empty() {
                 continue;
@@ -326,9 +326,7 @@ fn write_text(
             let direction = WordDirection::of_word(word, line, placed);
             let (length, size, matrix) = lay_word(placed, direction);
             let natural = size * f32::from(ADVANCE) / 1000.0 * count_to_f32(codes.len() / 2);
-            if at < line.words.len() {
-                codes.extend(letters.code(' ').to_be_bytes());
-            }
+            codes.extend(letters.code(' ').to_be_bytes());
             content.set_font(FONT_NAME, size).set_horizontal_scaling(100.0 * length / natural);
             content.set_text_matrix(matrix);
             for piece in codes.chunks(MOST_SHOWN) {
