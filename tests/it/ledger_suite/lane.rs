@@ -38,8 +38,9 @@ async fn enter(
 ) -> WriteResult {
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(database, 1).await;
-    let own = take_all(&ledger, &ids).await[0];
-    ledger.enter_batch_lane(token(own), &question(ids[0])).await.unwrap()
+    let own = take_all(&ledger, &ids).await.pop().unwrap();
+    let id = ids.first().copied().unwrap();
+    ledger.enter_batch_lane(token(own), &question(id)).await.unwrap()
 }
 
 #[tokio::test]
@@ -54,7 +55,7 @@ async fn invariant_2_nothing_enters_the_batch_lane_or_is_reserved_under_a_token_
 }
 
 async fn gather(database: &TestDatabase, name: &str) {
-    let terms = GatherTerms { requests: 10, bytes: 1 << 20, oldest: Duration::ZERO };
+    let terms = GatherTerms { least: 1, requests: 10, bytes: 1 << 20, oldest: Duration::ZERO };
     let gathered = gather_batch(&database.db(), &route(), terms, name).await.unwrap();
     assert_eq!(gathered, Some(1));
 }

@@ -214,8 +214,9 @@ async fn ends_written_together_are_each_their_own_affair() {
 
 async fn write_ends_of_which_one_is_refused(ledger: &PostgresLedger, ids: &[IngestionId]) {
     let mut ends = Vec::new();
-    for (place, token) in take_all(ledger, ids).await.into_iter().enumerate() {
-        let (id, mut end) = (ids[place], record(None));
+    let tokens = take_all(ledger, ids).await;
+    for (place, (id, token)) in ids.iter().copied().zip(tokens).enumerate() {
+        let mut end = record(None);
         let token = if place == 9 { ClaimToken::random() } else { token };
         if place == 7 {
             // A CHECK refuses it, and with it the whole statement.

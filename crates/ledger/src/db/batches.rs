@@ -99,6 +99,35 @@ pub struct LaneDepth {
     pub oldest: f64,
 }
 
+/// A question that is part of no batch yet.
+#[derive(Debug)]
+struct QueuedQuestion {
+    id: Uuid,
+    bytes: i64,
+    /// Seconds since it was asked.
+    age: f64,
+}
+
+impl GatherTerms {
+    /// Those of the questions, oldest first, that go together now; `None`: not yet.
+    fn choose_questions(self, waiting: &[QueuedQuestion]) -> Option<Vec<Uuid>> {
+        let count_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        let least = count_of(self.least).max(1);
+        let is_late = waiting.iter().any(|question| question.age >= self.oldest.as_secs_f64());
+        let mut is_full = waiting.len() >= count_of(self.requests);
+        let (mut bytes, mut ids) = (0_u64, Vec::new());
+        for question in waiting {
+            bytes = bytes.saturating_add(u64::try_from(question.bytes).unwrap_or(0));
+            if bytes > self.bytes && ids.len() >= least {
+                is_full = true;
+                break;
+            }
+            ids.push(question.id);
+        }
+        (ids.len() >= least && (is_late || is_full)).then_some(ids)
+    }
+}
+
 /// Puts waiting questions together as a batch of this name, if it is time to; `None`: not yet.
 ///
 /// # Errors
@@ -111,7 +140,8 @@ pub async fn gather_batch(
 ) -> Result<Option<u32>> {
     const DOING: &str = "putting a batch together";
     let mut transaction = db.pool().begin().await.context(DOING)?;
-    let rows = sqlx::query!(
+    let waiting = sqlx::query_as!(
+        QueuedQuestion,
         r#"SELECT id, bytes, extract(epoch FROM (SELECT docmill_now()) - asked_at)::float8 AS "age!"
         FROM batch_request
         WHERE state = 'queued' AND provider = $1 AND model = $2 AND place = $3
@@ -125,22 +155,7 @@ pub async fn gather_batch(
     .fetch_all(&mut transaction)
     .await
     .context(DOING)?;
-    let is_late = rows.iter().any(|row| row.age >= terms.oldest.as_secs_f64());
-    let (mut bytes, mut ids) = (0_u64, Vec::new());
-    let count_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-    let least = count_of(terms.least).max(1);
-    let mut is_full = rows.len() >= count_of(terms.requests);
-    for row in &rows {
-        bytes = bytes.saturating_add(u64::try_from(row.bytes).unwrap_or(0));
-        if bytes > terms.bytes && ids.len() >= least {
-            is_full = true;
-            break;
-        }
-        ids.push(row.id);
-    }
-    if ids.len() < least || !(is_late || is_full) {
-        return Ok(None);
-    }
+    let Some(ids) = terms.choose_questions(&waiting) else { return Ok(None) };
     let custom: Vec<String> = (0..ids.len()).map(|number| format!("{name}-{number}")).collect();
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     sqlx::query!(
