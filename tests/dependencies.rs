@@ -20,16 +20,20 @@ fn resolved_crates() -> Vec<(String, String)> {
     let edges = "normal,build,dev";
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--workspace", "--locked", "--target", "all", "--edges", edges])
-        .args(["--prefix", "none", "--format", "{p}|{l}", "--no-dedupe"])
+        .args(["--prefix", "none", "--format", "{p}|{l}|"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let text = String::from_utf8(output.stdout).unwrap();
-    let found = text.lines().filter_map(|line| line.split_once('|'));
-    let mut all: Vec<(String, String)> =
-        found.map(|(name, licence)| (name.to_owned(), licence.to_owned())).collect();
+    let found = text.lines().filter_map(|line| {
+        let (name, rest) = line.split_once('|')?;
+        // What follows is a mark at a crate that was listed before.
+        let (licence, _mark) = rest.split_once('|')?;
+        Some((name.to_owned(), licence.to_owned()))
+    });
+    let mut all: Vec<(String, String)> = found.collect();
     all.sort();
     all.dedup();
     all

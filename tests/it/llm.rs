@@ -48,10 +48,10 @@ fn kind() -> Kind {
 
 fn prompt() -> Prompt {
     Prompt {
-        system: "system".to_owned(),
+        system: "system".into(),
         user: "user".to_owned(),
         schema_name: "invoice".to_owned(),
-        schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
         max_output_tokens: 100,
         pictures: Vec::new(),
     }

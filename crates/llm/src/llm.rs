@@ -32,14 +32,15 @@ use docmill_core::model::{EncodedImage, ModelUsage, PictureRule};
 /// One request to a language model.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// Stable text first, so that prompt caching works.
-    pub system: String,
+    /// Stable text first, so that prompt caching works. Shared, as the schema: thousands of prompts wait
+    /// at the same time.
+    pub system: Arc<str>,
     /// The document, fenced, and what to do with it.
     pub user: String,
     /// Name of the schema: 1 to 64 of `[a-zA-Z0-9_-]`.
     pub schema_name: String,
     /// JSON schema that the reply must match.
-    pub schema: Value,
+    pub schema: Arc<Value>,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
     /// Pictures that the model is shown, behind all text, so that what stays the same comes first.

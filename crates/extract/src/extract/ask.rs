@@ -212,7 +212,7 @@ enum PartOutcome {
 struct ExtractionSession<'a> {
     kind: &'a Kind,
     form: Arc<ReplySchema>,
-    system: String,
+    system: Arc<str>,
     shown: ShownDocument,
     terms: &'a CallLimits,
     schema_name: String,
@@ -347,10 +347,10 @@ impl ExtractionSession<'_> {
     ) -> Result<Option<StoredCall>, Error> {
         let pages = self.shown.pages_of(part);
         let prompt = Prompt {
-            system: self.system.clone(),
+            system: Arc::clone(&self.system),
             user: format!("{user}{}", shown_pages::describe_pictures(&pages)),
             schema_name: self.schema_name.clone(),
-            schema: self.form.schema.clone(),
+            schema: Arc::clone(&self.form.schema),
             max_output_tokens: self.terms.max_output_tokens,
             pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
         };

@@ -163,8 +163,8 @@ impl<'a> JournaledCalls<'a> {
 /// What makes two calls the same.
 fn prompt_key(prompt: &Prompt) -> String {
     let (schema, most) = (prompt.schema.to_string(), prompt.max_output_tokens.to_string());
-    let text = [&prompt.system, &prompt.user, &prompt.schema_name, &schema, &most];
-    let mut parts: Vec<&str> = text.into_iter().map(String::as_str).collect();
+    let mut parts: Vec<&str> =
+        vec![&prompt.system, &prompt.user, &prompt.schema_name, &schema, &most];
     // What has no picture keeps the key that it always had.
     let pictures: Vec<String> =
         prompt.pictures.iter().map(|picture| sha256_hex(&picture.image.bytes)).collect();
@@ -193,10 +193,10 @@ mod tests {
         };
         let key = |pictures: &[u8]| {
             prompt_key(&Prompt {
-                system: "s".to_owned(),
+                system: "s".into(),
                 user: "u".to_owned(),
                 schema_name: "n".to_owned(),
-                schema: serde_json::json!({}),
+                schema: serde_json::json!({}).into(),
                 max_output_tokens: 9,
                 pictures: pictures.iter().map(|byte| picture(*byte)).collect(),
             })

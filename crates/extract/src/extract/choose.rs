@@ -65,13 +65,13 @@ pub async fn choose_kind(
     journal: &mut dyn ReplyJournal,
 ) -> fault::Result<(KindChoice, ModelUsage)> {
     let prompt = Prompt {
-        system: system_prompt(kinds),
+        system: system_prompt(kinds).into(),
         user: format!(
             "{}\n\nReply with the JSON object now.",
             shown.fenced_rows(first_rows(shown))
         ),
         schema_name: "kind".to_owned(),
-        schema: choice_schema(kinds),
+        schema: choice_schema(kinds).into(),
         max_output_tokens: REPLY_TOKENS,
         pictures: Vec::new(),
     };

@@ -6,6 +6,7 @@
 //! to the byte, so that stored replies are found again.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::hash_parts;
 use super::parts::{RowRange, RowSums};
@@ -30,7 +31,7 @@ const PICTURES: &str = "- `pictures`: for every value that was read from a pictu
     right, bottom] in pixels of that picture. A value whose place is not named counts as not seen.\n";
 
 /// The stable part: the same for every document of a kind, with and without pictures.
-pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> String {
+pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> Arc<str> {
     let pictures = if form.has_pictures() { PICTURES } else { "" };
     format!(
         "{}\n\n\
@@ -51,6 +52,7 @@ pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> String {
         kind.prompt.trim_end(),
         form.schema
     )
+    .into()
 }
 
 /// Tokens of a text, estimated.

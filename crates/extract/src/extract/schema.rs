@@ -25,7 +25,7 @@ pub struct ReplySchema {
     /// The schema of the kind it was made of.
     source: Value,
     /// JSON Schema of the whole reply.
-    pub schema: Value,
+    pub schema: Arc<Value>,
     validator: Validator,
     /// Per field its own schema, made to stand alone.
     fields: Vec<(String, Value)>,
@@ -88,7 +88,8 @@ impl ReplySchema {
             }
             (name.clone(), field)
         });
-        Ok(Self { source: kind.schema.clone(), fields: fields.collect(), validator, schema })
+        let (source, fields) = (kind.schema.clone(), fields.collect());
+        Ok(Self { source, fields, validator, schema: Arc::new(schema) })
     }
 
     /// Whether places in pictures are asked for.

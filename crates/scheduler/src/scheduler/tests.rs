@@ -65,8 +65,8 @@ impl Llm for Counting {
 }
 
 fn prompt() -> Prompt {
-    let schema = serde_json::json!({});
-    let [system, user, schema_name] = [(); 3].map(|()| String::new());
+    let (system, schema) = ("".into(), serde_json::json!({}).into());
+    let [user, schema_name] = [(); 2].map(|()| String::new());
     Prompt { system, user, schema_name, schema, max_output_tokens: 1, pictures: Vec::new() }
 }
 

@@ -63,10 +63,10 @@ impl PageRecipe {
             Self::Olmocr => ("", OLMOCR, json!({"type": "object"})),
         };
         Prompt {
-            system: system.trim_end().to_owned(),
+            system: system.trim_end().into(),
             user: user.trim_end().to_owned(),
             schema_name: "page".to_owned(),
-            schema,
+            schema: schema.into(),
             max_output_tokens: 0,
             pictures: Vec::new(),
         }

@@ -56,7 +56,7 @@ pub(super) fn build_request<'a>(
     form: AnthropicOptions,
 ) -> AnthropicRequest<'a> {
     // Tools come before the system prompt in the cached prefix, so one breakpoint holds both.
-    let mut system = json!({"type": "text", "text": prompt.system});
+    let mut system = json!({"type": "text", "text": &*prompt.system});
     if let Some(ttl) = form.cache.ttl()
         && let Some(block) = system.as_object_mut()
     {
@@ -190,7 +190,7 @@ mod tests {
             system: "s".into(),
             user: "u".into(),
             schema_name: "invoice".into(),
-            schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

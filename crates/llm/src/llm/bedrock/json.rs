@@ -28,7 +28,7 @@ pub(super) fn build_input(prompt: &Prompt, structured: StructuredOutput) -> Valu
     }));
     let mut input = Map::new();
     if !prompt.system.is_empty() {
-        input.insert("system".to_owned(), json!([{"text": prompt.system}]));
+        input.insert("system".to_owned(), json!([{"text": &*prompt.system}]));
     }
     input.insert("messages".to_owned(), json!([{"role": "user", "content": content}]));
     input.insert("inferenceConfig".to_owned(), json!({"maxTokens": prompt.max_output_tokens}));

@@ -57,7 +57,7 @@ impl BedrockRequest {
         }
         let mut system = Vec::new();
         if !prompt.system.is_empty() {
-            system.push(SystemContentBlock::Text(prompt.system.clone()));
+            system.push(SystemContentBlock::Text(prompt.system.to_string()));
         }
         // The SDK keeps a tool's schema without an order, so a prefix that holds one never comes
         // twice.

@@ -28,7 +28,7 @@ pub(super) fn build_request(prompt: &Prompt, structured: StructuredOutput) -> Va
         "generationConfig": generation,
     });
     if let (false, Some(fields)) = (prompt.system.is_empty(), request.as_object_mut()) {
-        let system = json!({"parts": [{"text": prompt.system}]});
+        let system = json!({"parts": [{"text": &*prompt.system}]});
         fields.insert("systemInstruction".to_owned(), system);
     }
     request
@@ -167,7 +167,7 @@ mod tests {
             system: "s".into(),
             user: "u".into(),
             schema_name: "invoice".into(),
-            schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
             max_output_tokens: 9,
             pictures: Vec::new(),
         }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(closed, Some(&json!(false)));
         assert_eq!(sent.pointer("/systemInstruction/parts/0/text"), Some(&json!("s")));
         let free =
-            build_request(&Prompt { system: String::new(), ..prompt() }, StructuredOutput::Prompt);
+            build_request(&Prompt { system: "".into(), ..prompt() }, StructuredOutput::Prompt);
         assert_eq!(free.get("generationConfig"), Some(&json!({"maxOutputTokens": 9})));
         assert!(free.get("systemInstruction").is_none(), "an empty one would be refused");
     }

@@ -258,7 +258,7 @@ mod tests {
             system: "s".into(),
             user: "u".into(),
             schema_name: "invoice".into(),
-            schema: json!({"type": "object", "properties": {}}),
+            schema: json!({"type": "object", "properties": {}}).into(),
             max_output_tokens: 9,
             pictures: Vec::new(),
         };
