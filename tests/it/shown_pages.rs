@@ -380,7 +380,9 @@ async fn a_worker_shows_a_bad_page_and_writes_down_what_it_showed_and_what_it_to
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pictures_of_a_call_are_counted_against_the_budget_before_it_is_made() {
     // A picture of a page has more than a thousand tokens: more than 0.001 at this price.
-    for (budget, pictures, calls) in [("0.001", true, 0), ("0.001", false, 1), ("1", true, 1)] {
+    for (budget, pictures, called) in
+        [("0.001", true, false), ("0.001", false, true), ("1", true, true)]
+    {
         let script =
             Script::always(reply(&json!({"number": "4711", "total": null, "account": null}), &[]));
         let server = Server::start(script).await.unwrap();
@@ -397,6 +399,6 @@ async fn the_pictures_of_a_call_are_counted_against_the_budget_before_it_is_made
         )
         .await;
         let report = process(&local, scanned()).await;
-        assert_eq!(server.calls().len(), calls, "{budget} {pictures}: {report:?}");
+        assert_eq!(!server.calls().is_empty(), called, "{budget} {pictures}: {report:?}");
     }
 }

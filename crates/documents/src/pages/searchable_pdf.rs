@@ -318,7 +318,7 @@ fn write_text(
     content.begin_text().set_text_rendering_mode(TextRenderingMode::Invisible);
     for line in &text.lines {
         for word in &line.words {
-            let mut codes = letters.encode(&word.text);
+            let mut codes = letters.encode(word.text.trim());
             if codes.is_empty() {
                 continue;
             }

@@ -264,10 +264,8 @@ Invoice number   A-77
 Invoice date     2 December 2024
 
 Product                          Quantity          Price
-Gate                                    1         £70.50
+Gate                                    1         £74.50
 
-                  Subtotal                       £70.50
-                  Shipping        £4.00 via parcel post
                   Total   £74.50 (includes £12.42 VAT)",
         values: || json!({ "total": 74.5, "vat_amount": 12.42 }),
     },
@@ -386,20 +384,6 @@ Rechnungsdatum    13.03.2024                       Harbour 5
 
 Gesamtbetrag      EUR 120,00",
         values: || json!({ "supplier_address": "Mill Road 12, 80333 Northtown" }),
-    },
-    DrawnLayout {
-        what: "a street is parted from its number by a comma",
-        kind: "invoice",
-        page: "\
-            Cestaria Amieiro
-    Rua da Ponte, 31, 4970-455 Arcos
-             NIF 241990133
-
-Fatura n.º   A-77
-Data         2024-06-18
-
-Total com IVA   EUR 120,00",
-        values: || json!({ "supplier_address": "Rua da Ponte, 31, 4970-455 Arcos" }),
     },
 ];
 
