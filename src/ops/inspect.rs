@@ -29,11 +29,11 @@ const LONGEST_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How far back somebody wants to look: a length of time such as `2h` or `3days`.
 ///
 /// # Errors
-/// Says what is accepted, for what is no length of time or is longer than a century.
+/// Says what is accepted, for what is no length of time, none at all, or longer than a century.
 pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
-        .filter(|length| *length <= LONGEST_AGO)
+        .filter(|length| !length.is_zero() && *length <= LONGEST_AGO)
         .ok_or_else(|| "it is a time such as 2h or 3days, a century at most".to_owned())
 }
 
@@ -154,4 +154,17 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
         });
     }
     Ok(stories)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_back_has_a_length_that_calendars_reach() {
+        assert_eq!(parse_look_back("2h"), Ok(Duration::from_secs(7200)));
+        for none in ["0", "0s", "0h 0s", "", "2", "soon", "101years"] {
+            assert!(parse_look_back(none).is_err(), "{none}");
+        }
+    }
 }
