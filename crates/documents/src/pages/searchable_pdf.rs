@@ -85,7 +85,8 @@ impl SearchablePdf {
         picture: Option<&EncodedImage>,
     ) -> Result<(), InvalidImageError> {
         let prepared = picture.map(PreparedImage::from_encoded).transpose()?;
-        let (width, height) = paper_size(text, picture);
+        let paper = PaperSize::of_page(text, picture);
+        let PaperSize { width, height } = paper;
         let (page, contents) = (self.next.bump(), self.next.bump());
         let image = prepared.map(|prepared| {
             let image = self.next.bump();
@@ -108,7 +109,7 @@ impl SearchablePdf {
             content.save_state().transform([width, 0.0, 0.0, height, 0.0, 0.0]);
             content.x_object(IMAGE_NAME).restore_state();
         }
-        write_text(&mut content, text, (width, height), &mut self.letters);
+        write_text(&mut content, text, paper, &mut self.letters);
         self.write_packed(contents, &content.finish());
         Ok(())
     }
@@ -233,23 +234,48 @@ impl LetterCodes {
     }
 }
 
-/// Width and height of a page on paper, in points.
-fn paper_size(text: &PageText, picture: Option<&EncodedImage>) -> (f32, f32) {
-    let (width, height) = match picture {
-        Some(EncodedImage { header, .. }) => {
-            (to_points(header.width, header.dpi), to_points(header.height, header.dpi))
+/// A page on paper, in points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PaperSize {
+    width: f32,
+    height: f32,
+}
+
+impl PaperSize {
+    /// Of a page that is shown by this picture, or by none.
+    fn of_page(text: &PageText, picture: Option<&EncodedImage>) -> Self {
+        let (width, height) = match picture {
+            Some(EncodedImage { header, .. }) => {
+                (to_points(header.width, header.dpi), to_points(header.height, header.dpi))
+            }
+            None if text.source == PageSource::Native => (text.width, text.height),
+            None => (text.width * POINTS_PER_PIXEL, text.height * POINTS_PER_PIXEL),
+        };
+        let (least, most) = SIDES;
+        // Smaller as a whole first, so that the picture keeps its shape.
+        let scale = (most / width.max(height).max(1.0)).min(1.0);
+        let side = |length: f32| match (length * scale).is_finite() {
+            true => (length * scale).clamp(least, most),
+            false => least,
+        };
+        Self { width: side(width), height: side(height) }
+    }
+
+    /// Where a box of the transcript lies on it. What lies nowhere lies at the page's corner.
+    fn place(self, found: BoundingBox, text: &PageText) -> PaperBox {
+        let share = |value: f32, side: f32| match (value / side).is_finite() {
+            true => (value / side).clamp(0.0, 1.0),
+            false => 0.0,
+        };
+        let (left, right) = (share(found.x, text.width), share(found.right(), text.width));
+        let (top, bottom) = (share(found.y, text.height), share(found.bottom(), text.height));
+        PaperBox {
+            left: left * self.width,
+            bottom: (1.0 - bottom.max(top)) * self.height,
+            width: ((right - left) * self.width).max(LEAST_BOX),
+            height: ((bottom - top) * self.height).max(LEAST_BOX),
         }
-        None if text.source == PageSource::Native => (text.width, text.height),
-        None => (text.width * POINTS_PER_PIXEL, text.height * POINTS_PER_PIXEL),
-    };
-    let (least, most) = SIDES;
-    // Smaller as a whole first, so that the picture keeps its shape.
-    let scale = (most / width.max(height).max(1.0)).min(1.0);
-    let side = |length: f32| match (length * scale).is_finite() {
-        true => (length * scale).clamp(least, most),
-        false => least,
-    };
-    (side(width), side(height))
+    }
 }
 
 /// Where a word stands on paper: in points, its origin at the bottom left.
@@ -259,24 +285,6 @@ struct PaperBox {
     bottom: f32,
     width: f32,
     height: f32,
-}
-
-impl PaperBox {
-    /// A box of the transcript on a page of this size. What lies nowhere lies at the page's corner.
-    fn place(found: BoundingBox, text: &PageText, (width, height): (f32, f32)) -> Self {
-        let share = |value: f32, side: f32| match (value / side).is_finite() {
-            true => (value / side).clamp(0.0, 1.0),
-            false => 0.0,
-        };
-        let (left, right) = (share(found.x, text.width), share(found.right(), text.width));
-        let (top, bottom) = (share(found.y, text.height), share(found.bottom(), text.height));
-        Self {
-            left: left * width,
-            bottom: (1.0 - bottom.max(top)) * height,
-            width: ((right - left) * width).max(LEAST_BOX),
-            height: ((bottom - top) * height).max(LEAST_BOX),
-        }
-    }
 }
 
 /// Which way a line's words run.
@@ -306,12 +314,7 @@ impl WordDirection {
 
 /// The page's words, each over its box, in the order of reading; a blank behind each, because not all
 /// readers tell words, or lines, by their distance.
-fn write_text(
-    content: &mut Content,
-    text: &PageText,
-    paper: (f32, f32),
-    letters: &mut LetterCodes,
-) {
+fn write_text(content: &mut Content, text: &PageText, paper: PaperSize, letters: &mut LetterCodes) {
     if text.lines.iter().all(|line| line.words.is_empty()) {
         return;
     }
@@ -322,7 +325,7 @@ fn write_text(
             if codes.is_empty() {
                 continue;
             }
-            let placed = PaperBox::place(word.bounding_box, text, paper);
+            let placed = paper.place(word.bounding_box, text);
             let direction = WordDirection::of_word(word, line, placed);
             let (length, size, matrix) = lay_word(placed, direction);
             let natural = size * f32::from(ADVANCE) / 1000.0 * count_to_f32(codes.len() / 2);

@@ -322,16 +322,18 @@ fn the_same_pages_are_the_same_bytes_and_a_picture_that_is_none_is_not_taken() {
 
 #[test]
 fn a_page_of_any_size_is_within_what_pages_may_have_and_keeps_its_shape() {
+    let sides_of = |paper: PaperSize| (paper.width, paper.height);
     let sized = |width: u32, height: u32, dpi: u32| {
         let mut picture = picture(ImageFormat::Jpeg);
         picture.header = ImageHeader { width, height, dpi, ..picture.header };
-        paper_size(&page(1, Vec::new()), Some(&picture))
+        sides_of(PaperSize::of_page(&page(1, Vec::new()), Some(&picture)))
     };
     assert_eq!(sized(600, 800, 100), (432.0, 576.0));
     assert_eq!(sized(30_000, 15_000, 72), (14_400.0, 7_200.0), "larger than a page may be");
     assert_eq!(sized(1, 800, 100), (3.0, 576.0), "narrower");
     let white = |source, sides| {
-        paper_size(&PageText { source, ..PageText::from_native(1, sides, 0.0, Vec::new()) }, None)
+        let page = PageText { source, ..PageText::from_native(1, sides, 0.0, Vec::new()) };
+        sides_of(PaperSize::of_page(&page, None))
     };
     assert_eq!(white(PageSource::Native, (595.0, 842.0)), (595.0, 842.0), "points");
     assert_eq!(white(PageSource::Ocr, (2500.0, 3500.0)), (600.0, 840.0), "pixels");
