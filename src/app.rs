@@ -374,6 +374,18 @@ impl App {
         engines: &PageEngines,
         threads: usize,
     ) -> fault::Result<Arc<ProcessPool>> {
+        let (program, setup) = self.prepare_processes(engines, threads)?;
+        let memory = self.share_memory(&setup);
+        let most = self.config.cpu.documents_per_process;
+        Ok(ProcessPool::within(memory, program, setup, most))
+    }
+
+    /// What page processes run, and with which settings.
+    fn prepare_processes(
+        &self,
+        engines: &PageEngines,
+        threads: usize,
+    ) -> fault::Result<(ProcessProgram, ProcessSetup)> {
         let Config { cpu, limits, ocr, .. } = &self.config;
         // A page process looks for no weights: it is told the folder, or that there is none.
         let models = engines.weights().map(Path::to_owned).unwrap_or_default();
@@ -384,8 +396,7 @@ impl App {
             true => ProcessProgram::current_binary()?,
             false => ProcessProgram::Binary(cpu.program.clone()),
         };
-        let memory = self.share_memory(&setup);
-        Ok(ProcessPool::within(memory, program, setup, cpu.documents_per_process))
+        Ok((program, setup))
     }
 
     /// What page processes may take of the memory that the container, or a setting, leaves them.

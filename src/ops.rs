@@ -16,6 +16,7 @@ pub mod janitor;
 pub mod moving;
 pub mod object_ledger;
 pub mod object_pipeline;
+pub mod page_drawing;
 pub mod process;
 pub mod retry;
 pub mod review;

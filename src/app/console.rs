@@ -8,12 +8,18 @@ use futures::future::OptionFuture;
 use tokio::net::TcpListener;
 
 use super::App;
+use crate::ops::page_drawing::PageDrawer;
 use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use crate::shutdown::Shutdown;
 use crate::web;
 use crate::web::console::{ConsolePages, ConsoleParts, UploadLimits};
-use docmill_core::config::DatabaseConfig;
+use docmill_core::config::{
+    Config, CpuConfig, DatabaseConfig, OcrConfig, OcrEngineChoice, ProcessSharing,
+};
+use docmill_core::fault;
+use docmill_documents::cpu::ProcessPool;
 use docmill_ledger::db::Db;
+use docmill_storage::store::ObjectStore;
 
 /// Connections to Postgres: a page takes one, for moments.
 const CONNECTIONS: u32 = 5;
@@ -48,6 +54,7 @@ impl App {
         let parts = ConsoleParts {
             database: database.clone(),
             queue,
+            drawer: self.build_page_drawer(&store),
             store,
             kinds: self.load_kinds()?,
             review: self.config.review.clone(),
@@ -63,6 +70,36 @@ impl App {
         let names = Arc::new(SystemResolver);
         let webhooks = WebhookDelivery::new(database.clone(), terms, names)?;
         Ok(OpenConsole { listener, pages, database, webhooks })
+    }
+
+    /// What draws pages of originals; `None` if nobody wants that, or if it cannot be done here.
+    fn build_page_drawer(&self, store: &Arc<dyn ObjectStore>) -> Option<Arc<PageDrawer>> {
+        if !self.config.web.page_pictures {
+            return None;
+        }
+        match self.build_drawing_processes() {
+            Ok(processes) => {
+                let largest = self.config.limits.document_bytes.0;
+                let (store, places) = (Arc::clone(store), self.config.store.clone());
+                Some(Arc::new(PageDrawer::new(store, places, largest, processes)))
+            }
+            Err(error) => {
+                tracing::warn!("no page is shown as a picture: {error}");
+                None
+            }
+        }
+    }
+
+    /// Page processes that draw pages for people: one for each document, gone with its picture, so
+    /// that nothing waits in memory for the next visitor and no document meets another.
+    fn build_drawing_processes(&self) -> fault::Result<Arc<ProcessPool>> {
+        // A page process finds a reader when it starts; drawing needs none, so the lightest does.
+        let ocr = OcrConfig { engine: OcrEngineChoice::Tesseract, ..self.config.ocr.clone() };
+        let cpu = CpuConfig { shared: ProcessSharing::None, ..self.config.cpu.clone() };
+        let drawing = Self { config: Config { ocr, cpu, ..self.config.clone() } };
+        let engines = drawing.find_engines()?;
+        let (program, setup) = drawing.prepare_processes(&engines, 1)?;
+        Ok(ProcessPool::new(program, setup, 1))
     }
 }
 

@@ -6,9 +6,9 @@ use crate::pipeline::fetch;
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::text_room::TextRoom;
 use docmill_core::fault::Error;
-use docmill_core::model::digest;
 use docmill_documents::cpu::OpenDocument;
-use docmill_storage::store::{GetOptions, GetResult};
+use docmill_storage::store::GetResult;
+use docmill_storage::store::known_content::get_known_content;
 
 /// An original that was opened once more, and the room that its bytes take.
 pub(super) struct ReopenedDocument {
@@ -34,14 +34,11 @@ pub(super) async fn reopen_original(
     let at_most = services.config.limits.document_bytes.0;
     let mut room = TextRoom::new(&services.budget);
     room.grow(meta.size.min(at_most))?;
-    let bytes = match documents.get(path, GetOptions { at_most, if_match: None }).await? {
+    let bytes = match get_known_content(documents, path, sha256, at_most).await? {
         GetResult::Found(object) => object.bytes,
         GetResult::Missing => return Err(fetch::missing_error().into()),
         GetResult::Changed | GetResult::TooLarge { .. } => return Err(replaced_error()),
     };
-    if digest::sha256_hex(&bytes) != sha256 {
-        return Err(replaced_error());
-    }
     let document = attempt.open_document(bytes).await?;
     Ok(ReopenedDocument { document, _room: room })
 }

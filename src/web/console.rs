@@ -18,7 +18,9 @@ mod listing;
 mod openapi;
 mod openapi_schemas;
 mod overview;
+mod page_view;
 mod pauses;
+mod pictures;
 mod proxy_user;
 mod references;
 mod review_desk;
@@ -48,7 +50,7 @@ use super::connections::{self, ConnectionLimits};
 use docmill_core::config::WebRole;
 use failure::ConsoleFailure;
 use openapi::{ApiOperation, ApiRoute, ROUTES};
-use state::{ConsoleState, SCRIPT, STYLE};
+use state::{ConsoleState, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE};
 
 /// Browsers open several connections each; a large form over a slow line takes its time.
 const LIMITS: ConnectionLimits = ConnectionLimits {
@@ -61,6 +63,8 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 const LARGEST_FORM: usize = 4 << 20;
 /// Bytes of a body, where nothing else is said.
 const USUAL_BODY: usize = 64 << 10;
+/// Media type of our scripts.
+const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 
 /// The pages, ready to be served.
 pub struct ConsolePages {
@@ -135,6 +139,8 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/dead-letters", get(overview::show_dead_letters))
         .route("/ingestions", get(listing::show_ingestions))
         .route("/ingestions/{id}", get(ingestion::show_ingestion))
+        .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
+        .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
         .route("/documents", get(listing::show_search))
         .route("/reviews", get(reviews::show_reviews))
         .route("/reviews/{id}", get(reviews::show_review))
@@ -182,6 +188,7 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
         ApiOperation::Result => get(api::get_result),
         ApiOperation::Transcript => get(transcripts::get_transcript),
         ApiOperation::Page => get(transcripts::get_page),
+        ApiOperation::Picture => get(pictures::get_picture),
         ApiOperation::Chunks => get(transcripts::get_chunks),
         ApiOperation::Retry => post(api::post_retry),
         ApiOperation::Cancel => post(api::post_cancel),
@@ -221,7 +228,8 @@ async fn answer_nothing() -> ConsoleFailure {
 async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Response {
     let (kind, text) = match request.uri().path() {
         path if path == state.style_path() => ("text/css; charset=utf-8", STYLE),
-        path if path == state.script_path() => ("text/javascript; charset=utf-8", SCRIPT),
+        path if path == state.review_script_path() => (SCRIPT_TYPE, REVIEW_SCRIPT),
+        path if path == state.picture_script_path() => (SCRIPT_TYPE, PICTURE_SCRIPT),
         _ => return ConsoleFailure::missing().into_response(),
     };
     let kept = HeaderValue::from_static("public, max-age=31536000, immutable");

@@ -7,7 +7,7 @@ use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
 /// `samples/encrypted.pdf` has this one.
-const PASSWORD: &str = "a password";
+pub(crate) const PASSWORD: &str = "a password";
 
 /// Whether one of the passwords is in it; our own words for what is locked happen to hold one.
 fn names_a_password(text: &str) -> bool {

@@ -8,6 +8,7 @@ mod clients;
 mod desk;
 mod floods;
 mod operating;
+mod pictures;
 mod plans;
 mod proxy;
 mod references;

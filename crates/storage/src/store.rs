@@ -9,6 +9,7 @@
 pub mod conditions;
 pub mod folder;
 pub mod keys;
+pub mod known_content;
 pub mod memory;
 pub mod prefixed;
 pub mod s3;

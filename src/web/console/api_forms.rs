@@ -108,23 +108,70 @@ pub(super) fn tagged_json(
     tagged_bytes(headers, "application/json", text.into())
 }
 
+/// What an answer is known by, so that whoever has it already need not be sent it again.
+pub(super) struct ContentTag(String);
+
+impl ContentTag {
+    /// The tag of content that these texts determine.
+    pub(super) fn of_parts(parts: &[&str]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update(part.len().to_le_bytes());
+            hasher.update(part);
+        }
+        Self::of_hash(hasher)
+    }
+
+    fn of_hash(hasher: Sha256) -> Self {
+        let hash: String = encode_hex(hasher.finalize()).chars().take(32).collect();
+        Self(format!("\"{hash}\""))
+    }
+
+    /// Whether the client says that it has this.
+    pub(super) fn is_known(&self, headers: &HeaderMap) -> bool {
+        let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+        known.is_some_and(|known| known.split(',').any(|one| one.trim() == self.0))
+    }
+
+    /// The answer to a client that has this.
+    pub(super) fn not_modified(&self) -> Result<Response, ConsoleFailure> {
+        Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, self.value()?)]).into_response())
+    }
+
+    fn value(&self) -> Result<HeaderValue, ConsoleFailure> {
+        HeaderValue::from_str(&self.0)
+            .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))
+    }
+}
+
 /// Bytes of this media type with an `ETag`; 304 if the client has them already.
 pub(super) fn tagged_bytes(
     headers: &HeaderMap,
     kind: &'static str,
     bytes: Bytes,
 ) -> Result<Response, ConsoleFailure> {
-    let hash: String = encode_hex(Sha256::digest(&bytes)).chars().take(32).collect();
-    let tag = format!("\"{hash}\"");
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
-    let tag = HeaderValue::from_str(&tag)
-        .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
-    if is_known {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    let tag = ContentTag::of_hash(Sha256::new_with_prefix(&bytes));
+    if tag.is_known(headers) {
+        return tag.not_modified();
     }
-    let kind = HeaderValue::from_static(kind);
-    Ok(([(header::CONTENT_TYPE, kind), (header::ETAG, tag)], bytes).into_response())
+    let headers =
+        [(header::CONTENT_TYPE, HeaderValue::from_static(kind)), (header::ETAG, tag.value()?)];
+    Ok((headers, bytes).into_response())
+}
+
+/// Bytes that a browser may keep, if it asks each time whether they are still to be had: what a
+/// visitor may see can be taken from him.
+pub(super) fn tagged_content(
+    tag: &ContentTag,
+    kind: &'static str,
+    bytes: Bytes,
+) -> Result<Response, ConsoleFailure> {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+        (header::ETAG, tag.value()?),
+    ];
+    Ok((headers, bytes).into_response())
 }
 
 /// The rows of a page that are asked for.

@@ -14,6 +14,7 @@ use super::findings::explain_reason;
 use super::layout::{
     age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, state_mark,
 };
+use super::page_view::{FieldPlace, FieldPlaces, mark_id};
 use super::state::ConsoleState;
 use crate::ops::inspect::{self, AttemptRow, IngestionHistory, IngestionRow};
 use crate::ops::retry::{self, IngestionAction, IngestionChange};
@@ -57,7 +58,9 @@ pub(super) async fn show_ingestion(
         (facts(row))
         (reasons(&state, row))
         (attempts_table(&story.attempts))
+        (pages_links(&state, row))
         @if let Some(data) = &row.structured_data { h2 { "Data" } (data_table(data)) }
+        (places_list(&state, &story))
     };
     Ok(frame_page(&state, Some(&visitor), &title, &body))
 }
@@ -109,6 +112,41 @@ fn reasons(state: &ConsoleState, row: &IngestionRow) -> Markup {
             p { a href=(state.link(&format!("/reviews/{}", row.document_id))) { "Review the document" } }
         }
     }
+}
+
+/// Pages whose links are shown; the others are reached from page to page.
+const LINKED_PAGES: i32 = 20;
+
+fn pages_links(state: &ConsoleState, row: &IngestionRow) -> Markup {
+    let link = |page: i32| state.link(&format!("/ingestions/{}/pages/{page}", row.id));
+    let count = row.pages.unwrap_or(1);
+    html! {
+        @if row.transcription_file_path.is_some() {
+            h2 { "Pages" }
+            p.actions { @for page in 1..=count.min(LINKED_PAGES) {
+                a href=(link(page)) { "Page " (page) }
+            } }
+        }
+    }
+}
+
+/// Where on the pages the values stand, each a link to its mark.
+fn places_list(state: &ConsoleState, story: &IngestionHistory) -> Markup {
+    let places = FieldPlaces::read(story.grounded.clone());
+    let mut places = places.iter().enumerate().peekable();
+    html! {
+        @if places.peek().is_some() {
+            h2 { "Where the values were found" }
+            dl.facts { @for (at, place) in places { div {
+                dt { (place.field) }
+                dd { a href=(state.link(&place_path(story, at, place))) { "page " (place.page) } }
+            } } }
+        }
+    }
+}
+
+fn place_path(story: &IngestionHistory, at: usize, place: &FieldPlace) -> String {
+    format!("/ingestions/{}/pages/{}#{}", story.ingestion.id, place.page, mark_id(at))
 }
 
 fn attempts_table(attempts: &[AttemptRow]) -> Markup {

@@ -21,16 +21,16 @@ pub(super) fn frame_page(
     title: &str,
     body: &Markup,
 ) -> Html<String> {
-    frame_with(state, visitor, title, body, None)
+    frame_with(state, visitor, title, body, &[])
 }
 
-/// The same with a script of ours.
+/// The same with scripts of ours.
 pub(super) fn frame_with(
     state: &ConsoleState,
     visitor: Option<&ConsoleVisitor>,
     title: &str,
     body: &Markup,
-    script: Option<&str>,
+    scripts: &[&str],
 ) -> Html<String> {
     let page = html! {
         (DOCTYPE)
@@ -41,7 +41,7 @@ pub(super) fn frame_with(
                 meta name="color-scheme" content="light dark";
                 title { (title) " · docmill" }
                 link rel="stylesheet" href=(state.link(state.style_path()));
-                @if let Some(script) = script { script src=(state.link(script)) defer {} }
+                @for script in scripts { script src=(state.link(script)) defer {} }
             }
             body {
                 a.skip href="#main" { "Skip to the content" }

@@ -20,6 +20,7 @@ pub(super) enum ApiOperation {
     Result,
     Transcript,
     Page,
+    Picture,
     Chunks,
     Retry,
     Cancel,
@@ -85,7 +86,7 @@ const fn post(
 }
 
 /// Everything that is served.
-pub(super) const ROUTES: [ApiRoute; 22] = [
+pub(super) const ROUTES: [ApiRoute; 23] = [
     get(
         ApiOperation::Overview,
         "getOverview",
@@ -179,6 +180,14 @@ pub(super) const ROUTES: [ApiRoute; 22] = [
         "/ingestions/{id}/pages/{number}",
         "Lines, words, boxes and blocks of one page of the transcript.",
         "TranscriptPage",
+    ),
+    get(
+        ApiOperation::Picture,
+        "getPicture",
+        "/ingestions/{id}/pages/{number}/picture",
+        "The page as a picture, in grey, as the boxes of its text lie on it. 409 where the original \
+         cannot be shown.",
+        "PagePicture",
     ),
     ApiRoute {
         query: &["tokens"],
@@ -322,6 +331,10 @@ fn describe_route(route: &ApiRoute, kinds: &[&str]) -> Value {
         }
         let copy = json!({ "schema": { "type": "string", "format": "binary" } });
         forms.insert("application/pdf".to_owned(), copy);
+    }
+    if route.operation == ApiOperation::Picture {
+        let picture = answer["application/json"].take();
+        answer = json!({ "image/png": picture, "image/jpeg": picture });
     }
     let mut described = json!({
         "operationId": route.name,

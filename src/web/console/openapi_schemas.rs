@@ -86,6 +86,8 @@ pub(super) fn describe_schemas(kinds: &[&str]) -> Value {
     for name in ["Transcript", "TranscriptPage", "Description"] {
         all.insert(name.to_owned(), json!({ "type": "object" }));
     }
+    let binary = json!({ "type": "string", "format": "binary" });
+    all.insert("PagePicture".to_owned(), binary);
     let ids = json!({ "type": "array", "items": { "type": "integer" } });
     let report = json!({ "type": "object", "additionalProperties": false,
         "required": ["replayed", "left"], "properties": { "replayed": ids, "left": ids } });

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use super::findings::ReviewFinding;
+use super::page_view::PicturedPages;
 use crate::ops::review;
 use docmill_gate::kinds::{FieldType, Kind};
 
@@ -28,8 +29,8 @@ pub(super) struct FormSource<'a> {
     pub(super) data: &'a Map<String, Value>,
     /// What the gate found.
     pub(super) findings: &'a [ReviewFinding],
-    /// On which page each value was found, for people.
-    pub(super) places: &'a BTreeMap<String, String>,
+    /// The pages, and where on them each value was found.
+    pub(super) pages: &'a PicturedPages,
     /// What somebody has typed already, if the form is shown again.
     pub(super) typed: Option<&'a FieldValues>,
 }
@@ -197,12 +198,13 @@ impl FormSource<'_> {
         let described = Some(described.join(" ")).filter(|ids| !ids.is_empty());
         let about = InputPlace { id: &id, described: described.as_deref(), first };
         html! {
-            div class=(class) {
-                label for=(id) { (label_of(name))
-                    @if let Some(place) = self.places.get(name) { span.hint { " · " (place) } } }
+            div class=(class) data-mark=[self.pages.mark_of(name)] {
+                label for=(id) { (label_of(name)) }
+                (self.pages.describe_place(name))
                 @for (at, finding) in findings.iter().enumerate() {
                     p.finding id={ (id) "-finding-" (at) } { (finding.words) " " span.hint { (finding.code) } }
                 }
+                @if !findings.is_empty() { (self.pages.crop(name)) }
                 @if field_type == FieldType::List && self.kind.item_types(name).next().is_some() {
                     (self.lines(name, about))
                 } @else {
@@ -271,7 +273,8 @@ impl FormSource<'_> {
                 tbody { @for line in 0..count { tr {
                     td.number { (line + 1) }
                     @for (at, field) in fields.iter().enumerate() {
-                        td { input id=[cell_id(line, at)]
+                        td data-mark=[self.pages.mark_of(&format!("{list}[{line}].{field}"))] {
+                            input id=[cell_id(line, at)]
                             name={ "item." (list) "." (line) "." (field) } value=(text(line, field))
                             aria-label={ "Line " (line + 1) ", " (label_of(field)) }
                             aria-describedby=[described.filter(|_| line == 0 && at == 0)]
@@ -374,7 +377,7 @@ mod tests {
             kind: &kind,
             data: data.as_object().unwrap(),
             findings: &[],
-            places: &BTreeMap::new(),
+            pages: &PicturedPages::unseen(),
             typed: None,
         };
         let shown = source.inputs().into_string();

@@ -26,12 +26,13 @@ use super::layout::{
     state_mark, version_text,
 };
 use super::listing::{PAGE, read_cursor};
+use super::page_view::{FieldPlaces, PicturedPages};
 use super::review_desk::{
     ReviewSeat, done_notice, load_visible_case, next_path, seat_notice, skip_document, take_seat,
 };
 use super::review_form::{FormSource, read_changes};
 use super::state::ConsoleState;
-use super::transcripts::load_page_texts;
+use super::transcripts::load_page_sheets;
 use crate::ops::inspect;
 use crate::ops::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
@@ -250,12 +251,14 @@ async fn review_page(
     let kind = state.kinds().for_name(case.kind.as_deref()).map(|kind| &**kind);
     let findings: Vec<ReviewFinding> =
         case.review_reasons.iter().map(|code| explain_reason(kind, code)).collect();
-    let texts = match &case.transcription_file_path {
-        Some(key) => load_page_texts(state, key).await,
-        None => None,
-    };
+    let pages = load_pages(state, case).await;
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
-    let form = decision_form(state, visitor, case, turn, &findings).await;
+    let form = decision_form(
+        state,
+        visitor,
+        turn,
+        &ShownCase { case, pages: &pages, findings: &findings },
+    );
     let may = visitor.role >= WebRole::Reviewer;
     let body = html! {
         (turn.notice)
@@ -268,19 +271,12 @@ async fn review_page(
         (case_facts(state, case, &findings))
         div.desk {
             div { (form) }
-            @if let Some(texts) = texts {
-                // It scrolls beside the form, for which it has to be reached by keys.
-                section aria-labelledby="pages" tabindex="0" {
-                    h2 id="pages" { "What stands on the pages" }
-                    @for (at, text) in texts.iter().enumerate() {
-                        details open[at == 0] { summary { "Page " (at + 1) } pre { (text) } }
-                    }
-                }
-            }
+            (page_sheets(&pages, &findings))
         }
         (decisions(case))
     };
-    frame_with(state, Some(visitor), &title, &body, Some(state.script_path()))
+    let scripts = [state.review_script_path(), state.picture_script_path()];
+    frame_with(state, Some(visitor), &title, &body, &scripts)
 }
 
 fn case_facts(state: &ConsoleState, case: &ReviewCase, findings: &[ReviewFinding]) -> Markup {
@@ -319,34 +315,68 @@ fn decisions(case: &ReviewCase) -> Markup {
     }
 }
 
-async fn load_places(state: &ConsoleState, case: &ReviewCase) -> BTreeMap<String, String> {
-    let Some(id) = case.ingestion_id else { return BTreeMap::new() };
-    // Of use, and not needed.
-    let found = inspect::load_grounding(state.database(), IngestionId(id)).await.ok().flatten();
-    let Some(Value::Array(places)) = found else { return BTreeMap::new() };
-    let place = |value: &Value| {
-        let (field, page) = (value.get("field")?.as_str()?, value.get("page")?.as_u64()?);
-        Some((field.to_owned(), format!("found on page {page}")))
+/// The pages of the newest ingestion, as far as they can be had: the form is of use without them.
+async fn load_pages(state: &ConsoleState, case: &ReviewCase) -> PicturedPages {
+    let sheets = match &case.transcription_file_path {
+        Some(key) => load_page_sheets(state, key).await,
+        None => Vec::new(),
     };
-    places.iter().filter_map(place).collect()
+    let places = match case.ingestion_id {
+        Some(id) => inspect::load_grounding(state.database(), IngestionId(id)).await.ok().flatten(),
+        None => None,
+    };
+    PicturedPages::new(state, case.ingestion_id, sheets, FieldPlaces::read(places))
 }
 
-async fn decision_form(
+/// What stands on the pages, open where there is something to be checked.
+fn page_sheets(pages: &PicturedPages, findings: &[ReviewFinding]) -> Markup {
+    let is_doubtful = |field: &str| {
+        let whole = field.split(['[', '.']).next().unwrap_or(field);
+        findings.iter().any(|finding| finding.fields.iter().any(|it| it == whole))
+    };
+    let sheets = pages.sheets();
+    let has_doubt = |number| pages.has_mark_on(number, is_doubtful);
+    let none = !sheets.iter().any(|sheet| has_doubt(sheet.number));
+    html! {
+        @if !sheets.is_empty() {
+            // It scrolls beside the form, for which it has to be reached by keys.
+            section.sheets aria-labelledby="pages" tabindex="0" {
+                h2 id="pages" { "What stands on the pages" }
+                button.plain type="button" data-whole hidden { "Whole page" }
+                @for (at, sheet) in sheets.iter().enumerate() {
+                    details open[has_doubt(sheet.number) || (none && at == 0)] {
+                        summary { "Page " (sheet.number) }
+                        (pages.picture(sheet.number, is_doubtful))
+                        pre { (sheet.text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A document with what is shown beside its data.
+struct ShownCase<'a> {
+    case: &'a ReviewCase,
+    pages: &'a PicturedPages,
+    findings: &'a [ReviewFinding],
+}
+
+fn decision_form(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
-    case: &ReviewCase,
     turn: &ReviewTurn<'_>,
-    findings: &[ReviewFinding],
+    shown: &ShownCase<'_>,
 ) -> Markup {
+    let ShownCase { case, pages, findings } = *shown;
     let kind = state.kinds().for_name(case.kind.as_deref()).map(|kind| &**kind);
     let data = review::read_fields(case);
-    let places = load_places(state, case).await;
     let none = Map::new();
     let source = kind.map(|kind| FormSource {
         kind,
         data: data.as_ref().unwrap_or(&none),
         findings,
-        places: &places,
+        pages,
         typed: turn.typed,
     });
     let may = visitor.role >= WebRole::Reviewer;

@@ -13,6 +13,7 @@ use super::failure::ConsoleFailure;
 use crate::ops::Db;
 use crate::ops::dashboard::{self, ServiceOverview};
 use crate::ops::inspect::{self, CostGrouping, CostSum};
+use crate::ops::page_drawing::PageDrawer;
 use crate::web::fresh::SharedAnswer;
 use docmill_core::config::{QueueDestination, ReviewConfig, StoreConfig, WebConfig};
 use docmill_gate::kinds::KindSet;
@@ -22,7 +23,9 @@ use docmill_storage::store::ObjectStore;
 /// What the pages look like.
 pub(super) const STYLE: &str = include_str!("console.css");
 /// What the page of a review does by itself.
-pub(super) const SCRIPT: &str = include_str!("review.js");
+pub(super) const REVIEW_SCRIPT: &str = include_str!("review.js");
+/// What pictures of pages do by themselves.
+pub(super) const PICTURE_SCRIPT: &str = include_str!("page_picture.js");
 
 /// What the pages ask and change.
 pub struct ConsoleParts {
@@ -42,6 +45,8 @@ pub struct ConsoleParts {
     pub places: StoreConfig,
     /// What holds for decisions of reviewers.
     pub review: ReviewConfig,
+    /// Draws pages for those who look at them; `None`: nobody is shown pictures.
+    pub drawer: Option<Arc<PageDrawer>>,
 }
 
 /// What may be handed in, and how the queue is named then.
@@ -88,7 +93,8 @@ struct SharedState {
     parts: ConsoleParts,
     access: AccessControl,
     style_path: String,
-    script_path: String,
+    review_script_path: String,
+    picture_script_path: String,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
     uploads: Arc<Semaphore>,
     renderings: Arc<Semaphore>,
@@ -102,7 +108,8 @@ impl ConsoleState {
         let access = AccessControl::new(&parts.config)?;
         let name_of = |asset: &str| hash_secret(asset).chars().take(12).collect::<String>();
         let style_path = format!("/assets/{}.css", name_of(STYLE));
-        let script_path = format!("/assets/{}.js", name_of(SCRIPT));
+        let review_script_path = format!("/assets/{}.js", name_of(REVIEW_SCRIPT));
+        let picture_script_path = format!("/assets/{}.js", name_of(PICTURE_SCRIPT));
         let overview = SharedAnswer::new();
         let uploads = Arc::new(Semaphore::new(UPLOADS));
         let renderings = Arc::new(Semaphore::new(RENDERINGS));
@@ -111,7 +118,8 @@ impl ConsoleState {
             parts,
             access,
             style_path,
-            script_path,
+            review_script_path,
+            picture_script_path,
             overview,
             uploads,
             renderings,
@@ -214,8 +222,18 @@ impl ConsoleState {
     }
 
     /// The path of the script of a review; another one for every version of it.
-    pub(super) fn script_path(&self) -> &str {
-        &self.shared.script_path
+    pub(super) fn review_script_path(&self) -> &str {
+        &self.shared.review_script_path
+    }
+
+    /// The same of the script of pictures.
+    pub(super) fn picture_script_path(&self) -> &str {
+        &self.shared.picture_script_path
+    }
+
+    /// What draws pages; `None`: nobody is shown pictures.
+    pub(super) fn drawer(&self) -> Option<&PageDrawer> {
+        self.shared.parts.drawer.as_deref()
     }
 
     /// The service at one glance, at most two seconds old, asked for once for all who look.

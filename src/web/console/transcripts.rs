@@ -17,6 +17,7 @@ use super::api_forms::{tagged_bytes, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{find_visible, read_id};
+use super::page_view::PageSheet;
 use super::state::ConsoleState;
 use docmill_core::model::{PageText, Transcript};
 use docmill_layout::layout::{self, DocumentLayout, PageBlock};
@@ -26,6 +27,8 @@ use docmill_storage::store::{GetOptions, GetResult, keys};
 const MOST_BYTES: u64 = 64 << 20;
 /// Text that is shown beside a form, in characters.
 const SHOWN: usize = 60_000;
+/// Pages that are shown there.
+const MOST_SHEETS: usize = 200;
 /// Estimated tokens of a piece, if nothing else is asked for.
 const USUAL_TOKENS: u32 = 512;
 /// Fewest and most tokens of a piece.
@@ -70,22 +73,65 @@ struct CopyPlace {
     left_out: Option<String>,
 }
 
-/// The text of each page, as much of it as is shown beside a form; `None` if it cannot be had: the
-/// form is of use without it.
-pub(super) async fn load_page_texts(state: &ConsoleState, key: &str) -> Option<Vec<String>> {
-    let bytes = load_transcript(state, key).await.ok()?;
-    let transcript: Transcript = serde_json::from_slice(&bytes).ok()?;
+/// The pages with as much of their text as is shown beside a form; none if they cannot be had: the
+/// form is of use without them.
+pub(super) async fn load_page_sheets(state: &ConsoleState, key: &str) -> Vec<PageSheet> {
+    let Ok(bytes) = load_transcript(state, key).await else { return Vec::new() };
+    let Ok(transcript) = serde_json::from_slice::<Transcript>(&bytes) else { return Vec::new() };
     let mut left = SHOWN;
-    let mut texts = Vec::new();
-    for page in &transcript.pages {
+    let mut sheets = Vec::new();
+    for page in transcript.pages.iter().take(MOST_SHEETS) {
         if left == 0 {
             break;
         }
         let text: String = page.text().chars().take(left).collect();
         left = left.saturating_sub(text.chars().count().max(1));
-        texts.push(text);
+        sheets.push(PageSheet::new(page, text));
     }
-    Some(texts)
+    sheets
+}
+
+/// One page of a transcript, and how many there are.
+pub(super) struct KnownPage {
+    /// The page.
+    pub(super) page: PageText,
+    /// Pages of the document.
+    pub(super) count: u32,
+}
+
+/// A page of the transcript that lies at `key`.
+///
+/// # Errors
+/// There is no transcript or no such page; the transcript cannot be given out here.
+pub(super) async fn load_known_page(
+    state: &ConsoleState,
+    key: Option<&str>,
+    number: u32,
+) -> Result<KnownPage, ConsoleFailure> {
+    let Some(key) = key else { return Err(no_transcript()) };
+    let bytes = load_transcript(state, key).await?;
+    let place = state.rendering_place().ok_or_else(ConsoleFailure::busy)?;
+    let read = move || {
+        let _place = place;
+        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
+        transcript.map(|transcript| {
+            let count = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
+            let page = transcript.pages.into_iter().find(|page| page.number == number);
+            page.map(|page| KnownPage { page, count })
+        })
+    };
+    #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
+    let found = tokio::task::spawn_blocking(read).await.map_err(|_panicked| {
+        tracing::error!("a page of a transcript could not be read");
+        ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+    })?;
+    let foreign = "The transcript is one of the earlier system: its pages are not shown here.";
+    let found = found.ok_or_else(|| ConsoleFailure::conflict(foreign))?;
+    found.ok_or_else(ConsoleFailure::missing)
+}
+
+fn no_transcript() -> ConsoleFailure {
+    ConsoleFailure::conflict("There is no transcript yet.")
 }
 
 /// The searchable copy of what this transcript is of.
@@ -130,7 +176,7 @@ async fn find_transcript(
 ) -> Result<Bytes, ConsoleFailure> {
     let row = find_visible(state, visitor, read_id(id)?).await?.ingestion;
     let Some(key) = row.transcription_file_path else {
-        return Err(ConsoleFailure::conflict("There is no transcript yet."));
+        return Err(no_transcript());
     };
     load_transcript(state, &key).await
 }

@@ -15,7 +15,7 @@ use crate::support::documents;
 use crate::support::world::{SOON, until};
 
 /// A worker over the console's database, queue and store; killed when dropped.
-struct DeskWorker(Child);
+pub(super) struct DeskWorker(Child);
 
 impl Drop for DeskWorker {
     fn drop(&mut self) {
@@ -25,7 +25,7 @@ impl Drop for DeskWorker {
 }
 
 impl DeskWorker {
-    fn start(desk: &WebConsole) -> Self {
+    pub(super) fn start(desk: &WebConsole) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")) {
             command.env_remove(name);
@@ -100,6 +100,74 @@ async fn assert_stayed_here(desk: &WebConsole, browser: &DrivenBrowser) {
 async fn retype(browser: &DrivenBrowser, text: &str) {
     browser.press("Ctrl+a").await;
     browser.write(text).await;
+}
+
+/// Edges of what matches, in pixels of the window: left, top, right, bottom.
+async fn edges(browser: &DrivenBrowser, css: &str) -> [f64; 4] {
+    let script = format!(
+        "const it = document.querySelector('{css}').getBoundingClientRect();
+         return [it.left, it.top, it.right, it.bottom]"
+    );
+    let found = browser.run(&script).await;
+    [0, 1, 2, 3].map(|at| found[at].as_f64().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_field_that_has_the_focus_is_shown_on_the_picture_of_its_page() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let document = hand_in(&desk, "P-1").await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    let is_drawn = "const it = document.querySelector('.sheet img');
+         return it.complete && it.naturalWidth > 500";
+    until(SOON, || async { ann.run(is_drawn).await == true }).await;
+    // A doubtful field has its place cut out beside it.
+    let field = ".field.doubtful:has(#field-total)";
+    let crop = edges(&ann, &format!("{field} svg.crop")).await;
+    assert!(crop[2] - crop[0] > 200.0 && crop[3] - crop[1] > 20.0, "{crop:?}");
+    let shown = "return document.querySelectorAll('rect.shown').length";
+    assert_eq!(ann.run(shown).await, 1, "the first doubtful field has the focus");
+    ann.click("[data-whole]").await;
+    assert_eq!(ann.run(shown).await, 0, "the whole page again");
+    let whole = edges(&ann, ".sheet").await;
+    ann.keep_screen("review-whole-page").await;
+    ann.click("#field-total").await;
+    until(SOON, || async { ann.run(shown).await == 1 }).await;
+    let (mark, frame) = (edges(&ann, "rect.shown").await, edges(&ann, ".sheets").await);
+    let is_inside =
+        mark[0] >= frame[0] && mark[1] >= frame[1] && mark[2] <= frame[2] && mark[3] <= frame[3];
+    assert!(is_inside, "{mark:?} is not seen in {frame:?}");
+    let near = edges(&ann, ".sheet").await;
+    assert!(
+        near[2] - near[0] > 1.5 * (whole[2] - whole[0]),
+        "{near:?} is no larger than {whole:?}"
+    );
+    ann.keep_screen("review-picture").await;
+    // What lies under the mark is the total: nothing else of the form says it.
+    let place = "const it = document.querySelector('rect.shown'), page = it.ownerSVGElement.viewBox.baseVal;
+         return [it.x.baseVal.value / page.width, it.y.baseVal.value / page.height]";
+    let place = ann.run(place).await;
+    let (x, y) = (place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+    assert!((x - 480.0 / 595.0).abs() < 0.08 && (y - 323.0 / 842.0).abs() < 0.02, "{x} {y}");
+    assert_stayed_here(&desk, &ann).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_cannot_be_drawn_says_so_and_the_review_goes_on() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    super::api::store_transcript(&desk, ingestion).await;
+    let read = format!("UPDATE ingestion SET sha256 = repeat('0', 64) WHERE id = '{ingestion}'");
+    desk.execute(&read).await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    until(SOON, || async { ann.text().await.contains("Page 1 cannot be shown: why?") }).await;
+    ann.click("p.unseen a").await;
+    until(SOON, || async { ann.text().await.contains("no longer where it was") }).await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    ann.click("button[value=accept]").await;
+    ann.until_at("/reviews?done=accepted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -347,6 +415,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     super::api::store_transcript(&desk, ingestion).await;
+    desk.store_original(document, &documents::invoice("A-1")).await;
     desk.waiting("acme", "b.pdf").await;
     let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe/axe.min.js");
     let axe = std::fs::read_to_string(axe)
@@ -356,6 +425,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("overview", "/overview".to_owned()),
         ("ingestions", "/ingestions".to_owned()),
         ("ingestion", format!("/ingestions/{ingestion}")),
+        ("page", format!("/ingestions/{ingestion}/pages/1")),
         ("dead-letters", "/dead-letters".to_owned()),
         ("search", "/documents?q=acme".to_owned()),
         ("reviews", "/reviews".to_owned()),

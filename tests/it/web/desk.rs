@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::support::page_processes::docmill;
 use crate::support::postgres::TestDatabase;
 
 /// Everybody who has a token: name (the token is `token of NAME`), role, tenant.
@@ -113,6 +114,7 @@ pub(super) fn console_config(database: &TestDatabase, folder: &std::path::Path) 
     config.store.backend = StoreBackend::Folder;
     config.store.path = folder.join("store");
     config.web.address = ([127, 0, 0, 1], 0).into();
+    config.cpu.program = docmill();
     config
 }
 
@@ -177,6 +179,7 @@ impl WebConsole {
             config: config.web,
             places: config.store,
             review: config.review,
+            drawer: None,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -238,6 +241,19 @@ impl WebConsole {
         ))
         .await;
         (document, ingestion)
+    }
+
+    /// Puts these bytes where the document's original lies, as those that were read.
+    pub(super) async fn store_original(&self, document: DocumentId, bytes: &[u8]) {
+        let path = self.folder.path().join(format!("store/documents/{document}.pdf"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+        let sha256 = encode_hex(sha2::Sha256::digest(bytes));
+        self.execute(&format!(
+            "UPDATE document SET sha256 = '{sha256}' WHERE id = '{document}';
+             UPDATE ingestion SET sha256 = '{sha256}' WHERE document_id = '{document}'"
+        ))
+        .await;
     }
 
     /// A document that a gate refused for its totals.

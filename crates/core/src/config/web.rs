@@ -50,6 +50,8 @@ pub struct WebConfig {
     pub tokens: Vec<WebToken>,
     /// A proxy that says who asks.
     pub proxy: ProxySignIn,
+    /// Whether pages of originals are drawn for those who look at them.
+    pub page_pictures: bool,
 }
 
 impl Default for WebConfig {
@@ -60,6 +62,7 @@ impl Default for WebConfig {
             origin: String::new(),
             tokens: Vec::new(),
             proxy: ProxySignIn::default(),
+            page_pictures: true,
         }
     }
 }

@@ -1,0 +1,70 @@
+// Pictures of pages beside a form or a list of lines. Without this script marks are reached by their
+// links; with it the mark of what has the focus is shown, enlarged and in the middle, and a picture
+// that is not there says so.
+"use strict";
+(() => {
+  // Beside each other: else what is typed into would be scrolled away.
+  const beside = matchMedia("(min-width: 64rem)");
+  const whole = document.querySelector("[data-whole]");
+  const LARGEST = 3;
+  // So much of what is seen is to be the mark's width, if that does not enlarge too much.
+  const SHARE = 0.45;
+  let shown = null;
+
+  function forget() {
+    if (!shown) return;
+    shown.classList.remove("shown");
+    shown.closest(".sheet").style.width = "";
+    shown = null;
+    if (whole) whole.hidden = true;
+  }
+
+  function show(mark) {
+    if (!mark || mark === shown || !beside.matches) return;
+    forget();
+    shown = mark;
+    mark.classList.add("shown");
+    const sheet = mark.closest(".sheet");
+    const details = sheet.closest("details");
+    if (details) details.open = true;
+    const page = mark.ownerSVGElement.viewBox.baseVal;
+    const share = mark.width.baseVal.value / page.width;
+    const scale = Math.min(LARGEST, Math.max(1, SHARE / Math.max(share, 0.01)));
+    sheet.style.width = scale * 100 + "%";
+    if (whole) whole.hidden = scale === 1;
+    const frame = sheet.closest(".sheets");
+    const [place, around] = [mark.getBoundingClientRect(), frame.getBoundingClientRect()];
+    frame.scrollBy(
+      place.x + place.width / 2 - around.x - around.width / 2,
+      place.y + place.height / 2 - around.y - around.height / 2);
+  }
+
+  // A field's own mark, or that of the cell that the focus is in.
+  const markOf = (element) => {
+    const holder = element.closest("[data-mark]");
+    return holder && document.getElementById(holder.dataset.mark);
+  };
+
+  document.addEventListener("focusin", (event) => show(markOf(event.target)));
+  addEventListener("hashchange", () => {
+    const mark = document.getElementById(location.hash.slice(1));
+    if (mark && mark.closest(".sheet")) show(mark);
+  });
+  if (whole) whole.addEventListener("click", forget);
+
+  function tellUnseen(sheet) {
+    sheet.classList.add("unseen");
+    sheet.querySelector("p.unseen").hidden = false;
+  }
+  for (const sheet of document.querySelectorAll(".sheet")) {
+    const picture = sheet.querySelector("img");
+    picture.addEventListener("error", () => tellUnseen(sheet));
+    if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc) tellUnseen(sheet);
+  }
+  for (const crop of document.querySelectorAll(".crop")) {
+    crop.querySelector("image").addEventListener("error", () => crop.remove());
+  }
+
+  const first = document.activeElement && markOf(document.activeElement);
+  if (first) show(first);
+})();
