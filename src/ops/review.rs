@@ -6,6 +6,7 @@
 
 mod export;
 mod four_eyes;
+mod typed_data;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 pub use export::{TruthExport, TruthReport, export_truth};
+pub use typed_data::check_typed_data;
 
 pub use docmill_ledger::db::reviews::decisions::{find_undoable, is_same_person};
 pub use docmill_ledger::db::reviews::leases::{
@@ -135,15 +137,7 @@ pub async fn correct_document(
     })?;
     let data = match correction {
         DataCorrection::Whole(data) => data,
-        DataCorrection::Fields(fields) => {
-            let mut data = read_fields(case).unwrap_or_else(|| {
-                kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect()
-            });
-            for (name, text) in &fields {
-                data.insert(name.clone(), parse_typed_value(kind, name, text)?);
-            }
-            Value::Object(data)
-        }
+        DataCorrection::Fields(fields) => Value::Object(apply_fields(kind, case, &fields)?),
     };
     let violations = find_data_violations(kind, &data)?;
     if !violations.is_empty() {
@@ -153,6 +147,23 @@ pub async fn correct_document(
         return Err(Error::new(Fault::Rejected, text));
     }
     record(db, case, ReviewDecision::Corrected, Some(data), by).await
+}
+
+/// The data of a document with these fields as a person types them.
+///
+/// # Errors
+/// `Rejected` if the kind has no such field, or a value is not of its type.
+pub fn apply_fields(
+    kind: &Kind,
+    case: &ReviewCase,
+    fields: &BTreeMap<String, String>,
+) -> Result<Map<String, Value>> {
+    let mut data = read_fields(case)
+        .unwrap_or_else(|| kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect());
+    for (name, text) in fields {
+        data.insert(name.clone(), parse_typed_value(kind, name, text)?);
+    }
+    Ok(data)
 }
 
 /// A value as it was typed, by the type that the kind's schema gives its field.

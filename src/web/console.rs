@@ -18,11 +18,13 @@ mod listing;
 mod openapi;
 mod openapi_schemas;
 mod overview;
+mod page_sheets;
 mod page_view;
 mod pauses;
 mod pictures;
 mod proxy_user;
 mod references;
+mod review_check;
 mod review_desk;
 mod review_form;
 mod reviews;
@@ -154,6 +156,7 @@ fn reviewer_pages() -> Router<ConsoleState> {
     Router::new()
         .route("/reviews/next", get(review_desk::show_next))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
+        .route("/reviews/{id}/check", post(review_check::post_check).layer(large))
         .route("/reviews/{id}/undo", post(reviews::post_undo))
         .route("/reviews/{id}/renew", post(review_desk::post_renew))
         .route("/reviews/{id}/release", post(review_desk::post_release))

@@ -14,7 +14,7 @@ use super::findings::explain_reason;
 use super::layout::{
     age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, state_mark,
 };
-use super::page_view::{FieldPlace, FieldPlaces, mark_id};
+use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
 use super::state::ConsoleState;
 use crate::ops::inspect::{self, AttemptRow, IngestionHistory, IngestionRow};
 use crate::ops::retry::{self, IngestionAction, IngestionChange};

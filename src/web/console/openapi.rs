@@ -318,23 +318,26 @@ pub(super) fn describe_api(base: &str, kinds: &[&str]) -> Value {
 }
 
 fn describe_route(route: &ApiRoute, kinds: &[&str]) -> Value {
-    let content = |schema: &str| json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } });
+    let form =
+        |schema: &str| json!({ "schema": { "$ref": format!("#/components/schemas/{schema}") } });
+    let content = |schema: &str| json!({ "application/json": form(schema) });
     let problem = json!({
         "description": "Not done; `code` says why.",
         "content": { "application/problem+json": {
             "schema": { "$ref": "#/components/schemas/Problem" } } },
     });
-    let mut answer = content(route.answer);
+    let mut answer = match route.operation {
+        ApiOperation::Picture => {
+            json!({ "image/png": form(route.answer), "image/jpeg": form(route.answer) })
+        }
+        _ => content(route.answer),
+    };
     if let (ApiOperation::Transcript, Value::Object(forms)) = (route.operation, &mut answer) {
         for kind in ["text/plain", "text/markdown"] {
             forms.insert(kind.to_owned(), json!({ "schema": { "type": "string" } }));
         }
         let copy = json!({ "schema": { "type": "string", "format": "binary" } });
         forms.insert("application/pdf".to_owned(), copy);
-    }
-    if route.operation == ApiOperation::Picture {
-        let picture = answer["application/json"].take();
-        answer = json!({ "image/png": picture, "image/jpeg": picture });
     }
     let mut described = json!({
         "operationId": route.name,

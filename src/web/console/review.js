@@ -37,6 +37,46 @@
   }
   form.addEventListener("submit", () => { sending = true; });
 
+  // What the rules say of what is typed, a moment after the last key.
+  const WAIT = 500;
+  let asked = 0;
+  let pause = null;
+
+  function advise(told) {
+    for (const field of form.querySelectorAll("[data-field]")) {
+      field.querySelectorAll(".typed").forEach((old) => old.remove());
+      for (const words of told.fields[field.dataset.field] || []) {
+        const line = document.createElement("p");
+        line.className = "finding typed";
+        line.textContent = "As typed: " + words;
+        field.querySelector("input, select, textarea, table").before(line);
+      }
+    }
+    const count = Object.keys(told.fields).length;
+    const fine = told.changed ? "As typed no rule objects." : "";
+    document.getElementById("typed-says").textContent =
+      told.problem || told.whole.join(" ") || (count ? "As typed rules object to " + count + " fields." : fine);
+  }
+
+  async function check() {
+    const number = ++asked;
+    try {
+      const answer = await fetch(form.dataset.check, {
+        method: "POST", body: new URLSearchParams(new FormData(form)) });
+      // Of an answer that is overtaken nothing is shown.
+      if (answer.ok && number === asked) advise(await answer.json());
+    } catch {
+      // Advice alone: the decision is checked when it is made.
+    }
+  }
+
+  if (form.dataset.check) {
+    form.addEventListener("input", () => {
+      clearTimeout(pause);
+      pause = setTimeout(check, WAIT);
+    });
+  }
+
   // A table of lines is one stop; inside it, one moves up and down in its column.
   const stops = () => [...form.querySelectorAll(
     ".field > input, .field > select, .field > textarea, .field table.items, #why")];

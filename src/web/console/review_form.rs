@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use super::findings::ReviewFinding;
-use super::page_view::PicturedPages;
+use super::page_sheets::PicturedPages;
 use crate::ops::review;
 use docmill_gate::kinds::{FieldType, Kind};
 
@@ -198,7 +198,7 @@ impl FormSource<'_> {
         let described = Some(described.join(" ")).filter(|ids| !ids.is_empty());
         let about = InputPlace { id: &id, described: described.as_deref(), first };
         html! {
-            div class=(class) data-mark=[self.pages.mark_of(name)] {
+            div class=(class) data-field=(name) data-mark=[self.pages.mark_of(name)] {
                 label for=(id) { (label_of(name)) }
                 (self.pages.describe_place(name))
                 @for (at, finding) in findings.iter().enumerate() {

@@ -26,7 +26,7 @@ use super::layout::{
     state_mark, version_text,
 };
 use super::listing::{PAGE, read_cursor};
-use super::page_view::{FieldPlaces, PicturedPages};
+use super::page_sheets::{FieldPlaces, PicturedPages};
 use super::review_desk::{
     ReviewSeat, done_notice, load_visible_case, next_path, seat_notice, skip_document, take_seat,
 };
@@ -390,11 +390,13 @@ fn decision_form(
         newer.filter(|_| case.document_data.is_some() && case.document_data != case.ingestion_data);
     html! {
         form id="review" method="post" action=(link(""))
-            data-renew=[own.map(|_| link("/renew"))] data-release=[own.map(|_| link("/release"))]
+            data-check=[may.then(|| link("/check"))] data-renew=[own.map(|_| link("/renew"))] data-release=[own.map(|_| link("/release"))]
             data-every=[own.map(|_| (state.review().lease / 3).as_secs())] {
             @if may { (form_secret(visitor)) }
             @if let Some(page) = own { input type="hidden" name="page" value=(page); }
             input type="hidden" name="version" value=(version_text(case.version));
+            // What the rules say of what is typed, for those who do not see it beside the input.
+            p id="typed-says" .hint role="status" {}
             @match source {
                 Some(source) => (source.inputs()),
                 None => {

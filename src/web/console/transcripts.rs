@@ -17,7 +17,7 @@ use super::api_forms::{tagged_bytes, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{find_visible, read_id};
-use super::page_view::PageSheet;
+use super::page_sheets::PageSheet;
 use super::state::ConsoleState;
 use docmill_core::model::{PageText, Transcript};
 use docmill_layout::layout::{self, DocumentLayout, PageBlock};

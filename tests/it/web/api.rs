@@ -244,6 +244,7 @@ pub(super) async fn run_example(desk: &WebConsole, block: usize, more: &[(&str, 
     std::fs::write(&file, documents::invoice("L-1")).unwrap();
     let ran = Command::new("sh")
         .args(["-eu", "-c", example])
+        .current_dir(desk.folder.path())
         .env("DOCMILL_URL", desk.url(""))
         .env("DOCMILL_TOKEN", token_of("operator"))
         .env("FILE", &file)
@@ -262,6 +263,7 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     store_transcript(&desk, ingestion).await;
+    desk.store_original(document, &documents::invoice("A-1")).await;
     given_up(&desk, document).await;
     let (ingestion, id) = (ingestion.to_string(), document.to_string());
     let printed = run_example(&desk, 0, &[("INGESTION", &ingestion), ("DOCUMENT", &id)]).await;
@@ -281,6 +283,8 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
     }
     let total = format!("SELECT structured_data ->> 'total' FROM document WHERE id = '{document}'");
     assert_eq!(desk.scalar(&total).await, "13.0");
+    let picture = std::fs::read(desk.folder.path().join("page-1")).unwrap();
+    assert!(image::load_from_memory(&picture).is_ok(), "{} bytes", picture.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -154,6 +154,37 @@ async fn the_field_that_has_the_focus_is_shown_on_the_picture_of_its_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rules_are_checked_while_a_reviewer_types() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let document = hand_in(&desk, "R-1").await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    let advice = "return [...document.querySelectorAll('.field:has(#field-total) .typed')]
+        .map((line) => line.textContent).join(' ')";
+    let says = |part: &'static str| {
+        let ann = &ann;
+        async move { ann.run(advice).await.as_str().unwrap().contains(part) }
+    };
+    // Neither the sum of the parts, nor on the page.
+    ann.click("#field-total").await;
+    retype(&ann, "777").await;
+    until(SOON, || says("This does not stand on the document.")).await;
+    assert!(says("confirms this total.").await, "{}", ann.run(advice).await);
+    retype(&ann, "a lot").await;
+    let told = "return document.getElementById('typed-says').textContent";
+    until(SOON, || async { ann.run(told).await.as_str().unwrap().contains("total") }).await;
+    // The tax that makes the total right.
+    retype(&ann, "130").await;
+    ann.click("#field-vat_amount").await;
+    retype(&ann, "30").await;
+    until(SOON, || async { !says("confirms").await && !says("does not stand").await }).await;
+    let decided = "SELECT count(*) FROM document_revision";
+    assert_eq!(desk.scalar(decided).await, "0", "advice decides nothing");
+    assert_stayed_here(&desk, &ann).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_cannot_be_drawn_says_so_and_the_review_goes_on() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
