@@ -50,9 +50,9 @@ NEEDS = {
         ELSEWHERE: [],
     },
     "web": {
-        # A retry, a document that was handed in; the depth, and dead letters shown.
+        # A retry, a document that was handed in; the depth, and dead letters shown and sent again.
         QUEUE: [*QUEUE_QUESTIONS, "sqs:SendMessage"],
-        DEAD: [*QUEUE_QUESTIONS, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"],
+        DEAD: [*QUEUE_QUESTIONS, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility", "sqs:DeleteMessage"],
         BUCKET: ["s3:ListBucket"],
         HANDED_IN: ["s3:GetObject", "s3:PutObject"],
         OF_PRODUCERS: ["s3:GetObject"],

@@ -288,6 +288,7 @@ impl App {
         );
         let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
         let telling = self.start_webhooks(&parts.db, &stop).await?;
+        let showing = self.start_console(&stop).await?;
         let tending = tokio::spawn(maintenance.run(stop.clone()));
         let (ended, protecting) = self.start_protection(worker.monitor())?;
         let worked = worker.run(stop.clone()).await;
@@ -298,6 +299,9 @@ impl App {
             protecting.await.context("the task protection died")?;
         }
         pages.abort();
+        if let Some(showing) = showing {
+            showing.await.context("the pages for people died")?;
+        }
         telling.await.context("the delivery of webhooks died")?;
         // Asked to stop when the worker was: what is still under way hangs.
         let abort = tending.abort_handle();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use super::App;
 use crate::ops::page_drawing::PageDrawer;
@@ -14,7 +15,7 @@ use crate::shutdown::Shutdown;
 use crate::web;
 use crate::web::console::{ConsolePages, ConsoleParts, UploadLimits};
 use docmill_core::config::{
-    Config, CpuConfig, DatabaseConfig, OcrConfig, OcrEngineChoice, ProcessSharing,
+    Config, CpuConfig, DatabaseConfig, OcrConfig, OcrEngineChoice, ProcessSharing, WebConfig,
 };
 use docmill_core::fault;
 use docmill_documents::cpu::ProcessPool;
@@ -72,6 +73,23 @@ impl App {
         Ok(OpenConsole { listener, pages, database, webhooks })
     }
 
+    /// The pages in a worker, until the stop; `None`: they are served elsewhere, or nowhere. Webhooks
+    /// are the worker's own.
+    ///
+    /// # Errors
+    /// As [`App::open_console`].
+    pub(super) async fn start_console(
+        &self,
+        stop: &Shutdown,
+    ) -> anyhow::Result<Option<JoinHandle<()>>> {
+        if !self.config.web.in_worker {
+            return Ok(None);
+        }
+        let console = OpenConsole { webhooks: None, ..Box::pin(self.open_console()).await? };
+        console.announce(&self.config.web)?;
+        Ok(Some(tokio::spawn(console.serve(stop.clone()))))
+    }
+
     /// What draws pages of originals; `None` if nobody wants that, or if it cannot be done here.
     fn build_page_drawer(&self, store: &Arc<dyn ObjectStore>) -> Option<Arc<PageDrawer>> {
         if !self.config.web.page_pictures {
@@ -110,6 +128,20 @@ impl OpenConsole {
     /// The system does not say.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Says in the log where they are, and if nobody has to sign in.
+    ///
+    /// # Errors
+    /// The system does not say where.
+    pub fn announce(&self, config: &WebConfig) -> std::io::Result<()> {
+        tracing::info!("pages on http://{}{}/", self.address()?, config.base_path);
+        if config.is_open() {
+            tracing::warn!(
+                "there are neither web.tokens nor a web.proxy: whoever is on this machine may do everything (docs/web.md)"
+            );
+        }
+        Ok(())
     }
 
     /// Serves the pages and delivers webhooks until it is asked to stop; what is being answered then is cut off, and

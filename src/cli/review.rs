@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::ops::Db;
 use crate::ops::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
-    ReviewQuery, ReviewRow, TruthExport,
+    ReviewOrder, ReviewQuery, ReviewRow, TruthExport,
 };
 use docmill_core::config::ConfigNeeds;
 use docmill_core::fault::{Error, Fault};
@@ -271,7 +271,12 @@ async fn list_reviews(
     list: ReviewListArgs,
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
-    let wanted = ReviewQuery { tenant: list.tenant, kind: list.kind, reason: list.reason };
+    let wanted = ReviewQuery {
+        tenant: list.tenant,
+        kind: list.kind,
+        reason: list.reason,
+        order: ReviewOrder::Age,
+    };
     let rows = review::list_reviews(&db, &wanted, list.limit, list.after).await?;
     context.result_output().show(&rows, || {
         let table = format_reviews(&rows);

@@ -41,13 +41,7 @@ pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Resul
     let stop = Shutdown::default();
     stop.on_signals()?;
     let console = Box::pin(app.open_console()).await?;
-    let base = &app.config().web.base_path;
-    tracing::info!("pages on http://{}{base}/", console.address()?);
-    if app.config().web.is_open() {
-        tracing::warn!(
-            "there are neither web.tokens nor a web.proxy: whoever is on this machine may do everything (docs/web.md)"
-        );
-    }
+    console.announce(&app.config().web)?;
     console.serve(stop).await;
     if let Some(traces) = traces {
         traces.shutdown().await;

@@ -7,7 +7,9 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-pub use docmill_ledger::db::costs::{CostGrouping, CostSum, sum_costs};
+pub use docmill_ledger::db::costs::{
+    AttemptCost, CostGrouping, CostSum, list_attempt_costs, sum_costs,
+};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
     ingestions_by_id, list_exported_documents, list_ingestions, load_grounding,

@@ -23,8 +23,8 @@ pub use docmill_ledger::db::reviews::leases::{
     LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
 };
 pub use docmill_ledger::db::reviews::{
-    DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewQuery, ReviewRow,
-    list_reviews,
+    DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewOrder, ReviewQuery,
+    ReviewRow, list_reviews,
 };
 
 use crate::ops::inspect;

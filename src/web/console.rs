@@ -166,6 +166,7 @@ fn operator_pages() -> Router<ConsoleState> {
     Router::new()
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
+        .route("/dead-letters/redrive", post(overview::post_redrive))
         .route("/pauses", post(pauses::post_pause))
         .route("/pauses/end", post(pauses::post_resume))
         .route("/webhooks/replay", post(webhooks::post_replay))

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use docmill::ops::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewQuery,
+    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewOrder,
+    ReviewQuery,
 };
 use docmill_core::config::{KindsConfig, ReviewConfig};
 use docmill_core::fault::Fault;
@@ -209,6 +210,22 @@ async fn what_is_accepted_was_read_and_what_is_rejected_carries_nothing_and_says
 }
 
 #[tokio::test]
+async fn the_largest_amount_comes_first_where_that_is_asked_for() {
+    let desk = ReviewDesk::open().await;
+    let mut documents = Vec::new();
+    for total in [7.5, 900.0, 20.0] {
+        documents.push(desk.refused("acme", &invoice(total)).await.0.to_string());
+    }
+    let (bare, _) = desk.refused("acme", &json!(["no", "fields"])).await;
+    let largest = ReviewQuery { order: ReviewOrder::Amount, ..ReviewQuery::default() };
+    let [small, large, middle] = documents.try_into().unwrap();
+    assert_eq!(desk.waiting(&largest).await, [large, middle, small, bare.to_string()]);
+    let rows = review::list_reviews(&desk.database.db(), &largest, 1, None).await.unwrap();
+    let shown: Vec<_> = rows.iter().map(|row| (row.amount, row.currency.as_deref())).collect();
+    assert_eq!(shown, [(Some(900.0), Some("EUR"))]);
+}
+
+#[tokio::test]
 async fn the_list_shows_who_waits_longest_first_by_tenant_kind_and_reason_page_by_page() {
     let desk = ReviewDesk::open().await;
     let mut documents = Vec::new();
@@ -219,6 +236,7 @@ async fn the_list_shows_who_waits_longest_first_by_tenant_kind_and_reason_page_b
         tenant: tenant.map(str::to_owned),
         kind: kind.map(str::to_owned),
         reason: reason.map(str::to_owned),
+        order: ReviewOrder::Age,
     };
     for (wanted, expected) in [
         (ReviewQuery::default(), &documents[..]),

@@ -12,11 +12,11 @@ use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::findings::explain_reason;
 use super::layout::{
-    age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, state_mark,
+    age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, money, state_mark,
 };
 use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
 use super::state::ConsoleState;
-use crate::ops::inspect::{self, AttemptRow, IngestionHistory, IngestionRow};
+use crate::ops::inspect::{self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow};
 use crate::ops::retry::{self, IngestionAction, IngestionChange};
 use docmill_core::config::WebRole;
 use docmill_core::model::IngestionId;
@@ -58,6 +58,7 @@ pub(super) async fn show_ingestion(
         (facts(row))
         (reasons(&state, row))
         (attempts_table(&story.attempts))
+        (costs_table(&inspect::list_attempt_costs(state.database(), IngestionId(row.id)).await?))
         (pages_links(&state, row))
         @if let Some(data) = &row.structured_data { h2 { "Data" } (data_table(data)) }
         (places_list(&state, &story))
@@ -163,6 +164,23 @@ fn attempts_table(attempts: &[AttemptRow]) -> Markup {
                     td { (attempt.outcome) @if !attempt.counted { " (given back)" } }
                     td { (attempt.worker.as_deref().unwrap_or("–")) }
                     td { (foreign_name(attempt.detail.as_deref().unwrap_or_default())) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn costs_table(costs: &[AttemptCost]) -> Markup {
+    html! {
+        @if !costs.is_empty() {
+            h2 { "Costs" }
+            div.wide tabindex="0" { table {
+                thead { tr { th.number { "claim" } th { "paid to" } th.number { "calls" } th.number { "pages" } th.number { "tokens read" } th.number { "tokens written" } th.number { "cost" } } }
+                tbody { @for cost in costs { tr {
+                    td.number { (cost.claims) } td { (cost.provider) " " (cost.model) }
+                    td.number { (cost.calls) } td.number { (cost.pages) }
+                    td.number { (cost.input_tokens) } td.number { (cost.output_tokens) }
+                    td.number { (money(cost.cost_nanos)) @if cost.unpriced_calls > 0 { " (some without a price)" } }
                 } } }
             } }
         }

@@ -150,6 +150,11 @@ pub(super) fn age_text_of(seconds: f64) -> String {
     age_text(seconds.max(0.0) as u64)
 }
 
+/// Billionths of the currency, to the hundredth.
+pub(super) fn money(nanos: i64) -> String {
+    format!("{}.{:02}", nanos / 1_000_000_000, nanos.rem_euclid(1_000_000_000) / 10_000_000)
+}
+
 /// A state in a word and a colour, never in a colour alone.
 pub(super) fn state_mark(state: &str) -> Markup {
     let tone = match state {
@@ -196,5 +201,10 @@ mod tests {
             assert_eq!(age_text(seconds), told);
         }
         assert_eq!(age_text_of(-1.0), "0 s");
+    }
+
+    #[test]
+    fn money_is_told_to_the_hundredth() {
+        assert_eq!((money(0), money(1_239_999_999)), ("0.00".to_owned(), "1.23".to_owned()));
     }
 }

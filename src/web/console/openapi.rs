@@ -59,7 +59,7 @@ pub(super) struct ApiRoute {
 }
 
 const LIST: &[&str] = &["status", "reason", "kind", "tenant", "since", "cursor", "limit"];
-const QUEUE: &[&str] = &["reason", "kind", "tenant", "cursor", "limit"];
+const QUEUE: &[&str] = &["reason", "kind", "tenant", "order", "cursor", "limit"];
 
 const fn get(
     operation: ApiOperation,
@@ -415,6 +415,8 @@ fn query_schema(operation: ApiOperation, name: &str) -> Value {
         "tokens" => json!({ "type": "integer", "minimum": fewest, "maximum": most,
             "description": "most of a piece, estimated: a quarter of its bytes; 512" }),
         "state" => json!({ "enum": ["open", "dead"] }),
+        "order" => json!({ "enum": ["age", "amount"],
+            "description": "what waits longest first, or the largest amount, which has no next page" }),
         "cursor" if operation == ApiOperation::Deliveries => {
             json!({ "type": "string", "pattern": "^[0-9]{1,16}-[0-9]{1,18}$",
                 "description": "next_cursor of the page before" })

@@ -29,7 +29,7 @@ const OBJECTS: [(&str, &str); 21] = [
         "ReviewRow",
         "document_id:uuid file_path:text original_name:text? tenant:text? kind:text? \
         review_reasons:text[] decided_before:bool since:time status:text? held_by:text? \
-        held_since:time?",
+        held_since:time? amount:number? currency:text?",
     ),
     (
         "ReviewCase",

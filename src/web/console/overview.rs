@@ -1,20 +1,30 @@
 //! The service at one glance, and its dead letters.
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::extract::State;
-use axum::response::Html;
+use axum::http::StatusCode;
+use axum::response::{Html, Redirect};
 use maud::{Markup, html};
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
-use super::layout::{age_text_of, foreign_name, frame_page, moment, state_mark};
+use super::fields::{PostedForm, QueryFields};
+use super::ingestion::require_confirmation;
+use super::layout::{
+    age_text_of, foreign_name, form_secret, frame_page, moment, money, state_mark,
+};
 use super::state::{ConsoleState, OverviewAnswer};
 use crate::ops::dashboard::ServiceOverview;
 use crate::ops::dead;
+use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
 
 /// Dead letters that are shown.
 const LETTERS: usize = 50;
+/// How long a page waits for the end of a redrive.
+const REDRIVE_SHOWN: Duration = Duration::from_secs(20);
 
 /// Everybody's documents together: not for visitors who see one tenant alone.
 pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), ConsoleFailure> {
@@ -76,11 +86,6 @@ fn tiles(answer: &OverviewAnswer) -> Markup {
             p.hint { "Some calls of today have no price in the configuration." }
         }
     }
-}
-
-/// Billionths of the currency, to the hundredth.
-pub(super) fn money(nanos: i64) -> String {
-    format!("{}.{:02}", nanos / 1_000_000_000, nanos.rem_euclid(1_000_000_000) / 10_000_000)
 }
 
 fn queue_section(service: &ServiceOverview) -> Markup {
@@ -166,6 +171,7 @@ fn failures_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
 pub(super) async fn show_dead_letters(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
     require_all_tenants(&visitor)?;
     let letters = match dead::list_letters(state.database(), state.queue(), LETTERS).await {
@@ -176,7 +182,9 @@ pub(super) async fn show_dead_letters(
         Err(error) => return Err(error.into()),
     };
     let body = html! {
-        p.hint { "At most " (LETTERS) ". They are brought back by: docmill dead redrive" }
+        @if let Some(done) = wanted.get("done") { p.notice role="status" { (words_of_redrive(done)) } }
+        p.hint { "At most " (LETTERS) " are shown." }
+        @if visitor.role >= WebRole::Operator && !letters.is_empty() { (redrive_form(&state, &visitor)) }
         @if letters.is_empty() { p { "None." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "its state" } th { "reason" } } }
@@ -193,12 +201,66 @@ pub(super) async fn show_dead_letters(
     Ok(frame_page(&state, Some(&visitor), "Dead letters", &body))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn redrive_form(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
+    html! {
+        details {
+            summary { "Send them again…" }
+            form method="post" action=(state.link("/dead-letters/redrive")) {
+                (form_secret(visitor))
+                p { "Failed ingestions are opened again, what is open is sent, and letters of what has \
+                     ended otherwise go. All of them, not only those that are shown." }
+                div.field { label for="reason" { "Only those that failed for this reason (a code; empty: all)" }
+                    input id="reason" name="reason"; }
+                div.field { label for="redrive-why" { "Why" } input id="redrive-why" name="why"; }
+                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
+                button.first { "redrive" }
+            }
+        }
+    }
+}
 
-    #[test]
-    fn money_is_told_to_the_hundredth() {
-        assert_eq!((money(0), money(1_239_999_999)), ("0.00".to_owned(), "1.23".to_owned()));
+/// `POST /dead-letters/redrive`.
+pub(super) async fn post_redrive(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    PostedForm(form): PostedForm,
+) -> Result<Redirect, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    require_confirmation(&form)?;
+    let (database, queue) = (state.database().clone(), state.queue_handle());
+    let (reason, by) =
+        (form.text("reason"), visitor.audit_note(form.get("why").unwrap_or_default()));
+    // It goes on though the one who asked goes away: half of a batch would stay hidden for minutes.
+    let redrive = tokio::spawn(async move {
+        let done = dead::redrive_letters(&database, queue.as_ref(), reason.as_deref(), &by).await;
+        if let Err(error) = &done {
+            tracing::error!(error = %error, "dead letters could not all be sent again: {error}");
+        }
+        done
+    });
+    let done = match tokio::time::timeout(REDRIVE_SHOWN, redrive).await {
+        Ok(Ok(done)) => {
+            let done = done?;
+            format!("{}-{}-{}", done.sent.len() + done.as_they_were, done.cleared, done.left)
+        }
+        Ok(Err(_panicked)) => {
+            return Err(ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR));
+        }
+        Err(_elapsed) => "going-on".to_owned(),
+    };
+    Ok(Redirect::to(&state.link(&format!("/dead-letters?done={done}"))))
+}
+
+/// Words for what the address says of a redrive; whatever else stands there says nothing.
+fn words_of_redrive(done: &str) -> String {
+    if done == "going-on" {
+        return "They are being sent, and that goes on. Look again in a moment.".to_owned();
+    }
+    let counts: Vec<u64> = done.split('-').filter_map(|count| count.parse().ok()).collect();
+    match counts.as_slice() {
+        [sent, cleared, left] => format!(
+            "Sent again: {sent}. Gone, because what they stood for has ended: {cleared}. Left: {left}."
+        ),
+        _ => String::new(),
     }
 }

@@ -36,7 +36,7 @@ use super::transcripts::load_page_sheets;
 use crate::ops::inspect;
 use crate::ops::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
-    ReviewQuery, ReviewRow,
+    ReviewOrder, ReviewQuery, ReviewRow,
 };
 use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
@@ -83,15 +83,28 @@ pub(super) async fn load_queue(
         tenant: visitor.narrow_tenant(wanted.text("tenant")),
         kind: wanted.text("kind"),
         reason: wanted.text("reason"),
+        order: read_order(wanted)?,
     };
-    let after = read_cursor(wanted)?;
+    let after = match query.order {
+        ReviewOrder::Age => read_cursor(wanted)?,
+        ReviewOrder::Amount => None,
+    };
     let asked = limit.saturating_add(1);
     let mut rows = review::list_reviews(state.database(), &query, asked, after).await?;
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > most;
     rows.truncate(most);
-    let next = rows.last().filter(|_| more).map(|row| row.document_id);
+    let goes_on = more && query.order == ReviewOrder::Age;
+    let next = rows.last().filter(|_| goes_on).map(|row| row.document_id);
     Ok(ReviewPage { rows, next })
+}
+
+fn read_order(wanted: &FieldValues) -> Result<ReviewOrder, ConsoleFailure> {
+    match wanted.get("order") {
+        None | Some("age") => Ok(ReviewOrder::Age),
+        Some("amount") => Ok(ReviewOrder::Amount),
+        Some(_) => Err(ConsoleFailure::wrong_request("order is age or amount")),
+    }
 }
 
 /// Writes a verdict about `case` down.
@@ -168,7 +181,7 @@ pub(super) async fn show_reviews(
         (queue_filters(&state, &visitor, &wanted))
         @if page.rows.is_empty() { p { "Nothing waits for a person." } } @else {
             div.wide { table {
-                thead { tr { th { "document" } th { "kind" } th { "tenant" } th { "reasons" } th { "status" } th { "open at" } th { "waits" } } }
+                thead { tr { th { "document" } th { "kind" } th { "tenant" } th { "reasons" } th { "status" } th.number { "amount" } th { "open at" } th { "waits" } } }
                 tbody { @for row in &page.rows { (queue_row(&state, row)) } }
             } }
         }
@@ -186,6 +199,8 @@ fn queue_row(state: &ConsoleState, row: &ReviewRow) -> Markup {
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td { (row.review_reasons.join(", ")) @if row.decided_before { " (decided before)" } }
             td { (state_mark(row.status.as_deref().unwrap_or("–"))) }
+            td.number { @match row.amount { Some(amount) => (format!("{amount:.2}")), None => "–" }
+                @if let Some(currency) = &row.currency { " " (foreign_name(currency)) } }
             td { @if let Some(who) = &row.held_by { (foreign_name(who))
                 @if let Some(since) = row.held_since { " since " (review::clock_time(since)) } } @else { "–" } }
             td { (age_since(row.since)) }
@@ -205,6 +220,10 @@ fn queue_filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldV
                 div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(value("tenant")); }
             }
             div { label for="reason" { "Reason" } input id="reason" name="reason" placeholder="required:total" value=(value("reason")); }
+            div { label for="order" { "First" }
+                select id="order" name="order" {
+                    option value="age" { "what waits longest" }
+                    option value="amount" selected[wanted.get("order") == Some("amount")] { "the largest amount" } } }
             button { "Show" }
         }
     }

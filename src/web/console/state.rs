@@ -136,6 +136,11 @@ impl ConsoleState {
         self.shared.parts.queue.as_ref()
     }
 
+    /// The queue, for what goes on when the one who asked has gone.
+    pub(super) fn queue_handle(&self) -> Arc<dyn MessageQueue> {
+        Arc::clone(&self.shared.parts.queue)
+    }
+
     pub(super) fn store(&self) -> &dyn ObjectStore {
         self.shared.parts.store.as_ref()
     }

@@ -1,11 +1,20 @@
 //! Operators at their pages.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
+use docmill::app::App;
+use docmill::shutdown::Shutdown;
 use docmill_core::config::QueueBackend;
+use docmill_queue::queue::objects::ObjectQueue;
+use docmill_queue::queue::{MessageQueue as _, OutgoingMessage};
+use docmill_storage::store::folder::FolderStore;
 use reqwest::StatusCode;
 
 use super::desk::{WebConsole, invoice};
+use crate::support::postgres::TestDatabase;
+use crate::support::world::{SOON, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
@@ -259,4 +268,84 @@ async fn a_login_that_only_reads_shows_everything_and_changes_nothing() {
     assert!(retry.status.is_server_error(), "{retry:?}");
     let accept = operator.submit(&review, &review, &[("decision", "accept")]).await;
     assert!(accept.status.is_server_error(), "{accept:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_sent_again_by_an_operator_who_means_it_and_the_audit_has_it() {
+    let desk = WebConsole::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let store = Arc::new(FolderStore::open(&desk.folder.path().join("queue")).await.unwrap());
+    let queue = ObjectQueue::new(store, Duration::from_secs(60), Some(1));
+    assert!(queue.send(&[OutgoingMessage::from_body(ingestion.to_string())]).await[0].is_ok());
+    let taken = queue.receive(1, Duration::from_secs(10)).await.unwrap().remove(0);
+    assert!(queue.hide(&[(taken.receipt, Duration::ZERO)]).await[0].is_ok());
+    assert!(queue.receive(1, Duration::ZERO).await.unwrap().is_empty(), "it is dead");
+
+    let viewer = desk.browser("viewer").await;
+    assert!(!viewer.get("/dead-letters").await.body.contains("redrive"));
+    let operator = desk.browser("operator").await;
+    let page = operator.get("/dead-letters").await.body;
+    assert!(page.contains(&ingestion.to_string()), "{page}");
+    let other = [("reason", "corrupt"), ("confirm", "yes")];
+    let none = operator.send_form(&page, "/dead-letters/redrive", &other).await;
+    assert_eq!(none.location(), "/dead-letters?done=0-0-1", "{none:?}");
+    let unsure = operator.send_form(&page, "/dead-letters/redrive", &[]).await;
+    assert_eq!(unsure.status, StatusCode::BAD_REQUEST);
+    let sure = [("why", "mended"), ("confirm", "yes")];
+    let done = operator.send_form(&page, "/dead-letters/redrive", &sure).await;
+    assert_eq!(done.location(), "/dead-letters?done=1-0-0", "{done:?}");
+    let told = operator.get(done.location()).await.body;
+    assert!(told.contains("Sent again: 1."), "{told}");
+    assert!(operator.get("/dead-letters?done=%3Cb%3E").await.body.contains("None."));
+    let again = queue.receive(1, Duration::from_secs(10)).await.unwrap();
+    assert_eq!(again.first().map(|it| it.body.clone()), Some(ingestion.to_string()));
+    let audit = "SELECT concat_ws(' ', action, operator, why) FROM operator_action";
+    assert!(desk.scalar(audit).await.contains("web:operator mended"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ingestion_tells_what_each_of_its_attempts_has_cost() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    desk.execute(&format!(
+        "INSERT INTO spending (ingestion_id, claims, day, provider, model, document_id, calls,
+             input_tokens, output_tokens, cost_nanos, unpriced_calls)
+         SELECT '{ingestion}', claims, day, 'openai', 'large', '{document}', 1, 1000, 50, 20000000, 0
+         FROM (VALUES (1, DATE '2026-01-01'), (1, DATE '2026-01-02'), (2, DATE '2026-01-02'))
+             AS paid (claims, day)"
+    ))
+    .await;
+    let page = desk.browser("viewer").await.get(&format!("/ingestions/{ingestion}")).await.body;
+    let cell = |text: &str| format!("<td class=\"number\">{text}</td>");
+    for text in ["openai large", &cell("2000"), &cell("0.04"), &cell("0.02")] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_serves_the_pages_too_where_that_is_wanted_and_ends_with_them() {
+    let database = TestDatabase::create().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = super::desk::console_config(&database, folder.path());
+    std::fs::create_dir(&config.queue.path).unwrap();
+    std::fs::create_dir(&config.store.path).unwrap();
+    config.web.tokens = super::desk::tokens();
+    config.web.in_worker = true;
+    config.worker.address = ([127, 0, 0, 1], 0).into();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    config.web.address = free;
+    let stop = Shutdown::default();
+    let app = App::new(config);
+    let page = format!("http://{free}/api/v1/overview");
+    let ask = || async {
+        let asked = reqwest::Client::new().get(&page).bearer_auth("token of viewer").send().await;
+        asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
+    };
+    let looking = async {
+        until(SOON, ask).await;
+        stop.request();
+    };
+    let (served, ()) = tokio::join!(Box::pin(app.serve(stop.clone())), looking);
+    served.unwrap();
+    assert!(!ask().await, "the pages are gone with the worker");
 }

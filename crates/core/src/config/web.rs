@@ -52,6 +52,8 @@ pub struct WebConfig {
     pub proxy: ProxySignIn,
     /// Whether pages of originals are drawn for those who look at them.
     pub page_pictures: bool,
+    /// Whether `docmill worker` serves the pages too: one process for a small place.
+    pub in_worker: bool,
 }
 
 impl Default for WebConfig {
@@ -63,6 +65,7 @@ impl Default for WebConfig {
             tokens: Vec::new(),
             proxy: ProxySignIn::default(),
             page_pictures: true,
+            in_worker: false,
         }
     }
 }

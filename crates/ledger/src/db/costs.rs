@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
 
 /// By what the sums are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,4 +100,48 @@ pub async fn sum_costs(
     .fetch_all(db.pool())
     .await
     .context("adding up what was spent")
+}
+
+/// What one model or provider was paid in one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttemptCost {
+    /// Of which attempt: [`AttemptRow::claims`](super::reports::AttemptRow::claims).
+    pub claims: i64,
+    /// Who was paid, e.g. `openai`.
+    pub provider: String,
+    /// The configured model; of pages the processor or operation.
+    pub model: String,
+    /// Answered calls.
+    pub calls: i64,
+    /// Pages read.
+    pub pages: i64,
+    /// Prompt tokens, cached or not.
+    pub input_tokens: i64,
+    /// Generated tokens.
+    pub output_tokens: i64,
+    /// Billionths of the currency.
+    pub cost_nanos: i64,
+    /// Calls that had no price.
+    pub unpriced_calls: i64,
+}
+
+/// What an ingestion has cost, the attempts in their order.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_attempt_costs(db: &Db, id: IngestionId) -> Result<Vec<AttemptCost>> {
+    sqlx::query_as!(
+        AttemptCost,
+        r#"SELECT claims, provider, model, sum(calls)::bigint AS "calls!",
+            sum(pages)::bigint AS "pages!",
+            sum(input_tokens + cache_read_tokens + cache_write_tokens)::bigint AS "input_tokens!",
+            sum(output_tokens)::bigint AS "output_tokens!", sum(cost_nanos)::bigint AS "cost_nanos!",
+            sum(unpriced_calls)::bigint AS "unpriced_calls!"
+        FROM spending WHERE ingestion_id = $1
+        GROUP BY claims, provider, model ORDER BY claims, provider, model"#,
+        id.0,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading what an ingestion has cost")
 }

@@ -41,7 +41,26 @@ pub struct ReviewRow {
     /// Since when.
     #[serde(with = "time::serde::rfc3339::option")]
     pub held_since: Option<OffsetDateTime>,
+    /// What is at stake: the largest number at the top of the data that the document carries, or
+    /// else of what was read.
+    pub amount: Option<f64>,
+    /// The currency beside it.
+    pub currency: Option<String>,
 }
+
+/// Which documents to review come first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReviewOrder {
+    /// Those that wait longest.
+    #[default]
+    Age,
+    /// Those with the largest amount, whatever its currency, of the [`MOST_COMPARED`] that wait
+    /// longest. There is no next page.
+    Amount,
+}
+
+/// As many documents are compared by amount: more would take longer than somebody waits for a page.
+pub const MOST_COMPARED: u32 = 10_000;
 
 /// Which documents to review are meant; `None` does not matter.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +71,8 @@ pub struct ReviewQuery {
     pub kind: Option<String>,
     /// Only documents with this reason.
     pub reason: Option<String>,
+    /// Which come first.
+    pub order: ReviewOrder,
 }
 
 /// A document as a reviewer sees it.
@@ -174,7 +195,8 @@ impl ReviewDecision {
     }
 }
 
-/// Up to `limit` documents that call for review, those that wait longest first, after `after`.
+/// Up to `limit` documents that call for review, in the order that is asked for, after `after` in the
+/// order of age.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -184,17 +206,23 @@ pub async fn list_reviews(
     limit: u32,
     after: Option<Uuid>,
 ) -> Result<Vec<ReviewRow>> {
+    let (by_amount, looked_at) = match wanted.order {
+        ReviewOrder::Age => (false, limit),
+        ReviewOrder::Amount => (true, limit.max(MOST_COMPARED)),
+    };
     sqlx::query_as!(
         ReviewRow,
         r#"
+WITH waiting AS MATERIALIZED (
 SELECT d.id AS document_id, d.file_path, d.original_name,
-    COALESCE(d.tenant, newest.tenant) AS tenant, newest.kind AS "kind?",
-    d.review_reasons, d.corrected_at IS NOT NULL AS "decided_before!", d.updated_at AS since,
-    newest.status AS "status?", l.reviewer AS "held_by?", l.taken_at AS "held_since?"
+    COALESCE(d.tenant, newest.tenant) AS tenant, newest.kind,
+    d.review_reasons, d.corrected_at IS NOT NULL AS decided_before, d.updated_at AS since,
+    newest.status, l.reviewer AS held_by, l.taken_at AS held_since,
+    COALESCE(d.structured_data, newest.structured_data) AS data
 FROM document d
 LEFT JOIN review_lease l ON l.document_id = d.id AND l.expires_at > (SELECT docmill_now())
 LEFT JOIN LATERAL (
-    SELECT i.status, i.kind, i.tenant FROM ingestion i
+    SELECT i.status, i.kind, i.tenant, i.structured_data FROM ingestion i
     WHERE i.document_id = d.id AND i.status <> 'cancelled'
     ORDER BY i.created_at DESC, i.id DESC LIMIT 1
 ) AS newest ON true
@@ -206,11 +234,28 @@ WHERE d.needs_human_review
     OR (d.updated_at, d.id) > ((SELECT p.updated_at FROM document p WHERE p.id = $4), $4))
 ORDER BY d.updated_at, d.id
 LIMIT $5
+)
+SELECT w.document_id AS "document_id!", w.file_path AS "file_path!",
+    w.original_name AS "original_name?", w.tenant AS "tenant?", w.kind AS "kind?",
+    w.review_reasons AS "review_reasons!", w.decided_before AS "decided_before!",
+    w.since AS "since!", w.status AS "status?", w.held_by AS "held_by?",
+    w.held_since AS "held_since?", stake.amount AS "amount?",
+    CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ->> 'currency' END AS "currency?"
+FROM waiting w
+CROSS JOIN LATERAL (
+    SELECT max(value::numeric)::float8 AS amount
+    FROM jsonb_each_text(CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ELSE '{}' END)
+    WHERE jsonb_typeof(w.data -> key) = 'number'
+) AS stake
+ORDER BY CASE WHEN $6 THEN stake.amount END DESC NULLS LAST, w.since, w.document_id
+LIMIT $7
 "#,
         wanted.tenant,
         wanted.kind,
         wanted.reason,
         after,
+        i64::from(looked_at),
+        by_amount,
         i64::from(limit),
     )
     .fetch_all(db.pool())
