@@ -31,6 +31,7 @@ use crate::shutdown::Shutdown;
 use crate::web::ServiceDependencies;
 use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
+use docmill_client::throttle::Governor;
 use docmill_core::config::{
     Config, DatabaseConfig, OcrConfig, OcrEngineChoice, QueueBackend, StoreBackend,
 };
@@ -197,7 +198,11 @@ impl App {
     /// # Errors
     /// One does not answer, or does not take our key.
     pub async fn connect_models(&self) -> anyhow::Result<ModelChain> {
-        Ok(models::build_chain(&self.config.llm, &self.config.throttle).await?)
+        Ok(models::build_chain(&self.config.llm, &self.make_governor()).await?)
+    }
+
+    fn make_governor(&self) -> Arc<Governor> {
+        Arc::new(Governor::new(self.config.throttle.clone()))
     }
 
     /// What the pipeline needs beside its backends.
@@ -207,12 +212,14 @@ impl App {
     pub async fn pipeline_services(&self) -> anyhow::Result<PipelineServices> {
         let pool = Arc::new(CpuPool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.load_kinds()?);
-        let reader = Box::pin(self.build_reader(&pool, &kinds)).await?;
+        let governor = self.make_governor();
+        let reader = Box::pin(self.build_reader(&pool, &kinds, &governor)).await?;
         start_reading(&reader).await?;
         Ok(PipelineServices {
             reader,
             pool,
-            models: Box::pin(self.connect_models()).await?,
+            models: Box::pin(models::build_chain(&self.config.llm, &governor)).await?,
+            governor,
             kinds,
             budget: ByteBudget::new(self.config.limits.documents_in_memory)
                 .with_text(self.config.limits.text_bytes),
@@ -360,12 +367,13 @@ impl App {
         &self,
         pool: &Arc<CpuPool>,
         kinds: &KindSet,
+        governor: &Arc<Governor>,
     ) -> anyhow::Result<Arc<DocumentReader>> {
         let engines = self.find_engines()?;
         report_engines(&self.config.ocr, &engines);
         let recipe = self.page_recipe();
         let processes = self.build_processes(&engines, pool.thread_count())?;
-        let remote_ocr = providers::build_remote_ocr(&self.config, kinds, pool).await?;
+        let remote_ocr = providers::build_remote_ocr(&self.config, kinds, pool, governor).await?;
         Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(engines), recipe, remote_ocr }))
     }
 

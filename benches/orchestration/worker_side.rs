@@ -16,7 +16,7 @@ use docmill::worker::work::IngestionWork;
 use docmill_core::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill_core::fault::Result;
 use docmill_core::metrics;
-use docmill_core::model::{ClaimedIngestion, IngestionStage, ModelUsage};
+use docmill_core::model::{ClaimedIngestion, IngestionStage, ModelUsage, ProviderLane};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{IngestionResult, Ledger, PauseTerms};
@@ -72,6 +72,10 @@ impl IngestionWork for EmptyWork {
 
     fn pause_terms(&self, default_kind: &str) -> PauseTerms {
         PauseTerms { default_kind: default_kind.to_owned(), providers: Vec::new() }
+    }
+
+    fn list_lanes(&self) -> Vec<ProviderLane> {
+        Vec::new()
     }
 }
 

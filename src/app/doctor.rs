@@ -200,7 +200,7 @@ impl App {
         kinds: &KindSet,
     ) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
         let pool = Arc::new(CpuPool::new(1)?);
-        providers::named_providers(&self.config, kinds, &pool).await
+        providers::named_providers(&self.config, kinds, &pool, &self.make_governor()).await
     }
 
     /// Those that read page images elsewhere, each asked for what it cannot do.

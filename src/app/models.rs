@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill_client::throttle::Governor;
-use docmill_core::config::{LlmConfig, LlmProvider, ThrottleConfig};
+use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::digest;
 use docmill_core::retry::{RetryBackoff, retry};
@@ -32,12 +32,11 @@ const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with
 /// One of them does not answer, or does not take our key.
 pub(super) async fn build_chain(
     config: &LlmConfig,
-    throttle: &ThrottleConfig,
+    governor: &Arc<Governor>,
 ) -> fault::Result<ModelChain> {
     if config.provider == LlmProvider::None {
         return Ok(ModelChain::default());
     }
-    let governor = Arc::new(Governor::new(throttle.clone()));
     let scheduler = Scheduler::start(&config.scheduler)?;
     // Outside of the governor: a call that waits for memory is not yet one to the provider.
     let scheduled = |llm: Arc<dyn Llm>| match &scheduler {
@@ -45,20 +44,20 @@ pub(super) async fn build_chain(
         None => llm,
     };
     let mut models = vec![ChainModel {
-        llm: scheduled(build_model(config, &governor).await?),
+        llm: scheduled(build_model(config, governor).await?),
         kinds: Vec::new(),
         max_output_tokens: config.max_output_tokens,
         pictures: config.takes_pictures.then(|| config.picture_rule()),
-        batches: connect_batches(config, &governor).await?,
+        batches: connect_batches(config, governor).await?,
     }];
     for stronger in &config.chain {
         let whole = stronger.inherit_from(config);
         models.push(ChainModel {
-            llm: scheduled(build_model(&whole, &governor).await?),
+            llm: scheduled(build_model(&whole, governor).await?),
             kinds: stronger.kinds.clone(),
             max_output_tokens: whole.max_output_tokens,
             pictures: whole.takes_pictures.then(|| whole.picture_rule()),
-            batches: connect_batches(&whole, &governor).await?,
+            batches: connect_batches(&whole, governor).await?,
         });
     }
     Ok(ModelChain::new(models))

@@ -23,9 +23,10 @@ pub(super) async fn build_remote_ocr(
     config: &Config,
     kinds: &KindSet,
     pool: &Arc<CpuPool>,
+    governor: &Arc<Governor>,
 ) -> anyhow::Result<RemoteOcr> {
     let ocr = &config.ocr;
-    let providers = named_providers(config, kinds, pool).await?;
+    let providers = named_providers(config, kinds, pool, governor).await?;
     Ok(RemoteOcr::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
 }
 
@@ -37,13 +38,13 @@ pub(super) async fn named_providers(
     config: &Config,
     kinds: &KindSet,
     pool: &Arc<CpuPool>,
+    governor: &Arc<Governor>,
 ) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
     let ocr = &config.ocr;
     let mut named: BTreeSet<OcrProvider> = ocr.providers.iter().copied().collect();
     for kind in kinds.iter() {
         named.extend(kind.read_by.iter().flatten());
     }
-    let governor = Arc::new(Governor::new(config.throttle.clone()));
     let mut providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>> = BTreeMap::new();
     for name in named {
         let provider: Arc<dyn RemoteOcrProvider> = match name {
@@ -58,7 +59,7 @@ pub(super) async fn named_providers(
                 );
                 Arc::new(build_document_ai(config, governor.clone())?)
             }
-            OcrProvider::Textract => Arc::new(build_textract(config, &governor).await),
+            OcrProvider::Textract => Arc::new(build_textract(config, governor).await),
             OcrProvider::Vision => {
                 let problems = ocr.vision.list_problems();
                 anyhow::ensure!(
@@ -66,7 +67,7 @@ pub(super) async fn named_providers(
                     "a kind is read by vision: {}",
                     problems.join(", ")
                 );
-                let llm = connect_model(&ocr.vision.model_config(), &governor).await?;
+                let llm = connect_model(&ocr.vision.model_config(), governor).await?;
                 Arc::new(VisionOcr::new(llm, &ocr.vision, Arc::clone(pool)))
             }
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, print};
-use crate::ops::dashboard::{self, ServiceOverview};
+use crate::ops::dashboard::{self, LaneTotals, ServiceOverview};
 use crate::shutdown::Shutdown;
 
 /// Arguments of `dashboard`.
@@ -59,6 +59,7 @@ fn format_overview(overview: &ServiceOverview) -> String {
         "workers   {} live, {} of {} slots used",
         workers.live, workers.slots_used, workers.slots
     ));
+    lines.extend(overview.lanes.iter().map(format_lane));
     for pause in &overview.pauses {
         lines.push(format!("paused    {} {} by {}", pause.scope, pause.name, pause.paused_by));
     }
@@ -87,6 +88,18 @@ fn format_overview(overview: &ServiceOverview) -> String {
     lines.extend(format_jobs(overview));
     lines.extend(format_failures(overview));
     lines.join("\n")
+}
+
+fn format_lane(lane: &LaneTotals) -> String {
+    let trouble = match (lane.denied, lane.down) {
+        (0, 0) => String::new(),
+        (0, down) => format!(", down for {down} of {} workers", lane.workers),
+        (denied, _) => {
+            format!(", denied to {denied} of {} workers: a person has to act", lane.workers)
+        }
+    };
+    let LaneTotals { provider, model, in_flight, waiting, .. } = lane;
+    format!("calls     {provider} {model}: {in_flight} under way, {waiting} wait{trouble}")
 }
 
 fn format_messages(overview: &ServiceOverview) -> String {

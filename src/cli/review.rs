@@ -59,6 +59,9 @@ pub(super) struct TruthExportArgs {
     /// Only those of this kind
     #[arg(long)]
     kind: Option<String>,
+    /// Write KIND/examples/ID.txt and ID.json for the kinds' folders in the place of documents and truth
+    #[arg(long)]
+    examples: bool,
 }
 
 /// Arguments of `review list`.
@@ -230,6 +233,7 @@ async fn export_truth(
         tenant: wanted.tenant.as_deref(),
         kind: wanted.kind.as_deref(),
         largest: app.config().limits.document_bytes.0,
+        as_examples: wanted.examples,
     };
     let done = review::export_truth(&db, store.as_ref(), export).await?;
     context.result_output().show(&done, || {

@@ -11,6 +11,8 @@ use docmill_ledger::db::overview::{
 };
 use docmill_queue::queue::{MessageQueue, QueueDepth};
 
+pub use docmill_ledger::db::overview::LaneTotals;
+
 /// Jobs that are listed one by one.
 const JOBS: u32 = 15;
 
@@ -38,6 +40,8 @@ pub struct ServiceOverview {
     pub queue_problem: Option<String>,
     /// The workers that are alive.
     pub workers: WorkerTotals,
+    /// How calls to providers go, those with trouble first.
+    pub lanes: Vec<LaneTotals>,
     /// The pauses that operators have set.
     pub pauses: Vec<PauseRow>,
     /// Ingestions that have not ended, by state, with the age of the oldest.
@@ -67,6 +71,7 @@ pub async fn load_overview(db: &Db, queue: &dyn MessageQueue) -> Result<ServiceO
         tiers,
         queue_problem,
         workers: overview::count_workers(db).await?,
+        lanes: overview::sum_lanes(db).await?,
         pauses: operators::list_pauses(db).await?,
         in_flight: overview::count_states(db).await?,
         oldest_s: overview::oldest_open_age(db).await?,

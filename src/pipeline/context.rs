@@ -11,6 +11,7 @@ use crate::pipeline::claim_handle::ClaimHandle;
 use crate::pipeline::cost::{CostTracker, SpendingBook};
 use crate::pipeline::reading::DocumentReader;
 use crate::pipeline::step_error::StepError;
+use docmill_client::throttle::Governor;
 use docmill_core::config::Config;
 use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion};
@@ -32,6 +33,8 @@ pub struct PipelineServices {
     pub pool: Arc<CpuPool>,
     /// The models; none: the rules reader.
     pub models: ModelChain,
+    /// How fast each provider may be called, of pages and of models.
+    pub governor: Arc<Governor>,
     /// The kinds of documents that are configured.
     pub kinds: Arc<KindSet>,
     /// The budget for bytes of documents in memory.

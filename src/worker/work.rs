@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 
 use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
-use docmill_core::model::ClaimedIngestion;
+use docmill_core::model::{ClaimedIngestion, ProviderLane};
 use docmill_ledger::ledger::{IngestionResult, PauseTerms};
 use docmill_storage::store::ObjectStore;
 
@@ -31,6 +31,9 @@ pub trait IngestionWork: Send + Sync {
 
     /// What an operator's pause may hold back.
     fn pause_terms(&self, default_kind: &str) -> PauseTerms;
+
+    /// How its calls to providers go.
+    fn list_lanes(&self) -> Vec<ProviderLane>;
 }
 
 #[async_trait]
@@ -54,5 +57,9 @@ impl IngestionWork for PipelineContext {
 
     fn pause_terms(&self, default_kind: &str) -> PauseTerms {
         self.services.pause_terms(default_kind)
+    }
+
+    fn list_lanes(&self) -> Vec<ProviderLane> {
+        self.services.governor.list_lanes()
     }
 }

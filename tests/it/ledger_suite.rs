@@ -14,7 +14,8 @@ use docmill::pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::model::{
-    ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, OutcomeReason,
+    ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, LaneBreaker, OutcomeReason,
+    ProviderLane,
 };
 use docmill_ledger::ledger::{
     ClaimOutcome, ClaimRequest, LeaseRenewal, LeaseStatus, OperatorPause, QuarantinedMessage,
@@ -485,7 +486,16 @@ async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
     for at in Fixture::both().await {
         assert_eq!(at.ledger().active_pauses().await.unwrap(), Vec::<OperatorPause>::new());
         assert!(!at.ledger().is_blocked(&"0".repeat(64)).await.unwrap());
-        let vitals = WorkerStatus { slots: 4, slots_used: 1 };
+        let lane = ProviderLane {
+            provider: "openai".to_owned(),
+            model: "large".to_owned(),
+            in_flight: 2,
+            waiting: 3,
+            rate: None,
+            breaker: LaneBreaker::Open,
+            denied: false,
+        };
+        let vitals = WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane] };
         at.ledger().save_worker_status("w1", &vitals).await.unwrap();
         at.ledger().save_worker_status("w1", &WorkerStatus::default()).await.unwrap();
         assert_eq!(at.ledger().current_time().await.unwrap(), START);

@@ -293,6 +293,7 @@ async fn what_people_decided_is_written_as_truth_and_what_they_rejected_is_not()
         tenant: Some("acme"),
         kind: None,
         largest: 1 << 20,
+        as_examples: false,
     };
     let done = review::export_truth(&desk.database.db(), &store, export).await.unwrap();
     assert_eq!((done.written, done.left_out), (1, Vec::new()));
@@ -302,4 +303,45 @@ async fn what_people_decided_is_written_as_truth_and_what_they_rejected_is_not()
     let truth = std::fs::read(folder.path().join("truth").join(format!("{name}.json"))).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&truth).unwrap(), invoice(10.0));
     assert_eq!(std::fs::read_dir(folder.path().join("truth")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn what_people_decided_is_written_as_examples_of_the_kind_where_there_is_a_transcript() {
+    let desk = ReviewDesk::open().await;
+    let store = MemoryStore::default();
+    let mut documents = Vec::new();
+    for total in [1.0, 2.0] {
+        let (document, ingestion) = desk.refused("acme", &invoice(total)).await;
+        let case = desk.case(ingestion).await;
+        desk.correct(&case, DataCorrection::Whole(invoice(10.0 * total))).await.unwrap();
+        documents.push((document, ingestion));
+    }
+    let [(read, ingestion), (unread, _)] = documents.try_into().unwrap();
+    let word =
+        json!({ "text": "ZIMMER", "box": { "x": 1, "y": 1, "w": 9, "h": 9 }, "confidence": 1 });
+    let page = json!({ "number": 1, "source": "native", "width": 100, "height": 100, "quality": 1,
+        "lines": [{ "words": [word.clone(), word] }] });
+    let transcript = json!({ "format": 1, "sha256": "0".repeat(64), "provider": "t", "quality": 1,
+        "pages": [page.clone(), page] });
+    store.put("transcript", transcript.to_string().into(), &BTreeMap::new()).await.unwrap();
+    let sql = format!(
+        "UPDATE ingestion SET transcription_file_path = 'transcript' WHERE id = '{ingestion}'"
+    );
+    desk.database.pool().execute(AssertSqlSafe(sql)).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let export = review::TruthExport {
+        folder: folder.path(),
+        tenant: None,
+        kind: None,
+        largest: 1 << 20,
+        as_examples: true,
+    };
+    let done = review::export_truth(&desk.database.db(), &store, export).await.unwrap();
+    assert_eq!((done.written, done.left_out), (1, vec![unread.0]));
+    let file = |ending: &str| {
+        std::fs::read_to_string(folder.path().join(format!("invoice/examples/{read}.{ending}")))
+    };
+    assert_eq!(file("txt").unwrap(), "ZIMMER ZIMMER\n\nZIMMER ZIMMER\n");
+    assert_eq!(serde_json::from_str::<Value>(&file("json").unwrap()).unwrap(), invoice(10.0));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "and nothing else");
 }

@@ -34,6 +34,7 @@ pub use headers::{LimitWindow, RateLimitHeaders};
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
+use docmill_core::model::{LaneBreaker, ProviderLane};
 use docmill_core::work_clock::wait_off_clock;
 use limiter_state::{Admission, LimiterState, SentCall};
 
@@ -167,6 +168,15 @@ impl Governor {
         limiters.get(key).is_some_and(|limiter| limiter.state().is_down())
     }
 
+    /// How calls go with each provider and model that was called, in their order; accounts apart.
+    pub fn list_lanes(&self) -> Vec<ProviderLane> {
+        let limiters: Vec<_> = self.limiters.lock().values().map(Arc::clone).collect();
+        let mut lanes: Vec<ProviderLane> =
+            limiters.iter().map(|limiter| limiter.describe()).collect();
+        lanes.sort_by(|a, b| (&a.provider, &a.model).cmp(&(&b.provider, &b.model)));
+        lanes
+    }
+
     fn limiter(&self, key: &LimiterKey) -> Arc<RateLimiter> {
         let mut limiters = self.limiters.lock();
         if let Some(limiter) = limiters.get(key) {
@@ -201,6 +211,24 @@ impl RateLimiter {
 
     fn line(&self) -> MutexGuard<'_, WaitingLine> {
         self.line.lock()
+    }
+
+    fn describe(&self) -> ProviderLane {
+        let waiting = self.line().waiting.len();
+        let shown = self.state().snapshot();
+        ProviderLane {
+            provider: self.key.provider.clone(),
+            model: self.key.model.clone(),
+            in_flight: shown.in_flight,
+            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+            rate: shown.rate,
+            breaker: match shown.breaker {
+                0 => LaneBreaker::Closed,
+                1 => LaneBreaker::HalfOpen,
+                _ => LaneBreaker::Open,
+            },
+            denied: shown.denied,
+        }
     }
 
     /// Wakes the head of the queue, so that it checks again whether it may go.

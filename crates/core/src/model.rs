@@ -6,6 +6,7 @@ pub mod extraction;
 pub mod grounded;
 pub mod ids;
 pub mod ingestion;
+pub mod lane;
 pub mod message;
 pub mod outcome;
 pub mod page_code;
@@ -24,6 +25,7 @@ pub use extraction::{
 pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
+pub use lane::{LaneBreaker, ProviderLane};
 pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_code::{CodeSymbology, PageCode};
 pub use page_crop::PageCrop;

@@ -26,7 +26,8 @@ use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, Priority, ReaderStatement,
+    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, Priority, ProviderLane,
+    ReaderStatement,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -340,12 +341,14 @@ pub struct FirstProvider {
 }
 
 /// What a worker reports of itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkerStatus {
     /// Jobs that may run at the same time.
     pub slots: u32,
     /// Jobs that are running.
     pub slots_used: u32,
+    /// How its calls to providers go.
+    pub lanes: Vec<ProviderLane>,
 }
 
 /// What is written of a claim, read back after a lost commit reply.

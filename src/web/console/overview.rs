@@ -52,6 +52,7 @@ pub(super) async fn show_overview(
                 (foreign_name(&pause.paused_by)) " " (foreign_name(&pause.why)) }
         }
         (queue_section(service))
+        (lanes_section(service))
         (states_section(&state, service))
         (working_section(&state, service))
         (ended_section(service))
@@ -100,6 +101,27 @@ fn queue_section(service: &ServiceOverview) -> Markup {
                 tbody { @for tier in &service.tiers { tr {
                     td { (tier.priority.code()) } td.number { (tier.ready) }
                     td.number { (tier.in_flight) } td.number { (tier.delayed) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn lanes_section(service: &ServiceOverview) -> Markup {
+    let is_well = |down: i64, denied: i64| down == 0 && denied == 0;
+    html! {
+        @if !service.lanes.is_empty() {
+            h2 { "Calls to providers" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "provider" } th { "breaker" } th.number { "under way" } th.number { "wait" } th.number { "a minute at most" } th.number { "workers" } } }
+                tbody { @for lane in &service.lanes { tr {
+                    td { (lane.provider) " " (lane.model) }
+                    td { @if is_well(lane.down, lane.denied) { "closed" }
+                        @else { (state_mark("failed")) " open in " (lane.down) " of them"
+                            @if lane.denied > 0 { "; denied: credentials or money" } } }
+                    td.number { (lane.in_flight) } td.number { (lane.waiting) }
+                    td.number { @match lane.rate { Some(rate) => (format!("{:.0}", rate * 60.0)), None => "–" } }
+                    td.number { (lane.workers) }
                 } } }
             } }
         }

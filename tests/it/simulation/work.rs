@@ -11,7 +11,9 @@ use docmill::pipeline::{ByteBudget, ClaimHandle, StepError, verdict};
 use docmill::worker::work::IngestionWork;
 use docmill_core::config::ByteSize;
 use docmill_core::fault::Error;
-use docmill_core::model::{ClaimedIngestion, IngestionId, IngestionStage, OutcomeReason};
+use docmill_core::model::{
+    ClaimedIngestion, IngestionId, IngestionStage, OutcomeReason, ProviderLane,
+};
 use docmill_core::work_clock::{note_progress, wait_off_clock};
 use docmill_ledger::ledger::{IngestionResult, PauseTerms};
 use docmill_storage::store::ObjectStore;
@@ -255,5 +257,9 @@ impl IngestionWork for ScriptedWork {
 
     fn pause_terms(&self, _default_kind: &str) -> PauseTerms {
         PauseTerms::default()
+    }
+
+    fn list_lanes(&self) -> Vec<ProviderLane> {
+        Vec::new()
     }
 }

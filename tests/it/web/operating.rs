@@ -7,6 +7,9 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill::shutdown::Shutdown;
 use docmill_core::config::QueueBackend;
+use docmill_core::model::{LaneBreaker, ProviderLane};
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::ledger::{Ledger as _, WorkerStatus};
 use docmill_queue::queue::objects::ObjectQueue;
 use docmill_queue::queue::{MessageQueue as _, OutgoingMessage};
 use docmill_storage::store::folder::FolderStore;
@@ -28,9 +31,30 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
              stage = 'transcribe', attempt_count = 1 WHERE id = '{held}'"
     ))
     .await;
+    let lane = |in_flight, breaker, rate| ProviderLane {
+        provider: "openai".to_owned(),
+        model: "large".to_owned(),
+        in_flight,
+        waiting: 4,
+        rate,
+        breaker,
+        denied: false,
+    };
+    let ledger = PostgresLedger::new(desk.database.db());
+    for (worker, lane) in [
+        ("w-1", lane(2, LaneBreaker::Closed, Some(1.5))),
+        ("w-2", lane(5, LaneBreaker::Open, None)),
+    ] {
+        let status = WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane] };
+        ledger.save_worker_status(worker, &status).await.unwrap();
+    }
     let operator = desk.browser("operator").await;
     let page = operator.get("/overview").await.body;
     for text in [
+        "openai large",
+        "open in 1 of them",
+        "<td class=\"number\">7</td><td class=\"number\">8</td><td class=\"number\">90</td>",
+        "<strong>2 of 8</strong>slots used",
         "<strong>2</strong>not ended",
         "gate_refused",
         "transcribe",
@@ -337,8 +361,9 @@ async fn a_worker_serves_the_pages_too_where_that_is_wanted_and_ends_with_them()
     let stop = Shutdown::default();
     let app = App::new(config);
     let page = format!("http://{free}/api/v1/overview");
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build().unwrap();
     let ask = || async {
-        let asked = reqwest::Client::new().get(&page).bearer_auth("token of viewer").send().await;
+        let asked = client.get(&page).bearer_auth("token of viewer").send().await;
         asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
     };
     let looking = async {

@@ -1,5 +1,5 @@
 //! Pages as pictures: who gets them, of which bytes they are, and what happens where there is none.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use image::GenericImageView as _;
 use reqwest::{Method, StatusCode};

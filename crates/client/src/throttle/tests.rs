@@ -193,3 +193,30 @@ async fn keys_that_are_not_used_any_more_are_forgotten() {
     assert!(limiters.len() <= MOST_KEYS && limiters.contains_key(&named(0)), "{}", limiters.len());
     drop(kept);
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_lane_tells_its_calls_its_line_and_its_breaker() {
+    let governor = governor(1);
+    let other = LimiterKey { model: "another".into(), ..key() };
+    assert_eq!(governor.list_lanes(), Vec::<ProviderLane>::new(), "nobody was called");
+    let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+    let mut second = governor.enqueue_call(&key(), TokenEstimate::default());
+    let waits = std::pin::pin!(second.admit());
+    assert!(waits.now_or_never().is_none(), "one call at a time");
+    let denied = governor.admit(&other, TokenEstimate::default()).await.unwrap();
+    settle(denied, &CallOutcome::Denied);
+    let mut third = governor.enqueue_call(&key(), TokenEstimate::default());
+    let mut waits = std::pin::pin!(third.admit());
+    assert!(futures::poll!(&mut waits).is_pending());
+    let told: Vec<_> = governor
+        .list_lanes()
+        .into_iter()
+        .map(|it| (it.model, it.in_flight, it.waiting, it.breaker, it.denied))
+        .collect();
+    let expected = [
+        ("another".to_owned(), 0, 0, LaneBreaker::Open, true),
+        ("m".to_owned(), 1, 1, LaneBreaker::Closed, false),
+    ];
+    assert_eq!(told, expected);
+    drop(permit);
+}

@@ -74,6 +74,53 @@ pub struct WorkerTotals {
     pub slots_used: i64,
 }
 
+/// How the calls of all workers to one provider and model go.
+#[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
+pub struct LaneTotals {
+    /// Name of the provider, e.g. `openai`.
+    pub provider: String,
+    /// The model or processor.
+    pub model: String,
+    /// Workers that have called it.
+    pub workers: i64,
+    /// Calls that are under way.
+    pub in_flight: i64,
+    /// Calls that wait for their turn.
+    pub waiting: i64,
+    /// Calls a second that are let through, of those workers that know a limit.
+    pub rate: Option<f64>,
+    /// Workers for which it counts as down, or which only try whether it is back.
+    pub down: i64,
+    /// Workers that it takes no call of until a person has acted.
+    pub denied: i64,
+}
+
+/// Lanes that are told of: those with trouble and those with most to do first.
+const LANES: i64 = 50;
+
+/// How calls to providers go in the workers that were seen within the last minute.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn sum_lanes(db: &Db) -> Result<Vec<LaneTotals>> {
+    sqlx::query_as(
+        "SELECT l.provider, l.model, count(*) AS workers, sum(l.in_flight)::int8 AS in_flight,
+             sum(l.waiting)::int8 AS waiting, sum(l.rate) AS rate,
+             count(*) FILTER (WHERE l.breaker <> 'closed') AS down,
+             count(*) FILTER (WHERE l.denied) AS denied
+         FROM worker w CROSS JOIN LATERAL jsonb_to_recordset(w.lanes) AS l (provider text,
+             model text, in_flight int8, waiting int8, rate float8, breaker text, denied boolean)
+         WHERE w.seen_at > (SELECT docmill_now()) - interval '1 minute'
+         GROUP BY l.provider, l.model
+         ORDER BY down DESC, waiting DESC, in_flight DESC, l.provider, l.model
+         LIMIT $1",
+    )
+    .bind(LANES)
+    .fetch_all(db.pool())
+    .await
+    .context("adding up how calls go")
+}
+
 /// The states that ingestions are in which have not ended, with their numbers.
 ///
 /// # Errors

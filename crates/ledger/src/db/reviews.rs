@@ -167,6 +167,8 @@ pub struct DecidedDocument {
     pub kind: Option<String>,
     /// What the newest decision says of it; `None`: it was rejected.
     pub data: Option<Value>,
+    /// Where the transcript of the newest ingestion lies.
+    pub transcription_file_path: Option<String>,
 }
 
 /// What a reviewer decided.
@@ -343,7 +345,8 @@ WITH decided AS MATERIALIZED (
     ORDER BY r.document_id LIMIT $2
 )
 SELECT d.id AS document_id, d.file_path, COALESCE(d.tenant, newest.tenant) AS tenant,
-    newest.kind AS "kind?", last.data_after AS "data?"
+    newest.kind AS "kind?", last.data_after AS "data?",
+    newest.transcription_file_path AS "transcription_file_path?"
 FROM decided x JOIN document d ON d.id = x.document_id
 JOIN LATERAL (
     SELECT r.data_after FROM document_revision r
@@ -353,7 +356,7 @@ JOIN LATERAL (
     ORDER BY r.id DESC LIMIT 1
 ) AS last ON true
 LEFT JOIN LATERAL (
-    SELECT i.kind, i.tenant FROM ingestion i
+    SELECT i.kind, i.tenant, i.transcription_file_path FROM ingestion i
     WHERE i.document_id = d.id AND i.status <> 'cancelled'
     ORDER BY i.created_at DESC, i.id DESC LIMIT 1
 ) AS newest ON true

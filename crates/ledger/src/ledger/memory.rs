@@ -100,7 +100,7 @@ impl MemoryLedger {
 
     /// The newest vitals of a worker.
     pub fn worker_status(&self, worker: &str) -> Option<WorkerStatus> {
-        self.lock_state().workers.get(worker).copied()
+        self.lock_state().workers.get(worker).cloned()
     }
 
     fn lock_state(&self) -> MutexGuard<'_, MemoryLedgerState> {
@@ -468,7 +468,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {
-        self.lock_state().workers.insert(worker.to_owned(), *vitals);
+        self.lock_state().workers.insert(worker.to_owned(), vitals.clone());
         Ok(())
     }
 }
