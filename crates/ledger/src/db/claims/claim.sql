@@ -3,14 +3,19 @@
 --
 -- A row that already has the token it is asked for (`again`) is a claim whose answer was lost: it is
 -- answered once more and counted no second time. What somebody else has locked is not waited for.
+--
+-- Every id lies between the first and the last there is: the planner takes the range for one row, finds
+-- each row by its index, and keeps one plan however many are asked for (see `claims.rs`).
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), asked AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (id, token, place)
+    WHERE a.id BETWEEN '00000000-0000-0000-0000-000000000000'
+        AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
     SELECT i.id, i.status, i.lease_expires_at, i.next_attempt_at, i.crashes, i.claims,
         i.claim_token, i.worker, i.started_at, i.stage, i.deferred_since
-    FROM ingestion i WHERE i.id = ANY ($1) ORDER BY i.id FOR UPDATE SKIP LOCKED
+    FROM asked a JOIN ingestion i ON i.id = a.id ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
 ), decided AS MATERIALIZED (
     SELECT h.*, c.now,
         COALESCE(h.claim_token = a.token, false) AS again,
