@@ -23,7 +23,8 @@
 //! range of either for one. By the hundred it read all of a table of some megabytes for one row; by the
 //! ten it preferred, and made anew at each call, a plan for the one that there was. By the one each row
 //! is found by its key, and the plan is made once per connection. What many rows cost that way is what
-//! as many look-ups cost.
+//! as many look-ups cost, as long as no list of arguments is joined with another, which would be row by
+//! row: what is locked carries its arguments along.
 //! Not promised: fairness between claimers of one row.
 
 mod batch_lane;

@@ -41,11 +41,13 @@ WITH clock AS MATERIALIZED (
     FROM held h, clock c WHERE i.id = h.id
     RETURNING i.id, i.claim_token
 )
-SELECT r.id IS NOT NULL AS "renewed!",
-    r.id IS NULL
+SELECT a.renewed AS "renewed!",
+    NOT a.renewed
         AND EXISTS (SELECT 1 FROM ingestion i WHERE i.id = a.id AND i.claim_token = a.token)
         AS "stands!"
-FROM asked a LEFT JOIN renewed r ON r.id = a.id AND r.claim_token = a.token
+FROM (
+    SELECT *, (id, token) IN (SELECT r.id, r.claim_token FROM renewed r) AS renewed FROM asked
+) AS a
 ORDER BY a.place
 "#,
         &ids,
