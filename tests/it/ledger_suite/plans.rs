@@ -23,9 +23,10 @@ fn statements_of_jobs() -> Vec<(String, Vec<String>)> {
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         let known: Value = serde_json::from_str(&text).unwrap();
-        let query = known["query"].as_str().unwrap();
+        let query = known.get("query").and_then(Value::as_str).unwrap();
         if RANGES.iter().any(|range| query.contains(range)) {
-            let types = known["describe"]["parameters"]["Left"].as_array().unwrap();
+            let types =
+                known.pointer("/describe/parameters/Left").and_then(Value::as_array).unwrap();
             let types = types.iter().map(|name| name.as_str().unwrap().to_owned()).collect();
             found.push((query.to_owned(), types));
         }
