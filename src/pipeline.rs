@@ -157,31 +157,34 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// Every step in its order.
+    /// Every step in its order. Each is a future of its own on the heap, which goes with the step: of
+    /// thousands of jobs most wait, and one that waits for its model keeps nothing of what read its
+    /// pages.
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
         let named = kind::named_kind(self.attempt)?;
-        let (fetched, document) = self.open_original().await?;
+        let (fetched, document) = Box::pin(self.open_original()).await?;
         let sha256 = fetched.sha256.clone();
         let EinvoiceScan { parsed, note } = if self.attempt.services().ignore_xml {
             EinvoiceScan::NONE
         } else {
-            einvoice::scan_einvoice(self.attempt.services(), &document, &sha256, &named).await?
+            let services = self.attempt.services();
+            Box::pin(einvoice::scan_einvoice(services, &document, &sha256, &named)).await?
         };
         let (transcript, outcome) = match parsed {
             Some(parsed) => {
                 let read = self.read_einvoice(parsed, &named, &fetched);
-                let (transcript, told, extraction) = read.await?;
+                let (transcript, told, extraction) = Box::pin(read).await?;
                 let input = GateInput::of_text(&told, note, &transcript);
-                let verdict = self.judge(input, &extraction).await?;
+                let verdict = Box::pin(self.judge(input, &extraction)).await?;
                 (transcript, EscalationOutcome::Judged(extraction, verdict))
             }
             None => {
-                let transcribed = self.read_pages(&named, fetched, document).await?;
+                let transcribed = Box::pin(self.read_pages(&named, fetched, document)).await?;
                 self.enter(IngestionStage::Extract)?;
-                let told = self.classify_kind(&named, &transcribed).await?;
+                let told = Box::pin(self.classify_kind(&named, &transcribed)).await?;
                 let transcript = Arc::clone(&transcribed.transcript);
                 let input = GateInput::of_text(&told, note, &transcript);
-                let outcome = self.extract(input, &transcribed).await?;
+                let outcome = Box::pin(self.extract(input, &transcribed)).await?;
                 (transcript, outcome)
             }
         };
@@ -309,11 +312,11 @@ impl<'a> PipelineRun<'a> {
         let rungs = services.models.for_kind(&kind.name);
         let Some(first) = rungs.first() else {
             let extraction = extract::extract_by_rules(services, kind, input.transcript).await?;
-            let verdict = self.judge(input, &extraction).await?;
+            let verdict = Box::pin(self.judge(input, &extraction)).await?;
             return Ok(EscalationOutcome::Judged(extraction, verdict));
         };
-        let readings =
-            ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first).await?;
+        let readings = ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first);
+        let readings = Box::pin(readings).await?;
         let mut step = GatedModelStep { steps: self, readings, input };
         let outcome = escalate::escalate(&rungs, &mut step).await?;
         let shown = step.readings.pictures().describe();

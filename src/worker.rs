@@ -240,15 +240,19 @@ impl QueueBacklog {
 
     /// The ingestion with its document under its one name, if its row may name that place: rows are
     /// written by many hands.
-    fn check_place(&self, claimed: &ClaimedIngestion) -> fault::Result<ClaimedIngestion> {
+    fn check_place<'c>(
+        &self,
+        claimed: &'c ClaimedIngestion,
+    ) -> fault::Result<Cow<'c, ClaimedIngestion>> {
         let store = &self.config.store;
-        let mut claimed = claimed.clone();
-        let name = store.plain_name(&claimed.document.file_path).to_owned();
-        let refusal = match store.check_place(&name, claimed.tenant.as_deref()) {
-            _ if keys::is_own_artefact(&name) => "its row names one of docmill's own files".into(),
+        let name = store.plain_name(&claimed.document.file_path);
+        let refusal = match store.check_place(name, claimed.tenant.as_deref()) {
+            _ if keys::is_own_artefact(name) => "its row names one of docmill's own files".into(),
+            Ok(()) if name == claimed.document.file_path => return Ok(Cow::Borrowed(claimed)),
             Ok(()) => {
-                claimed.document.file_path = name;
-                return Ok(claimed);
+                let mut renamed = claimed.clone();
+                renamed.document.file_path = name.to_owned();
+                return Ok(Cow::Owned(renamed));
             }
             Err(refusal) => refusal,
         };

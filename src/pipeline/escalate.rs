@@ -65,9 +65,10 @@ pub(super) async fn escalate(
     let mut so_far: Option<EscalationOutcome> = None;
     for (at, model) in models.iter().enumerate() {
         let read = step.read(at, model).await?;
-        let now = merge_attempt(so_far, read, step).await?;
+        // On the heap, so that whoever waits for the model has no room for what follows.
+        let now = Box::pin(merge_attempt(so_far, read, step)).await?;
         if !may_help(&now, models.get(at + 1), model) {
-            return ask_once_more(now, at, model, step).await;
+            return Box::pin(ask_once_more(now, at, model, step)).await;
         }
         metrics::count_escalation(model.llm.provider());
         tracing::debug!(llm.model = model.llm.model(), "the next model of the chain is asked");

@@ -164,7 +164,8 @@ impl<'a> ModelReadings<'a> {
             missing,
             ..services.call_terms(identity.clone(), model.max_output_tokens)
         };
-        let pages = self.pictures.draw_pages(at, model, &kind).await?;
+        // What comes before the call and after it is on the heap: jobs wait in the call.
+        let pages = Box::pin(self.pictures.draw_pages(at, model, &kind)).await?;
         let shown = ShownDocument { text: shown, pages };
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
         let batches = model.batches.as_deref();
@@ -175,12 +176,12 @@ impl<'a> ModelReadings<'a> {
             Err(error) => return sort_outcome(Err(error)),
         };
         self.pictures.note_shown(model, read.shown_pages());
-        self.pictures.reread_claims(read.list_claims()).await?;
+        Box::pin(self.pictures.reread_claims(read.list_claims())).await?;
         let merge = move || {
             let read = read.into_extraction(&kind, &transcript);
             read.map(|extraction| fill_from_codes(extraction, &transcript, &kind))
         };
-        sort_outcome(run_on_text(services, merge).await?)
+        sort_outcome(Box::pin(run_on_text(services, merge)).await?)
     }
 
     /// The pages that were shown, and what was read from them.

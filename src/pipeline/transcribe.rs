@@ -92,7 +92,7 @@ pub(super) async fn load_or_transcribe(
         let kept = journal.insert(kept);
         let reading = ReadRequest { document, sha256: sha256.clone(), finished, wishes };
         let request = RoomedRequest { reading, room: &mut room };
-        let stored = read_and_store(attempt, kept, fetched, request).await?;
+        let stored = Box::pin(read_and_store(attempt, kept, fetched, request)).await?;
         let repaired = stored.preprocessed.as_ref().map(|made| made.file.path.as_str());
         earlier_transcript::write_as_earlier(attempt, &stored.transcript, repaired).await?;
         slot.write(store, claim, stored).await?;

@@ -109,9 +109,10 @@ impl<B: Backlog> RunnerHandle<B> {
         let entry = job::RunningJobGuard::new(Arc::clone(&shared), key, slot);
         let dropped = shared.dropped.clone();
         let clock = WorkClock::start_at(place);
-        let run = job::JobTask { job, claim, withdrawn, clock, trace, log };
-        let run = dropped.run_until_cancelled_owned(job::run_job(Arc::clone(&shared), run, entry));
-        shared.tasks.spawn(run);
+        let run = Box::new(job::JobTask { job, claim, withdrawn, clock, trace, log });
+        // Boxed: what waits for the cancellation would have room for the job's whole state twice more.
+        let run = Box::pin(job::run_job(Arc::clone(&shared), run, entry));
+        shared.tasks.spawn(dropped.run_until_cancelled_owned(run));
     }
 
     /// The gate that pauses intake.

@@ -83,7 +83,7 @@ enum WorkOutcome<T> {
 /// while the next job starts.
 pub(super) async fn run_job<B: Backlog>(
     shared: Arc<RunnerState<B>>,
-    run: JobTask<B::Job>,
+    run: Box<JobTask<B::Job>>,
     entry: RunningJobGuard<B>,
 ) {
     let (trace, log) = (run.trace.clone(), run.log.clone());
@@ -92,7 +92,7 @@ pub(super) async fn run_job<B: Backlog>(
 
 async fn execute_job<B: Backlog>(
     shared: &RunnerState<B>,
-    run: JobTask<B::Job>,
+    run: Box<JobTask<B::Job>>,
     entry: RunningJobGuard<B>,
 ) {
     let started = Instant::now();

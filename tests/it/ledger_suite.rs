@@ -6,6 +6,7 @@ mod fixture;
 mod histories;
 mod lane;
 mod locks;
+mod plans;
 mod together;
 
 use std::time::Duration;

@@ -107,14 +107,13 @@ pub async fn read_by_model(
 ) -> Result<ModelReading, ExtractError> {
     if !shown.pages.is_empty() {
         let form = ReplySchema::for_reading(kind, true)?;
-        let fixed = fixed_tokens(&prompt::system_prompt(kind, &form), &form) + LEAST_LINES;
+        let fixed = fixed_tokens(&form) + LEAST_LINES;
         // Whatever pictures take of it, the lines have half of the prompt.
         shown.keep_within((terms.prompt_tokens as usize).saturating_sub(fixed) / 2);
     }
     let form = ReplySchema::for_reading(kind, !shown.pages.is_empty())?;
     let shown_pages = shown.pages.iter().map(|page| page.number).collect();
     let session = ExtractionSession {
-        system: prompt::system_prompt(kind, &form),
         shown,
         form,
         kind,
@@ -182,8 +181,10 @@ impl ModelReading {
 
 /// Tokens of what comes before the lines. The schema travels beside the prompt as well, and what
 /// surrounds the lines is small.
-fn fixed_tokens(system: &str, form: &ReplySchema) -> usize {
-    prompt::estimated_tokens(system) + prompt::estimated_tokens(&form.schema.to_string()) + 300
+fn fixed_tokens(form: &ReplySchema) -> usize {
+    prompt::estimated_tokens(&form.system)
+        + prompt::estimated_tokens(&form.schema.to_string())
+        + 300
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
@@ -212,7 +213,6 @@ enum PartOutcome {
 struct ExtractionSession<'a> {
     kind: &'a Kind,
     form: Arc<ReplySchema>,
-    system: Arc<str>,
     shown: ShownDocument,
     terms: &'a CallLimits,
     schema_name: String,
@@ -278,7 +278,7 @@ impl ExtractionSession<'_> {
         if self.shown.text.is_empty() {
             return Err(Error::internal("a transcript without text was given to a model"));
         }
-        let fixed = fixed_tokens(&self.system, &self.form) + self.shown.picture_tokens();
+        let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens();
         let limit = self.terms.prompt_tokens as usize;
         if limit < fixed + LEAST_LINES {
             return Err(Error::new(
@@ -307,10 +307,21 @@ impl ExtractionSession<'_> {
         let Some(first) = self.call_model(format!("{verb} {name}"), user, part).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
-        let problem = match self.check_reply(&first) {
-            Ok(read) => return Ok(read),
-            Err(problem) => problem,
-        };
+        match self.check_reply(&first) {
+            Ok(read) => Ok(read),
+            // Rare, so it has no room in what waits for the first reply.
+            Err(problem) => Box::pin(self.repair_reply(part, first, problem)).await,
+        }
+    }
+
+    /// Has the model mend a reply that could not be used.
+    async fn repair_reply(
+        &self,
+        part: &RowRange,
+        first: StoredCall,
+        problem: ReplyDefect,
+    ) -> Result<PartOutcome, Error> {
+        let name = self.shown.text.part_name(part);
         tracing::debug!(problem = problem.code(), "a model's reply is sent back for repair");
         let user = self.shown.text.repair_prompt(part, &first.text, &problem);
         let Some(second) = self.call_model(format!("repair {name}"), user, part).await? else {
@@ -342,13 +353,15 @@ impl ExtractionSession<'_> {
     async fn call_model(
         &self,
         purpose: String,
-        user: String,
+        mut user: String,
         part: &RowRange,
     ) -> Result<Option<StoredCall>, Error> {
         let pages = self.shown.pages_of(part);
+        user.push_str(&shown_pages::describe_pictures(&pages));
+        user.shrink_to_fit();
         let prompt = Prompt {
-            system: Arc::clone(&self.system),
-            user: format!("{user}{}", shown_pages::describe_pictures(&pages)),
+            system: Arc::clone(&self.form.system),
+            user,
             schema_name: self.schema_name.clone(),
             schema: Arc::clone(&self.form.schema),
             max_output_tokens: self.terms.max_output_tokens,

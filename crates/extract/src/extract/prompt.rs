@@ -6,11 +6,11 @@
 //! to the byte, so that stored replies are found again.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::hash_parts;
 use super::parts::{RowRange, RowSums};
-use super::schema::ReplySchema;
 use docmill_core::model::Transcript;
 use docmill_gate::kinds::Kind;
 
@@ -30,9 +30,9 @@ const PICTURES: &str = "- `pictures`: for every value that was read from a pictu
     the lines of the text lack it or have it wrong: its field, the page, and `box` as [left, top, \
     right, bottom] in pixels of that picture. A value whose place is not named counts as not seen.\n";
 
-/// The stable part: the same for every document of a kind, with and without pictures.
-pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> Arc<str> {
-    let pictures = if form.has_pictures() { PICTURES } else { "" };
+/// The stable part, by the schema of the reply: the same for every document of a kind.
+pub(super) fn write_system_prompt(kind: &Kind, schema: &Value, asks_for_places: bool) -> String {
+    let pictures = if asks_for_places { PICTURES } else { "" };
     format!(
         "{}\n\n\
          Every line of the document begins with its id, for example `p2.l7| ` for line 7 of page \
@@ -50,9 +50,8 @@ pub fn system_prompt(kind: &Kind, form: &ReplySchema) -> Arc<str> {
          Example of one entry of `evidence`: {{\"field\": \"total\", \"lines\": [\"p1.l12\"]}}\n\n\
          JSON Schema of the reply:\n{}\n",
         kind.prompt.trim_end(),
-        form.schema
+        schema
     )
-    .into()
 }
 
 /// Tokens of a text, estimated.

@@ -12,6 +12,8 @@ use docmill_core::fault::{Error, Result};
 use docmill_gate::kinds::Kind;
 use docmill_llm::llm::schema::close_schema;
 
+use super::prompt::write_system_prompt;
+
 /// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
 /// on a page.
 static COMPILED: LazyLock<Mutex<HashMap<FormName, Arc<ReplySchema>>>> =
@@ -24,6 +26,10 @@ type FormName = (String, bool);
 pub struct ReplySchema {
     /// The schema of the kind it was made of.
     source: Value,
+    /// The prompt of that kind.
+    prompt: String,
+    /// The stable text of prompts that ask for such a reply: one for all that wait for a model.
+    pub system: Arc<str>,
     /// JSON Schema of the whole reply.
     pub schema: Arc<Value>,
     validator: Validator,
@@ -44,7 +50,7 @@ pub struct SchemaViolation {
 const REPORTED: usize = 20;
 
 impl ReplySchema {
-    /// The form of a kind's replies, compiled at the first call with this schema.
+    /// The form of a kind's replies, compiled at the first call with this schema and prompt.
     ///
     /// # Errors
     /// The kind's schema is not a valid one.
@@ -59,7 +65,7 @@ impl ReplySchema {
     pub fn for_reading(kind: &Kind, pictures: bool) -> Result<Arc<Self>> {
         let name = (kind.name.clone(), pictures);
         let known = |forms: &HashMap<FormName, Arc<Self>>| {
-            forms.get(&name).filter(|form| form.source == kind.schema).map(Arc::clone)
+            forms.get(&name).filter(|form| form.is_of(kind)).map(Arc::clone)
         };
         if let Some(form) = known(&COMPILED.lock()) {
             return Ok(form);
@@ -69,6 +75,10 @@ impl ReplySchema {
         let mut forms = COMPILED.lock();
         forms.insert(name, Arc::clone(&form));
         Ok(form)
+    }
+
+    fn is_of(&self, kind: &Kind) -> bool {
+        self.prompt == kind.prompt && self.source == kind.schema
     }
 
     fn compile_for(kind: &Kind, pictures: bool) -> Result<Self> {
@@ -89,7 +99,9 @@ impl ReplySchema {
             (name.clone(), field)
         });
         let (source, fields) = (kind.schema.clone(), fields.collect());
-        Ok(Self { source, fields, validator, schema: Arc::new(schema) })
+        let system = write_system_prompt(kind, &schema, pictures).into();
+        let (prompt, schema) = (kind.prompt.clone(), Arc::new(schema));
+        Ok(Self { source, prompt, system, fields, validator, schema })
     }
 
     /// Whether places in pictures are asked for.

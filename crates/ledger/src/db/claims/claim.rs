@@ -47,6 +47,9 @@ struct ClaimRow {
     file_path: String,
     original_name: Option<String>,
     object_etag: Option<String>,
+    /// Of the request, from 1: what the rows are ordered by.
+    #[expect(dead_code, reason = "a UNION is ordered by what it gives")]
+    place: i64,
 }
 
 /// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim_with_tokens`].

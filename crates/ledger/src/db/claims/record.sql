@@ -9,8 +9,11 @@ WITH clock AS MATERIALIZED (
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
         detail text, gate_score real, grounded jsonb, successful boolean, confidence text,
         missing_fields text[])
+    -- All there are: read as one row by the planner (see `claims.rs`).
+    WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
+        AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
-    SELECT i.id, i.claims, i.worker, i.started_at
+    SELECT e.*, i.claims, i.worker, i.started_at
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
     ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
 ), ended AS (
@@ -28,19 +31,19 @@ WITH clock AS MATERIALIZED (
         gate_score = e.gate_score, grounded = e.grounded,
         extraction_successful = e.successful, extraction_confidence = e.confidence,
         missing_fields = e.missing_fields
-    FROM held h, ends e, clock c
-    WHERE i.id = h.id AND e.id = h.id AND e.token = i.claim_token
-    RETURNING i.id, e.token
+    FROM held e, clock c
+    WHERE i.id = e.id AND e.token = i.claim_token
+    RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
+        e.model, e.input_tokens, e.output_tokens, e.detail
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
         outcome, final, model, input_tokens, output_tokens, detail)
-    SELECT h.id, h.claims, e.token, h.worker, h.started_at, c.now, e.stage,
-        e.outcome, true, e.model, e.input_tokens, e.output_tokens, e.detail
-    FROM ended d JOIN held h ON h.id = d.id JOIN ends e ON e.id = d.id AND e.token = d.token
-    CROSS JOIN clock c
+    SELECT id, claims, token, worker, started_at, now, stage,
+        outcome, true, model, input_tokens, output_tokens, detail
+    FROM ended
 )
 SELECT id AS "id!", token AS "token!", true AS "recorded!" FROM ended
 UNION ALL
 SELECT e.id, e.token, false FROM ends e
-WHERE NOT EXISTS (SELECT 1 FROM ended d WHERE d.id = e.id AND d.token = e.token)
+WHERE (e.id, e.token) NOT IN (SELECT d.id, d.token FROM ended d)
   AND EXISTS (SELECT 1 FROM ingestion i WHERE i.id = e.id AND i.claim_token = e.token)

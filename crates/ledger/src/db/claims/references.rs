@@ -81,8 +81,11 @@ WITH clock AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset($1::jsonb) AS a (
         id uuid, token uuid, path text, identity text, quality double precision, sha256 text,
         pages int, preprocessed_path text, preprocessed_sha256 text)
+    -- All there are: read as one row by the planner (see `claims.rs`).
+    WHERE a.id BETWEEN '00000000-0000-0000-0000-000000000000'
+        AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
-    SELECT i.id FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
+    SELECT a.* FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
     ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 ), transcript AS (
     UPDATE ingestion i SET
@@ -90,15 +93,15 @@ WITH clock AS MATERIALIZED (
         transcription_quality_score = a.quality, sha256 = a.sha256, pages = a.pages,
         preprocessed_file_path = a.preprocessed_path,
         preprocessed_sha256 = a.preprocessed_sha256, updated_at = c.now
-    FROM held h, asked a, clock c
-    WHERE i.id = h.id AND a.id = h.id AND a.token = i.claim_token AND a.sha256 IS NOT NULL
+    FROM held a, clock c
+    WHERE i.id = a.id AND a.token = i.claim_token AND a.sha256 IS NOT NULL
     RETURNING i.id, a.token
 ), replies AS (
     UPDATE ingestion i SET
         extraction_output_file_path = a.path, extraction_identity = a.identity,
         updated_at = c.now
-    FROM held h, asked a, clock c
-    WHERE i.id = h.id AND a.id = h.id AND a.token = i.claim_token AND a.sha256 IS NULL
+    FROM held a, clock c
+    WHERE i.id = a.id AND a.token = i.claim_token AND a.sha256 IS NULL
     RETURNING i.id, a.token
 ), written AS (
     SELECT id, token FROM transcript UNION ALL SELECT id, token FROM replies
@@ -106,7 +109,7 @@ WITH clock AS MATERIALIZED (
 SELECT id AS "id!", token AS "token!", true AS "written!" FROM written
 UNION ALL
 SELECT a.id, a.token, false FROM asked a
-WHERE NOT EXISTS (SELECT 1 FROM written w WHERE w.id = a.id AND w.token = a.token)
+WHERE (a.id, a.token) NOT IN (SELECT w.id, w.token FROM written w)
   AND EXISTS (SELECT 1 FROM ingestion i WHERE i.id = a.id AND i.claim_token = a.token)
 "#,
             sqlx::types::Json(rows) as _,
