@@ -3,12 +3,13 @@
 
     draw_product_pages.py OUT [PAGES]
 
+PAGES is product_pages/ or foreign_pages/, which a second hand wrote down later.
 Needs reportlab and the DejaVu fonts. Each page is a text as the invoices of other people's software
 are laid out: checkouts, book-keeping, payment advices, ERPs, web shops, hotels, utilities, telephone
 companies, giro forms, letters of freelancers, and what the law of a country wants printed. A column
 of the text is five points wide; two or more spaces part what is printed apart; a number that is not
 the first of its row is set flush right. `^` sets what follows large, `*` bold, `~` small. Before
-`---` stand the values. All names and numbers are invented; that real documents are like these is not
+`---` stand the values; a row `+++` begins the next page. All names and numbers are invented; that real documents are like these is not
 claimed.
 """
 
@@ -44,7 +45,13 @@ def read_page(path):
 
 def draw_page(path, page, serif):
     canvas = Canvas(str(path), pagesize=A4, invariant=1)
-    rows = page.rstrip("\n").split("\n")
+    for sheet in page.rstrip("\n").split("\n+++\n"):
+        draw_rows(canvas, sheet.split("\n"), serif)
+        canvas.showPage()
+    canvas.save()
+
+
+def draw_rows(canvas, rows, serif):
     step, y = min(13.5, 780 / len(rows)), 805
     for text in rows:
         for cell in CELL.finditer(text):
@@ -60,7 +67,6 @@ def draw_page(path, page, serif):
         # Small print stands closer.
         small = text.strip() and all(cell.group(0)[0] == "~" for cell in CELL.finditer(text))
         y -= 0.68 * step if small else step
-    canvas.save()
 
 
 def main():
