@@ -27,6 +27,8 @@ FONTS = pathlib.Path("/usr/share/fonts/truetype/dejavu")
 NAMES = ["DejaVuSansCondensed", "DejaVuSansCondensed-Bold", "DejaVuSerifCondensed", "DejaVuSerifCondensed-Bold"]
 SIZES = {"^": 14, "~": 6.5}
 COLUMN, LEFT = 5, 30
+# Wider pages are drawn smaller.
+COLUMNS = 110
 FIELDS = {"name": "supplier_name", "address": "supplier_address", "vat": "supplier_vat_id",
           "number": "invoice_number", "date": "invoice_date", "due": "due_date", "currency": "currency",
           "net": "subtotal", "tax": "vat_amount", "total": "total"}
@@ -53,17 +55,18 @@ def draw_page(path, page, serif):
 
 def draw_rows(canvas, rows, serif):
     step, y = min(13.5, 780 / len(rows)), 805
+    scale = min(1, COLUMNS / max(len(text) for text in rows))
     for text in rows:
         for cell in CELL.finditer(text):
             words = cell.group(0)
             mark = words[0] if words[0] in "^*~" else ""
             words = words[len(mark):]
             size = SIZES.get(mark, 8.5)
-            canvas.setFont(NAMES[2 * serif + (mark in ("^", "*") and mark != "")], size)
+            canvas.setFont(NAMES[2 * serif + (mark in ("^", "*") and mark != "")], size * scale)
             if cell.start() and NUMERIC.match(words) and size == 8.5:
-                canvas.drawRightString(LEFT + COLUMN * cell.end(), y, words)
+                canvas.drawRightString(LEFT + COLUMN * scale * cell.end(), y, words)
             else:
-                canvas.drawString(LEFT + COLUMN * cell.start(), y, words)
+                canvas.drawString(LEFT + COLUMN * scale * cell.start(), y, words)
         # Small print stands closer.
         small = text.strip() and all(cell.group(0)[0] == "~" for cell in CELL.finditer(text))
         y -= 0.68 * step if small else step
