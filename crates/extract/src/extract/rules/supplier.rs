@@ -5,6 +5,7 @@
 
 mod address;
 mod buyer;
+mod elsewhere;
 mod identifier;
 mod name;
 mod place;
@@ -347,9 +348,9 @@ impl<'a> SupplierSearch<'a> {
     /// the rest as an address.
     fn sender_parts(&self, cell: &TextCell) -> Option<(String, String)> {
         let text = cell.joined_text();
-        let parts: Vec<&str> =
-            SEPARATORS.iter().map(|s| text.split(s).collect::<Vec<_>>()).max_by_key(Vec::len)?;
-        if let Some(found) = self.sender_of(&parts, cell) {
+        let sender =
+            |separator: &&str| self.sender_of(&text.split(*separator).collect::<Vec<_>>(), cell);
+        if let Some(found) = SEPARATORS.iter().find_map(|separator| sender(&separator)) {
             return Some(found);
         }
         let cells = self.layout.row_cells(cell.row);

@@ -3,15 +3,19 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod charges;
 mod included;
 mod printed;
+mod row;
 mod till;
 
 use rust_decimal::Decimal;
 
+use self::charges::printed_charges;
 use self::included::{add_included_tax, add_sums_by_rate, before_included};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
+use self::row::add_rows_of_sums;
 use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
@@ -89,6 +93,7 @@ pub(super) fn find_totals<'a>(
     add_unlabelled_sums(spots.layout, mark, &mut candidates);
     add_included_tax(spots, mark, &mut candidates);
     add_sums_by_rate(spots.layout, mark, &mut candidates);
+    add_rows_of_sums(spots.layout, mark, &mut candidates);
     let paid = paid_amounts(spots, mark);
     for (amount, cell) in printed_amounts(spots.layout, mark) {
         if paid.contains(&amount.value) {
@@ -106,13 +111,16 @@ pub(super) fn find_totals<'a>(
     }
     add_rounded(spots, mark, &paid, &mut candidates);
     add_unnamed_totals(spots, mark, &mut candidates);
-    let roundings = possible_roundings(spots, mark);
-    let mut chosen = choose_totals(&candidates, &roundings, spots.layout, mark);
+    let rests = PrintedRests {
+        roundings: possible_roundings(spots, mark),
+        charges: printed_charges(spots, mark),
+    };
+    let mut chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     if chosen.adds_up
         && let Some(whole) = whole_of_rate(&chosen, &candidates, spots.layout, mark)
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
-        chosen = choose_totals(&candidates, &roundings, spots.layout, mark);
+        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
     // Tills sum up each rate of tax as well.
     if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
@@ -236,6 +244,12 @@ fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec
     pairs.filter(|paid| paid.is_sign_positive() && !paid.is_zero()).collect()
 }
 
+/// A sum with a charge in it is no better than one without that has a weaker label.
+const CHARGED: f32 = 3.0;
+
+/// What stands under a heading of the table of lines is the amount of a line as a rule.
+const HEADED: f32 = 4.5;
+
 /// A total beside a label, wherever in its text.
 const WHOLE: f32 = 3.0;
 
@@ -245,7 +259,7 @@ const UNNAMED: f32 = 2.0;
 /// What was paid outweighs a label: a total before rounding is printed beside the same words.
 const PAID: f32 = 7.5;
 
-/// What may stand between net with tax and gross: nothing, or a printed rounding with either sign.
+/// Nothing, or a printed rounding with either sign.
 fn possible_roundings(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
     let mut all = vec![Decimal::ZERO];
     for spot in spots.of_field("rounding") {
@@ -274,6 +288,9 @@ fn gather_amounts<'a>(
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
+    if role == AmountRole::Net && add_row_of_net(&found, candidates) {
+        return;
+    }
     let Some((last, cell_of_last)) = found.pop() else { return };
     let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
         ("payable", _) => 2.5,
@@ -284,7 +301,7 @@ fn gather_amounts<'a>(
         weight -= 2.0;
     }
     if below {
-        weight -= 1.5;
+        weight -= if spots.heads_column(spot) { HEADED } else { 1.5 };
     }
     if !last.is_money() {
         weight -= 2.0;
@@ -306,6 +323,26 @@ fn gather_amounts<'a>(
     }
 }
 
+/// Beside the label of a net amount the tax and the total as well: all three, by their sum.
+fn add_row_of_net<'a>(
+    found: &[(FoundNumber, &'a TextCell)],
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) -> bool {
+    let [.., net, tax, total] = found else { return false };
+    let made = net.0.value + tax.0.value == total.0.value && !tax.0.value.is_zero();
+    if made {
+        let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+        candidates.extend(roles.map(|(role, (amount, cell))| AmountCandidate {
+            role,
+            weight: WHOLE,
+            value: amount.value,
+            currency: amount.currency,
+            cell,
+        }));
+    }
+    made
+}
+
 fn amounts_beside<'a>(
     spots: &LabelMatches<'a>,
     spot: &LabelMatch,
@@ -324,7 +361,9 @@ fn amounts_beside<'a>(
             words = words.into_iter().map(without_tax_code).collect();
         }
         let whole = words.len();
-        let amounts: Vec<FoundNumber> = number::find_numbers(&words, mark)
+        let grouped = number::grouped_whole(&words).map(|amount| vec![amount]);
+        let amounts: Vec<FoundNumber> = grouped
+            .unwrap_or_else(|| number::find_numbers(&words, mark))
             .into_iter()
             .filter(|amount| !amount.percent)
             .filter(|amount| {
@@ -450,9 +489,29 @@ fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
     candidates.extend(nets);
 }
 
+/// What may stand between net with tax and gross.
+struct PrintedRests {
+    /// Nothing, or a printed rounding with either sign.
+    roundings: Vec<Decimal>,
+    /// Labelled charges.
+    charges: Vec<Decimal>,
+}
+
+impl PrintedRests {
+    /// What it costs that two amounts make a third: nothing without a charge between them.
+    fn cost_between(&self, made: Decimal, gross: Decimal) -> Option<f32> {
+        let within =
+            |rests: &[Decimal]| rests.iter().any(|rest| abs_close(made + rest, gross, TOLERANCE));
+        if within(&self.roundings) {
+            return Some(0.0);
+        }
+        within(&self.charges).then_some(CHARGED)
+    }
+}
+
 fn choose_totals<'a>(
     candidates: &[AmountCandidate<'a>],
-    roundings: &[Decimal],
+    rests: &PrintedRests,
     layout: &'a CellLayout,
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
@@ -460,16 +519,12 @@ fn choose_totals<'a>(
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
     for gross in of(AmountRole::Gross) {
         for net in of(AmountRole::Net) {
-            let tax = of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)).filter(
-                |vat| {
-                    let made = net.value + vat.value;
-                    roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
-                        || same_but_sign(net.value, vat.value, gross.value)
-                },
-            );
-            for vat in tax {
+            for vat in of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)) {
+                let cost = rests.cost_between(net.value + vat.value, gross.value);
+                let same = same_but_sign(net.value, vat.value, gross.value).then_some(0.0);
+                let Some(cost) = cost.or(same) else { continue };
                 let taxed = if vat.value.is_zero() { 0.0 } else { 4.0 };
-                let score = gross.weight + net.weight + vat.weight + taxed;
+                let score = gross.weight + net.weight + vat.weight + taxed - cost;
                 if best.as_ref().is_none_or(|(other, _)| score > *other) {
                     best = Some((score, [net, vat, gross]));
                 }

@@ -10,6 +10,18 @@ use docmill_formats::notation::{vat_digits, vat_id};
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
 
+/// `29ABCDE1234F1Z5`: the number of India's tax on goods and services.
+fn is_indian(id: &[char]) -> bool {
+    let is = |from: usize, to: usize, of: fn(&char) -> bool| {
+        id.get(from..to).is_some_and(|part| part.iter().all(of))
+    };
+    id.len() == 15
+        && is(0, 2, char::is_ascii_digit)
+        && is(2, 7, char::is_ascii_uppercase)
+        && is(7, 11, char::is_ascii_digit)
+        && is(13, 14, |c| *c == 'Z')
+}
+
 /// Letters and digits alone.
 fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
@@ -131,7 +143,9 @@ impl SupplierSearch<'_> {
         self.spots.of_field("supplier_vat_id").find_map(|spot| {
             let cell = self.spots.cell_of(spot).filter(|cell| !self.is_customer(cell))?;
             let beside = self.spots.value_candidates(spot);
-            let first = beside.iter().find(|beside| !beside.below)?;
+            // Under a label that stands alone.
+            let alone = spot.words == (0..cell.words.len());
+            let first = beside.iter().find(|beside| !beside.below || alone)?;
             let words = first.value_words();
             let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
             // `418 2209 36`: digits in groups.
@@ -143,7 +157,8 @@ impl SupplierSearch<'_> {
             let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
-            let fits = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            let fits = national || is_indian(&compact);
             (fits && !id.contains([',', '€', '%']))
                 .then(|| FoundValue::new(id.to_owned(), false, cell))
         })
@@ -165,6 +180,15 @@ impl SupplierSearch<'_> {
         }
         if self.is_customer(cell) {
             score -= 4.0;
+        }
+        // Who prints an account or a mail address beside it is the one to be paid.
+        let row = self.layout.row_cells(cell.row).iter();
+        let close = row.filter(|other| other.page == cell.page);
+        if close.into_iter().any(|other| {
+            let text = other.joined_text();
+            text.contains('@') || text.contains("www.") || text.contains("IBAN")
+        }) {
+            score += 1.0;
         }
         score
     }

@@ -1,5 +1,6 @@
 //! What can be a name, and whether it is the recipient's.
 
+use super::address::tells_registration;
 use super::{LONGEST_NAME, SupplierSearch, is_next_line};
 use crate::extract::rules::layout::TextCell;
 use docmill_formats::notation::{date, fold_text};
@@ -21,7 +22,9 @@ impl SupplierSearch<'_> {
             let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
                 return false;
             };
-            let heading = label.words.len() <= spot.words.len() + 2;
+            // What a register tells stands under a recipient, not in its block.
+            let heading = label.words.len() <= spot.words.len() + 2
+                && !tells_registration(&cell.joined_text());
             let drop = cell.area.y - label.area.bottom();
             let under = heading
                 && label.page == cell.page
@@ -88,6 +91,7 @@ impl SupplierSearch<'_> {
             && !folded.starts_with("http")
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
+            && !(text.starts_with('[') && text.ends_with(']'))
     }
 
     pub(super) fn has_legal_form(&self, text: &str) -> bool {

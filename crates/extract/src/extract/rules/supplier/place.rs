@@ -4,6 +4,7 @@ use super::address::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::is_side_note;
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{date, fold_text};
 
@@ -339,10 +340,11 @@ impl SupplierSearch<'_> {
 
 /// Whether a label names neither a party nor a part of one.
 fn is_other(field: &str) -> bool {
-    !matches!(
-        field,
-        "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
-    )
+    !is_side_note(field)
+        && !matches!(
+            field,
+            "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
+        )
 }
 
 /// The name in a mail or web address.
