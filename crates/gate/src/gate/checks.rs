@@ -81,7 +81,9 @@ impl GateSubject<'_> {
                 let rule = SumRule { terms, plus, minus, total, tolerance, charges, rounding };
                 fail_field(self.sum_holds(&rule) == Some(false), total)
             }
-            RuleCheck::NoGap { terms, total, tolerance } => self.sum_gap(terms, total, *tolerance),
+            RuleCheck::NoGap { terms, total, tolerance, charges } => {
+                self.sum_gap(&SumRule { charges, ..SumRule::of_terms(terms, total, *tolerance) })
+            }
             RuleCheck::TaxRate { net, tax, most, tolerance } => {
                 fail_field(!self.tax_rate_holds(net, tax, *most, *tolerance), tax)
             }

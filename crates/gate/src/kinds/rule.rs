@@ -75,7 +75,7 @@ pub enum RuleCheck {
         rounding: Option<CashRounding>,
     },
     /// Where some of `terms` are known and others not, the known ones make `total` without them.
-    NoGap { terms: Vec<String>, total: String, tolerance: Decimal },
+    NoGap { terms: Vec<String>, total: String, tolerance: Decimal, charges: Vec<String> },
     /// `tax` is a share of `net` that no printed percentage, or `most` where none is printed,
     /// falls short of. Rates may differ by line, so only the highest binds.
     TaxRate { net: String, tax: String, most: Decimal, tolerance: Decimal },

@@ -228,9 +228,49 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let before = spot.words.start.checked_sub(1);
     let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
     let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
-    previous.is_some_and(|(text, _)| {
+    let named = previous.is_some_and(|(text, _)| {
         INCLUDING.contains(&text.as_str()) || EXCLUDING.contains(&text.as_str())
-    })
+    });
+    named || is_denied(layout, spot, folded)
+}
+
+/// Words beside a tax that say that there is none: `VAT not applicable`, `no VAT charged`.
+const DENIED: [&str; 22] = [
+    "no",
+    "not",
+    "non",
+    "nicht",
+    "keine",
+    "kein",
+    "geen",
+    "niet",
+    "ingen",
+    "ikke",
+    "ej",
+    "sin",
+    "sans",
+    "senza",
+    "exempt",
+    "exonere",
+    "exoneree",
+    "befreit",
+    "esente",
+    "exento",
+    "exenta",
+    "vrijgesteld",
+];
+
+/// How far from it, in words.
+const DENIAL: usize = 2;
+
+/// Whether the words beside a tax deny it, and no amount stands in its row.
+fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)]) -> bool {
+    let near = spot.words.start.saturating_sub(DENIAL)..spot.words.end + DENIAL;
+    let denied =
+        folded.iter().any(|(text, word)| near.contains(word) && DENIED.contains(&text.as_str()));
+    let Some(cell) = layout.cells.get(spot.cell).filter(|_| denied) else { return false };
+    // `Total (no VAT charged)   100.00`: the amount is the total's.
+    spot.words.start > 0 || !layout.is_on_amount_row(cell)
 }
 
 /// Spots with what is asked of them again and again.
@@ -326,7 +366,7 @@ impl<'a> LabelMatches<'a> {
         let next = self
             .in_cell(spot.cell)
             .filter(|other| other.words.start >= spot.words.end)
-            .filter(|other| other.strong && other.names_value())
+            .filter(|other| other.strong && other.names_value() && other.field != "prose")
             .map(|other| other.words.start)
             .min();
         let words = spot.words.end..next.unwrap_or(cell.words.len());

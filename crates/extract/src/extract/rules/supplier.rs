@@ -376,7 +376,10 @@ impl<'a> SupplierSearch<'a> {
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
-        let name = tidy_name(name);
+        // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
+        let name = name.split(" au capital ").next().unwrap_or(name);
+        let (name, office) = self.part_at_office(name);
+        let name = tidy_name(&name);
         let company = self.has_legal_form(&name);
         // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name, or one in larger letters,
         // is its address alone.
@@ -384,23 +387,45 @@ impl<'a> SupplierSearch<'a> {
         let headed = cells.any(|above| {
             let name = tidy_name(&above.joined_text());
             let larger = above.area.h > HEADING * cell.area.h && self.is_name(&name);
-            is_next_line(above, cell) && (larger || self.has_legal_form(&name))
+            let first = self.layout.index_of(above) == Some(0) && self.is_name(&name);
+            let gap = cell.area.y - above.area.bottom();
+            let near =
+                (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
+            first && near || is_next_line(above, cell) && (larger || self.has_legal_form(&name))
         });
         // `Mill Road, 12, 80333 Town`: a street, parted from its number.
         let street = rest.first().is_some_and(|part| is_house_number(part));
         let plain = company || !(headed || name.contains(char::is_numeric));
-        let numbered = rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric));
+        let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
+        let numbered = parts.any(|part| part.contains(char::is_numeric));
         if !plain || street || !numbered || !self.is_name(&name) {
             return None;
         }
         let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
-        let kept: Vec<&str> = upto
+        let kept = upto
             .iter()
             .enumerate()
             .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
-            .map(|(_, part)| *part)
-            .collect();
+            .map(|(_, part)| *part);
+        let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
         Some((name, kept.join(", ")))
+    }
+
+    /// The name before a label of the registered office, and what stands behind it.
+    fn part_at_office(&self, text: &str) -> (String, Option<String>) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
+        let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
+        let labelled = (1..words.len()).find_map(|at| {
+            let found = self.labels.labels_at(folded.get(at..)?).into_iter();
+            let label =
+                found.filter(|one| one.field == "registered_office").map(|one| one.length).max()?;
+            Some((words.get(..at)?.join(" "), words.get(at + label..)?.join(" ")))
+        });
+        match labelled {
+            Some((name, street)) if !street.is_empty() => (name, Some(street)),
+            _ => (text.to_owned(), None),
+        }
     }
 }
 

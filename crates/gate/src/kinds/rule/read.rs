@@ -208,7 +208,8 @@ impl RawRule {
             "no_gap" => {
                 let terms = self.terms.ok_or_else(|| need("terms"))?;
                 let total = self.total.ok_or_else(|| need("total"))?;
-                RuleCheck::NoGap { terms, total, tolerance }
+                let charges = self.charges;
+                RuleCheck::NoGap { terms, total, tolerance, charges }
             }
             "before_payment" => {
                 let total = self.total.ok_or_else(|| need("total"))?;

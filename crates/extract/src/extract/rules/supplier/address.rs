@@ -160,7 +160,9 @@ impl SupplierSearch<'_> {
         let beside = || {
             let down = || self.address_down_column(best.cell).filter(|_| !self.spots.till);
             let block = || self.address_of_block().filter(|_| !self.spots.till);
-            let found = self.address_beside(best.cell).or_else(down).or_else(block)?;
+            let foot = || self.address_of_footer().filter(|_| !self.spots.till);
+            let found =
+                self.address_beside(best.cell).or_else(down).or_else(foot).or_else(block)?;
             Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
         };
         match (elsewhere.or_else(labelled).or_else(beside), under) {
@@ -327,6 +329,7 @@ impl SupplierSearch<'_> {
                     spot.field.as_str(),
                     "party_address" | "invoice_date" | "subtotal" | "legal_form"
                 )
+                && !(spot.field == "other" && elsewhere::is_post_box(text))
                 && !spot.field.starts_with("column_")
                 && !is_side_note(&spot.field)
                 && !is_within_text(spot, line)
@@ -352,8 +355,10 @@ impl SupplierSearch<'_> {
         let mut near = self.layout.rows_from(street);
         near.find(|cell| {
             let gap = cell.area.y - street.area.bottom();
+            // Under a name in large letters no wider a gap than under others.
+            let height = street.area.h.min(1.2 * cell.area.h);
             cell.page == street.page
-                && (0.0..1.8 * street.area.h).contains(&gap)
+                && (0.0..1.8 * height).contains(&gap)
                 && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
                 && (name || has_postal_code(&cell.joined_text()))
         })
@@ -431,7 +436,12 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
 }
 
 /// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
-const NUMBERED: [&str; 27] = [
+const NUMBERED: [&str; 32] = [
+    "seit",
+    "since",
+    "depuis",
+    "desde",
+    "sinds",
     "no",
     "nr",
     "n",
@@ -539,6 +549,10 @@ fn stands_by_town(words: &[&str], at: usize) -> bool {
     if let Some(next) = next {
         return has_letters(next);
     }
+    // `Mill Road 100` is a street.
+    if words.get(at).is_some_and(|word| word.len() == 3) {
+        return false;
+    }
     let before = at.checked_sub(1).and_then(|before| words.get(before));
     before.is_some_and(|word| {
         let folded = docmill_formats::notation::fold_text(word);
@@ -560,6 +574,8 @@ mod tests {
             ("4050-253 Porto", true),
             ("San Francisco, California 94104", true),
             ("Wien 1010", true),
+            ("Mill Road 100", false),
+            ("Family business since 1788", false),
             ("1234 AB", true),
             ("Bath BA1 5QT", true),
             ("Dublin D02 X285", true),

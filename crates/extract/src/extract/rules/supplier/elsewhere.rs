@@ -10,6 +10,9 @@ use docmill_formats::notation::{fold_text, vat_id};
 /// Lines above and below street and town that belong to their block.
 const BLOCK: usize = 5;
 
+/// The foot of a page, as a share of its height.
+const FOOT: f32 = 0.75;
+
 /// Folded words of a post box.
 const BOXES: [&str; 7] =
     ["postfach", "postbus", "postboks", "box", "casilla", "apartado", "skrytka"];
@@ -36,6 +39,21 @@ impl SupplierSearch<'_> {
             });
             let recipient = block.iter().any(|line| self.is_customer(line));
             (block.iter().any(tells) && !foreign && !recipient).then_some(found)
+        })
+    }
+
+    /// What stands behind a company's name at the foot of a page.
+    pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
+        let mut foot =
+            self.layout.cells.iter().filter(|cell| self.layout.depth_on_page(cell) > FOOT);
+        foot.find_map(|cell| {
+            let (name, address) = self.sender_parts(cell).filter(|_| !self.is_customer(cell))?;
+            let lines = vec![address];
+            self.has_legal_form(&name).then_some(AddressLines {
+                lines,
+                town: true,
+                least: cell.confidence,
+            })
         })
     }
 
@@ -79,7 +97,11 @@ impl SupplierSearch<'_> {
         {
             return None;
         }
-        if has_postal_code(&text) {
+        // `1407 Sycamore St., Apt 3B`: a house's number, no town's.
+        let house = text.split_once(' ').is_some_and(|(number, rest)| {
+            number.chars().all(|c| c.is_ascii_digit()) && !has_postal_code(rest)
+        });
+        if has_postal_code(&text) && !house {
             let whole = super::address::is_street_and_town(&text);
             let lines = vec![text];
             return whole.then_some(AddressLines { lines, town: true, least: street.confidence });

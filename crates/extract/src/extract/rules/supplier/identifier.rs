@@ -113,7 +113,13 @@ impl SupplierSearch<'_> {
                     let id = compact_id(&id);
                     let misread = vat_digits::check_digits_hold(&id) == Some(false)
                         && is_misreading_of(&id, &own);
-                    id != own && !customers.contains(&id) && !(cell.from_picture && misread)
+                    // A meter's number may have an identifier's form, and no label.
+                    let chance = vat_digits::check_digits_hold(&id) == Some(false)
+                        && self.vat_score(cell, index, start) < 3.0;
+                    id != own
+                        && !customers.contains(&id)
+                        && !chance
+                        && !(cell.from_picture && misread)
                 });
                 rival && self.vat_score(cell, index, start) > 0.0
             })
@@ -140,7 +146,14 @@ impl SupplierSearch<'_> {
 
     /// Without a country's prefix only a label tells such an identifier.
     pub(super) fn find_national_id(&self) -> Option<FoundValue<String>> {
-        self.spots.of_field("supplier_vat_id").find_map(|spot| {
+        let found: Vec<(bool, FoundValue<String>)> = self.national_ids().collect();
+        let own = found.iter().find(|(own, _)| *own).or(found.first());
+        own.map(|(_, id)| id.clone())
+    }
+
+    /// Such identifiers, and whether telephone, mail or account stand beside them.
+    fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
+        self.spots.of_field("supplier_vat_id").filter_map(|spot| {
             let cell = self.spots.cell_of(spot).filter(|cell| !self.is_customer(cell))?;
             let beside = self.spots.value_candidates(spot);
             // Under a label that stands alone.
@@ -160,13 +173,19 @@ impl SupplierSearch<'_> {
             let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
             let fits = national || is_indian(&compact);
             (fits && !id.contains([',', '€', '%']))
-                .then(|| FoundValue::new(id.to_owned(), false, cell))
+                .then(|| (self.is_contact(cell), FoundValue::new(id.to_owned(), false, cell)))
         })
     }
 
     pub(super) fn vat_score(&self, cell: &TextCell, index: usize, start: usize) -> f32 {
         let before = |spot: &LabelMatch| {
-            let same = spot.cell == index && spot.words.start <= start;
+            let over = || {
+                let label =
+                    self.spots.cell_of(spot).filter(|_| spot.words.start == 0 && start == 0);
+                let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
+                below.is_some_and(|(at, _)| at == index)
+            };
+            let same = spot.cell == index && spot.words.start <= start || over();
             let left = spot.cell + 1 == index
                 && self.spots.cell_of(spot).is_some_and(|label| label.row == cell.row);
             same || left
