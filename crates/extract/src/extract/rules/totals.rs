@@ -12,7 +12,7 @@ mod till;
 use rust_decimal::Decimal;
 
 use self::charges::printed_charges;
-use self::included::{add_included_tax, add_sums_by_rate, before_included};
+use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
 use self::row::add_rows_of_sums;
@@ -48,6 +48,8 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) taxed: bool,
     /// The tax is what a printed rate makes of the total, which includes it.
     pub(super) tax_by_rate: bool,
+    /// The net amount is what the included tax leaves of the total, and not printed.
+    pub(super) net_is_rest: bool,
     /// What is labelled as the net amount is the total, and includes the tax.
     pub(super) net_is_total: bool,
     /// Another labelled total is larger.
@@ -575,6 +577,18 @@ fn choose_by_label<'a>(
         c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
     });
     let certain = rivals.count() == 0;
+    if let Some(tax) = tax_within(candidates, gross.value, layout, mark).filter(|_| certain) {
+        return TotalAmounts {
+            net: Some(FoundValue::new(gross.value - tax.value, true, tax.cell)),
+            vat: Some(FoundValue::new(tax.value, true, tax.cell)),
+            gross: Some(FoundValue::new(gross.value, true, gross.cell)),
+            tax_by_rate: true,
+            net_is_rest: true,
+            taxed: true,
+            currency: gross.currency,
+            ..TotalAmounts::default()
+        };
+    }
     // Net and gross without a printed tax, or tax and gross with the net amount elsewhere.
     let net = best(AmountRole::Net).filter(|net| plausible_net(net.value, gross.value));
     let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());

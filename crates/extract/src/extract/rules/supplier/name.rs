@@ -67,6 +67,22 @@ impl SupplierSearch<'_> {
         })
     }
 
+    /// Whether the text is addressed: it begins with `Mr`, `Frau` or the like, or they stand right over it.
+    pub(super) fn is_addressed(&self, cell: &TextCell) -> bool {
+        let begins = |line: &TextCell, whole: bool| {
+            let index = self.layout.index_of(line);
+            index.is_some_and(|index| {
+                self.spots.in_cell(index).any(|spot| {
+                    spot.field == "attention"
+                        && spot.words.start == 0
+                        && (!whole || spot.words.end == line.words.len())
+                })
+            })
+        };
+        let mut before = self.layout.rows_before(cell);
+        begins(cell, false) || before.any(|above| is_next_line(above, cell) && begins(above, true))
+    }
+
     pub(super) fn is_name(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();

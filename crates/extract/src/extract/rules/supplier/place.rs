@@ -86,7 +86,7 @@ impl SupplierSearch<'_> {
         if self.is_customer(cell) {
             signs.push(NameSign::Customer);
         }
-        if self.has_attention_below(cell) {
+        if self.has_attention_below(cell) || !self.spots.till && self.is_addressed(cell) {
             signs.push(NameSign::Attention);
         }
         if self.is_value_of_other(index, cell) || (!self.spots.till && self.names_value_below(cell))
