@@ -219,8 +219,8 @@ impl<'a> DateSearch<'a> {
             let Some(cell) = self.spots.cell_of(spot) else { continue };
             let text = cell.joined_text();
             let end = cell.words_in(0..spot.words.start).join(" ").len();
-            let dates = date::find_dates(&text).into_iter();
-            let day = dates.filter(|one| one.range.end == end).map(|one| one.range.start).last();
+            let mut dates = date::find_dates(&text).into_iter().rev();
+            let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
             let one = found.iter_mut().find(|one| Some(one.place) == day.map(|at| (spot.cell, at)));
             if let Some(one) = one {
                 one.signs.push(DateSign::OwnLabel);

@@ -4,6 +4,8 @@
 //! how it stands are weighed ([`sign`]), and the candidates against each other.
 
 mod address;
+#[cfg(test)]
+mod apart_tests;
 mod buyer;
 mod elsewhere;
 mod identifier;
@@ -350,7 +352,7 @@ impl<'a> SupplierSearch<'a> {
         let text = cell.joined_text();
         let sender =
             |separator: &&str| self.sender_of(&text.split(*separator).collect::<Vec<_>>(), cell);
-        if let Some(found) = SEPARATORS.iter().find_map(|separator| sender(&separator)) {
+        if let Some(found) = SEPARATORS.iter().find_map(sender) {
             return Some(found);
         }
         let cells = self.layout.row_cells(cell.row);
@@ -409,23 +411,6 @@ impl<'a> SupplierSearch<'a> {
             .map(|(_, part)| *part);
         let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
         Some((name, kept.join(", ")))
-    }
-
-    /// The name before a label of the registered office, and what stands behind it.
-    fn part_at_office(&self, text: &str) -> (String, Option<String>) {
-        let words: Vec<&str> = text.split(' ').collect();
-        let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
-        let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
-        let labelled = (1..words.len()).find_map(|at| {
-            let found = self.labels.labels_at(folded.get(at..)?).into_iter();
-            let label =
-                found.filter(|one| one.field == "registered_office").map(|one| one.length).max()?;
-            Some((words.get(..at)?.join(" "), words.get(at + label..)?.join(" ")))
-        });
-        match labelled {
-            Some((name, street)) if !street.is_empty() => (name, Some(street)),
-            _ => (text.to_owned(), None),
-        }
     }
 }
 

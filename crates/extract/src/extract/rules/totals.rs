@@ -11,11 +11,11 @@ mod till;
 
 use rust_decimal::Decimal;
 
-use self::charges::printed_charges;
+use self::charges::{PrintedRests, possible_roundings};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
-use self::row::add_rows_of_sums;
+use self::row::{add_row_of_net, add_rows_of_sums};
 use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
@@ -24,9 +24,6 @@ use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
-
-/// Rounding is less than the smallest coin or note: five forints.
-const MOST_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 
 /// Labelled amounts of one role that sums are made of.
 const MOST_LABELLED: usize = 6;
@@ -113,10 +110,7 @@ pub(super) fn find_totals<'a>(
     }
     add_rounded(spots, mark, &paid, &mut candidates);
     add_unnamed_totals(spots, mark, &mut candidates);
-    let rests = PrintedRests {
-        roundings: possible_roundings(spots, mark),
-        charges: printed_charges(spots, mark),
-    };
+    let rests = PrintedRests::new(spots, mark);
     let mut chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     if chosen.adds_up
         && let Some(whole) = whole_of_rate(&chosen, &candidates, spots.layout, mark)
@@ -246,9 +240,6 @@ fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec
     pairs.filter(|paid| paid.is_sign_positive() && !paid.is_zero()).collect()
 }
 
-/// A sum with a charge in it is no better than one without that has a weaker label.
-const CHARGED: f32 = 3.0;
-
 /// What stands under a heading of the table of lines is the amount of a line as a rule.
 const HEADED: f32 = 4.5;
 
@@ -260,18 +251,6 @@ const UNNAMED: f32 = 2.0;
 
 /// What was paid outweighs a label: a total before rounding is printed beside the same words.
 const PAID: f32 = 7.5;
-
-/// Nothing, or a printed rounding with either sign.
-fn possible_roundings(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
-    let mut all = vec![Decimal::ZERO];
-    for spot in spots.of_field("rounding") {
-        let (amounts, _) = amounts_beside(spots, spot, mark);
-        let small = amounts.last().map(|(amount, _)| amount.value.abs());
-        let small = small.filter(|value| *value < MOST_ROUNDING);
-        all.extend(small.into_iter().flat_map(|value| [value, -value]));
-    }
-    all
-}
 
 /// The amounts that belong to a label: right of it up to the next label, else below it.
 fn gather_amounts<'a>(
@@ -323,26 +302,6 @@ fn gather_amounts<'a>(
         candidates.push(candidate(AmountRole::Net, 3.0, net, net_cell));
         candidates.push(candidate(AmountRole::Vat, 3.0, vat, vat_cell));
     }
-}
-
-/// Beside the label of a net amount the tax and the total as well: all three, by their sum.
-fn add_row_of_net<'a>(
-    found: &[(FoundNumber, &'a TextCell)],
-    candidates: &mut Vec<AmountCandidate<'a>>,
-) -> bool {
-    let [.., net, tax, total] = found else { return false };
-    let made = net.0.value + tax.0.value == total.0.value && !tax.0.value.is_zero();
-    if made {
-        let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
-        candidates.extend(roles.map(|(role, (amount, cell))| AmountCandidate {
-            role,
-            weight: WHOLE,
-            value: amount.value,
-            currency: amount.currency,
-            cell,
-        }));
-    }
-    made
 }
 
 fn amounts_beside<'a>(
@@ -491,26 +450,6 @@ fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
     candidates.extend(nets);
 }
 
-/// What may stand between net with tax and gross.
-struct PrintedRests {
-    /// Nothing, or a printed rounding with either sign.
-    roundings: Vec<Decimal>,
-    /// Labelled charges.
-    charges: Vec<Decimal>,
-}
-
-impl PrintedRests {
-    /// What it costs that two amounts make a third: nothing without a charge between them.
-    fn cost_between(&self, made: Decimal, gross: Decimal) -> Option<f32> {
-        let within =
-            |rests: &[Decimal]| rests.iter().any(|rest| abs_close(made + rest, gross, TOLERANCE));
-        if within(&self.roundings) {
-            return Some(0.0);
-        }
-        within(&self.charges).then_some(CHARGED)
-    }
-}
-
 fn choose_totals<'a>(
     candidates: &[AmountCandidate<'a>],
     rests: &PrintedRests,
@@ -647,59 +586,4 @@ fn plausible_net(net: Decimal, gross: Decimal) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::layout::tests::transcript;
-    use super::*;
-    use docmill_core::config::KindsConfig;
-    use docmill_gate::kinds::KindSet;
-
-    /// Net, VAT, gross, and whether the gross amount is certain.
-    fn read(drawing: &str) -> [String; 4] {
-        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let layout = CellLayout::new(&transcript(&[drawing]));
-        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-        let totals = find_totals(&spots, DecimalSeparator::from_words(words));
-        let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
-        let text = |found: Option<FoundValue<Decimal>>| {
-            found.map_or("-".to_owned(), |found| found.value.normalize().to_string())
-        };
-        [text(totals.net), text(totals.vat), text(totals.gross), certain.to_string()]
-    }
-
-    #[test]
-    fn totals_are_chosen_by_what_adds_up() {
-        #[rustfmt::skip]
-        let table = [
-            ("Summe netto: 496,00 €\nZuzügl. USt: 75,04 €\nSumme inkl. USt: 571,04 €",
-                ["496", "75.04", "571.04", "true"]),
-            ("Rechnungssumme Brutto (inkl. USt.)   215,14\nSumme Umsatzsteuer   21,31\n\
-              Rechnungssumme Netto (exkl. USt.)   193,83\nBereits bezahlt   50,00\n\
-              Offener Betrag   165,14",
-                ["193.83", "21.31", "215.14", "true"]),
-            ("Netto   100,00\nzzgl. MwSt 7%   3,50\nzzgl. MwSt 19%   9,50\nGesamtbetrag   113,00",
-                ["100", "13", "113", "true"]),
-            ("Total HT :   46,68 €\nTVA 20% :   9,34 €\nTotal TTC :   56,02 €",
-                ["46.68", "9.34", "56.02", "true"]),
-            ("Total HT   TVA      Total TTC\n46,68 €    9,34 €   56,02 €",
-                ["46.68", "9.34", "56.02", "true"]),
-            ("Total   1   278.61   40.39   319.00\nGrand Total   319.00",
-                ["278.61", "40.39", "319", "true"]),
-            ("Exclusief BTW   € 593,36   Subtotaal   € 717,97\nBTW 21%   € 124,61\n\
-              Totaal   € 717,97",
-                ["593.36", "124.61", "717.97", "true"]),
-            ("Netto   36 430,30\nMoms 25%   9 107,58\nÖresavrundning   0,12\nAtt betala   45 538,00 kr",
-                ["36430.3", "9107.58", "45538", "true"]),
-            ("Base   100,00\nIVA (10 %)   5,00\nIVA (21 %)   10,50\nTotal factura   115,50 €",
-                ["100", "15.5", "115.5", "true"]),
-            ("Total EUR   34,73", ["-", "-", "34.73", "true"]),
-            ("Total   10.00\nTotal   12.00", ["-", "-", "12", "false"]),
-            ("Net total   2,076.76 €\nTaxes   0.00 €\nTotal   2,076.76 €\nResidual   1,453.76 €",
-                ["2076.76", "0", "2076.76", "true"]),
-            ("Nothing here", ["-", "-", "-", "false"]),
-        ];
-        for (drawing, expected) in table {
-            assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");
-        }
-    }
-}
+mod tests;

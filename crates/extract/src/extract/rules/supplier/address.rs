@@ -1,9 +1,10 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::{NameCandidate, SupplierSearch, compact_name, elsewhere, is_next_line, tidy_name};
+use super::elsewhere::{self, is_part_of_address};
+use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
-use crate::extract::rules::spots::{LabelMatch, is_side_note};
+use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::date;
 
 /// Lines of an address.
@@ -325,13 +326,7 @@ impl SupplierSearch<'_> {
         let labelled = self.spots.all.iter().any(|spot| {
             spot.words.start == 0
                 && self.spots.cell_of(spot).is_some_and(|c| std::ptr::eq(c, line))
-                && !matches!(
-                    spot.field.as_str(),
-                    "party_address" | "invoice_date" | "subtotal" | "legal_form"
-                )
-                && !(spot.field == "other" && elsewhere::is_post_box(text))
-                && !spot.field.starts_with("column_")
-                && !is_side_note(&spot.field)
+                && !is_part_of_address(spot, text)
                 && !is_within_text(spot, line)
                 // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
                 && (spot.field != "prose" || !text.contains(|c: char| c.is_ascii_digit()))

@@ -5,6 +5,7 @@
 use super::address::{AddressLines, has_postal_code, is_street_line, tells_registration};
 use super::{NameCandidate, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use docmill_formats::notation::{fold_text, vat_id};
 
 /// Lines above and below street and town that belong to their block.
@@ -20,6 +21,14 @@ const BOXES: [&str; 7] =
 /// Whether an address has a post box where others have their street.
 pub(super) fn is_post_box(address: &str) -> bool {
     fold_text(address).split(' ').any(|word| BOXES.contains(&word))
+}
+
+/// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane 3`.
+pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
+    match spot.field.as_str() {
+        "party_address" | "invoice_date" | "subtotal" | "legal_form" => true,
+        field => field.starts_with("column_") || is_side_note(field) || is_post_box(text),
+    }
 }
 
 impl SupplierSearch<'_> {

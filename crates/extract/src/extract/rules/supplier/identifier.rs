@@ -116,10 +116,8 @@ impl SupplierSearch<'_> {
                     // A meter's number may have an identifier's form, and no label.
                     let chance = vat_digits::check_digits_hold(&id) == Some(false)
                         && self.vat_score(cell, index, start) < 3.0;
-                    id != own
-                        && !customers.contains(&id)
-                        && !chance
-                        && !(cell.from_picture && misread)
+                    let known = id == own || customers.contains(&id);
+                    !(known || chance || cell.from_picture && misread)
                 });
                 rival && self.vat_score(cell, index, start) > 0.0
             })

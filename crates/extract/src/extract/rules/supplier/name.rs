@@ -110,6 +110,23 @@ impl SupplierSearch<'_> {
             && !(text.starts_with('[') && text.ends_with(']'))
     }
 
+    /// The name before a label of the registered office, and what stands behind it.
+    pub(super) fn part_at_office(&self, text: &str) -> (String, Option<String>) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
+        let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
+        let labelled = (1..words.len()).find_map(|at| {
+            let found = self.labels.labels_at(folded.get(at..)?).into_iter();
+            let label =
+                found.filter(|one| one.field == "registered_office").map(|one| one.length).max()?;
+            Some((words.get(..at)?.join(" "), words.get(at + label..)?.join(" ")))
+        });
+        match labelled {
+            Some((name, street)) if !street.is_empty() => (name, Some(street)),
+            _ => (text.to_owned(), None),
+        }
+    }
+
     pub(super) fn has_legal_form(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').collect();

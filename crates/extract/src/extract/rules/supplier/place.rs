@@ -125,7 +125,7 @@ impl SupplierSearch<'_> {
         signs: &mut Vec<NameSign>,
     ) {
         let block = self.block_below(cell);
-        let town = block.iter().take(5).any(|line| has_postal_code(&line.joined_text()));
+        let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
         let contact = block.iter().any(|line| self.is_contact(line));
         if town {
             signs.push(NameSign::AddressBelow);
@@ -303,7 +303,9 @@ impl SupplierSearch<'_> {
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
         // `Server: Somebody`
         add(NameSign::OtherValue, name.contains(": "));
-        add(NameSign::Prose, prose || (name.ends_with('.') && words.len() > 4));
+        // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
+        let company = self.ends_in_legal_form(name);
+        add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {
             compact.contains(domain.as_str())

@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, WHOLE, half};
 use crate::extract::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
@@ -44,4 +44,24 @@ fn money_of_cell(
     let words = cell.words_in(0..cell.words.len());
     let found = number::find_numbers(&words, mark).into_iter();
     found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+}
+
+/// Beside the label of a net amount the tax and the total as well: all three, by their sum.
+pub(super) fn add_row_of_net<'a>(
+    found: &[(FoundNumber, &'a TextCell)],
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) -> bool {
+    let [.., net, tax, total] = found else { return false };
+    let made = net.0.value + tax.0.value == total.0.value && !tax.0.value.is_zero();
+    if made {
+        let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+        candidates.extend(roles.map(|(role, (amount, cell))| AmountCandidate {
+            role,
+            weight: WHOLE,
+            value: amount.value,
+            currency: amount.currency,
+            cell,
+        }));
+    }
+    made
 }
