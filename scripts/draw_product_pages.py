@@ -3,12 +3,13 @@
 
     draw_product_pages.py OUT [PAGES]
 
+PAGES is product_pages/ or foreign_pages/, which a second hand wrote down later.
 Needs reportlab and the DejaVu fonts. Each page is a text as the invoices of other people's software
 are laid out: checkouts, book-keeping, payment advices, ERPs, web shops, hotels, utilities, telephone
 companies, giro forms, letters of freelancers, and what the law of a country wants printed. A column
 of the text is five points wide; two or more spaces part what is printed apart; a number that is not
 the first of its row is set flush right. `^` sets what follows large, `*` bold, `~` small. Before
-`---` stand the values. All names and numbers are invented; that real documents are like these is not
+`---` stand the values; a row `+++` begins the next page. All names and numbers are invented; that real documents are like these is not
 claimed.
 """
 
@@ -26,6 +27,8 @@ FONTS = pathlib.Path("/usr/share/fonts/truetype/dejavu")
 NAMES = ["DejaVuSansCondensed", "DejaVuSansCondensed-Bold", "DejaVuSerifCondensed", "DejaVuSerifCondensed-Bold"]
 SIZES = {"^": 14, "~": 6.5}
 COLUMN, LEFT = 5, 30
+# Wider pages are drawn smaller.
+COLUMNS = 110
 FIELDS = {"name": "supplier_name", "address": "supplier_address", "vat": "supplier_vat_id",
           "number": "invoice_number", "date": "invoice_date", "due": "due_date", "currency": "currency",
           "net": "subtotal", "tax": "vat_amount", "total": "total"}
@@ -44,23 +47,29 @@ def read_page(path):
 
 def draw_page(path, page, serif):
     canvas = Canvas(str(path), pagesize=A4, invariant=1)
-    rows = page.rstrip("\n").split("\n")
+    for sheet in page.rstrip("\n").split("\n+++\n"):
+        draw_rows(canvas, sheet.split("\n"), serif)
+        canvas.showPage()
+    canvas.save()
+
+
+def draw_rows(canvas, rows, serif):
     step, y = min(13.5, 780 / len(rows)), 805
+    scale = min(1, COLUMNS / max(len(text) for text in rows))
     for text in rows:
         for cell in CELL.finditer(text):
             words = cell.group(0)
             mark = words[0] if words[0] in "^*~" else ""
             words = words[len(mark):]
             size = SIZES.get(mark, 8.5)
-            canvas.setFont(NAMES[2 * serif + (mark in ("^", "*") and mark != "")], size)
+            canvas.setFont(NAMES[2 * serif + (mark in ("^", "*") and mark != "")], size * scale)
             if cell.start() and NUMERIC.match(words) and size == 8.5:
-                canvas.drawRightString(LEFT + COLUMN * cell.end(), y, words)
+                canvas.drawRightString(LEFT + COLUMN * scale * cell.end(), y, words)
             else:
-                canvas.drawString(LEFT + COLUMN * cell.start(), y, words)
+                canvas.drawString(LEFT + COLUMN * scale * cell.start(), y, words)
         # Small print stands closer.
         small = text.strip() and all(cell.group(0)[0] == "~" for cell in CELL.finditer(text))
         y -= 0.68 * step if small else step
-    canvas.save()
 
 
 def main():

@@ -28,7 +28,7 @@ SOURCE = pathlib.Path(__file__).parent.parent / "crates/gate/src/gate/score.rs"
 def judgements(docmill, folder, seeds):
     points = []
     for seed in seeds:
-        command = [docmill, "eval", folder, "--inject", "--seed", str(seed), "--json"]
+        command = [docmill, "eval", folder, "--inject", "--split", "tune", "--seed", str(seed), "--json"]
         report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         points += [(terms(one), one["right"]) for one in report["judgements"]]
     right = sum(1 for _, is_right in points if is_right)

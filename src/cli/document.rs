@@ -300,7 +300,8 @@ async fn inject_errors(
     pipeline: &LocalPipeline,
     arguments: &EvalArgs,
 ) -> anyhow::Result<InjectReport> {
-    let (labelled, _) = eval::find_labelled(&arguments.dir)?;
+    let part = arguments.split.map(FamilyPart::from);
+    let (labelled, _) = eval::find_labelled(&arguments.dir, part)?;
     let kind = pipeline.services().kinds.for_name(None).context("kinds.default names no kind")?;
     let lookups = GateLookups {
         duplicate_of: None,

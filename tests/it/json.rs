@@ -200,6 +200,14 @@ fn what_is_printed_without_a_database_is_what_the_page_says() {
     std::fs::copy(sample("invoice_en.pdf"), at("eval/a.pdf")).unwrap();
     std::fs::write(at("eval/truth/a.json"), json!({"total": 4388.04}).to_string()).unwrap();
     check("eval", &alone(folder.path(), &["eval", &at("eval")]));
+    let truth = json!({"supplier_name": "Au bon moulin", "invoice_number": "1",
+        "invoice_date": "2024-01-02", "total": 4388.04});
+    std::fs::write(at("eval/truth/a.json"), truth.to_string()).unwrap();
+    let injected = |part: &str| {
+        let arguments = ["eval", "--inject", "--split", part, &at("eval")];
+        alone(folder.path(), &arguments)["documents"].clone()
+    };
+    assert_eq!((injected("tune"), injected("check")), (json!(1), json!(0)));
     let device = json!({"name": "gpu", "total_mib": 2, "free_mib": 1});
     let post = json!({"model": "m", "need": {"mib": 1}, "waiting": 0, "oldest_ms": null,
         "running": 0, "turn": null, "idle": null});

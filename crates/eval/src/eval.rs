@@ -214,8 +214,7 @@ where
     F: Fn(PathBuf, Bytes) -> R,
     R: Future<Output = EvalSample>,
 {
-    let (mut labelled, without_truth) = find_labelled(dir)?;
-    labelled.retain(|one| part.is_none_or(|part| FamilyPart::of_family(&one.family) == part));
+    let (labelled, without_truth) = find_labelled(dir, part)?;
     let jobs = labelled.into_iter().map(|document| {
         let process = &process;
         async move {
@@ -234,11 +233,15 @@ fn unreadable_error(path: &Path, source: io::Error) -> EvalError {
     EvalError::Unreadable { path: path.to_owned(), source }
 }
 
-/// The labelled documents of a folder by name, and how many files have no truth.
+/// The labelled documents of a folder by name, or those of one part of it, and how many files have no
+/// truth.
 ///
 /// # Errors
 /// As [`run`].
-pub fn find_labelled(dir: &Path) -> Result<(Vec<LabelledDocument>, usize), EvalError> {
+pub fn find_labelled(
+    dir: &Path,
+    part: Option<FamilyPart>,
+) -> Result<(Vec<LabelledDocument>, usize), EvalError> {
     let entries = std::fs::read_dir(dir).map_err(|source| unreadable_error(dir, source))?;
     let kinds = scans::read_kinds(dir)?;
     let families = families::read_families(dir)?;
@@ -265,6 +268,7 @@ pub fn find_labelled(dir: &Path) -> Result<(Vec<LabelledDocument>, usize), EvalE
     if labelled.is_empty() {
         return Err(EvalError::Nothing { path: dir.to_owned() });
     }
+    labelled.retain(|one| part.is_none_or(|part| FamilyPart::of_family(&one.family) == part));
     labelled.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((labelled, without_truth))
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use classify::{ClassifiedKind, KindAmbiguity};
-pub use labels::{LabelIndex, ValueStyle};
+pub use labels::{LabelHit, LabelIndex, ValueStyle};
 pub use problem::KindProblem;
 pub use rule::{
     CashRounding, GateRule, PaymentFields, RoundingMode, RuleCheck, RuleConsequence, ValueFormat,

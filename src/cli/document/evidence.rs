@@ -63,10 +63,9 @@ pub(super) async fn write_evidence(
 ) -> anyhow::Result<()> {
     let pipeline = open_pipeline(app, arguments).await?;
     let kinds = &pipeline.services().kinds;
-    let (labelled, _) = eval::find_labelled(&arguments.dir)?;
-    let tune = labelled.iter().filter(|one| FamilyPart::of_family(&one.family) == FamilyPart::Tune);
+    let (tune, _) = eval::find_labelled(&arguments.dir, Some(FamilyPart::Tune))?;
     let mut lines = String::new();
-    for document in tune {
+    for document in &tune {
         let bytes = read_input(&document.path, app).await?;
         match pipeline.transcribe_file(bytes).await {
             Ok(transcript) => lines.push_str(&evidence_lines(kinds, document, &transcript)),

@@ -351,7 +351,7 @@ impl RulesExtractor<'_> {
                     self.note_reading(field, [none].into_iter().chain(seen).chain(all).collect());
                     continue;
                 }
-                Some(_) if field == "vat_amount" && totals.tax_by_rate => {
+                Some(_) if totals.tax_by_rate && (field == "vat_amount" || totals.net_is_rest) => {
                     vec![ReadingSign::TaxByRate]
                 }
                 Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],

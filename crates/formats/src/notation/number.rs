@@ -202,6 +202,17 @@ pub fn parse_number(text: &str, mark: Option<DecimalSeparator>) -> Option<Decima
     (first.words == (0..words.len()) && amounts.next().is_none()).then_some(first.value)
 }
 
+/// `106 680`: words that are nothing but groups of digits are one whole number, where whoever asks knows
+/// that nothing else stands beside it.
+pub fn grouped_whole(words: &[&str]) -> Option<FoundNumber> {
+    let (first, rest) = words.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let digits = |word: &str| word.chars().all(|c| c.is_ascii_digit());
+    let groups = rest.iter().all(|word| word.len() == 3 && digits(word));
+    let fits = (1..=3).contains(&first.len()) && digits(first) && !first.starts_with('0');
+    let value = (groups && fits).then(|| words.concat().parse().ok())??;
+    Some(FoundNumber { value, decimals: 0, percent: false, currency: None, words: 0..words.len() })
+}
+
 fn read_number_at(
     words: &[&str],
     start: usize,
@@ -301,6 +312,23 @@ mod tests {
 
     fn value(text: &str, mark: Option<DecimalSeparator>) -> Option<String> {
         parse_number(text, mark).map(|value| value.to_string())
+    }
+
+    #[test]
+    fn groups_of_digits_that_stand_alone_are_one_number() {
+        for (text, expected) in [
+            ("106 680", Some("106680")),
+            ("1 106 680", Some("1106680")),
+            ("106", None),
+            ("0106 680", None),
+            ("012 680", None),
+            ("106 68", None),
+            ("10 100 Ft", None),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let found = grouped_whole(&words).map(|amount| amount.value.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -70,7 +70,8 @@ pub fn has_valid_form(text: &str) -> Option<bool> {
 /// The longest run that has a known form wins, so that `DE 232 446 240` is one identifier.
 pub fn find_at(words: &[&str]) -> Option<(String, usize)> {
     let first = words.first()?;
-    if !first.starts_with(|c: char| c.is_ascii_uppercase()) {
+    // `No. 418 2209 36` is no Norwegian one.
+    if first.chars().take(2).filter(char::is_ascii_uppercase).count() < 2 {
         return None;
     }
     (1..=words.len().min(6)).rev().find_map(|count| {
@@ -114,6 +115,7 @@ mod tests {
             Some(("DE 232 446 240".to_owned(), 4))
         );
         assert_eq!(find_at(&["NL810433941B01"]), Some(("NL810433941B01".to_owned(), 1)));
+        assert_eq!(find_at(&["No.:", "418", "2209", "36"]), None);
         assert_eq!(find_at(&["DE88", "2008", "0000"]), None);
         assert_eq!(find_at(&["Der", "Betrag"]), None);
     }

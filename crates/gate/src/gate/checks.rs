@@ -40,8 +40,10 @@ impl GateSubject<'_> {
                 .fields_where(fields, |value| {
                     !self.is_date_in_range(value, *days_ahead, *years_back)
                 }),
-            RuleCheck::Grounded { fields, sums } => self.fields_where(fields, |value| {
-                !self.ground.contains_value(value) && !self.is_printed_sum(value, sums)
+            RuleCheck::Grounded { fields, sums, rest_of } => self.fields_where(fields, |value| {
+                !self.ground.contains_value(value)
+                    && !self.is_printed_sum(value, sums)
+                    && !self.is_rest_of(value, rest_of)
             }),
             RuleCheck::GroundedWords { fields, share } => self.fields_where(fields, |value| {
                 value.as_str().is_some_and(|text| !self.ground.holds_words(text, *share))
@@ -81,7 +83,9 @@ impl GateSubject<'_> {
                 let rule = SumRule { terms, plus, minus, total, tolerance, charges, rounding };
                 fail_field(self.sum_holds(&rule) == Some(false), total)
             }
-            RuleCheck::NoGap { terms, total, tolerance } => self.sum_gap(terms, total, *tolerance),
+            RuleCheck::NoGap { terms, total, tolerance, charges } => {
+                self.sum_gap(&SumRule { charges, ..SumRule::of_terms(terms, total, *tolerance) })
+            }
             RuleCheck::TaxRate { net, tax, most, tolerance } => {
                 fail_field(!self.tax_rate_holds(net, tax, *most, *tolerance), tax)
             }
@@ -144,6 +148,17 @@ impl GateSubject<'_> {
                 && all.into_iter().try_fold(Decimal::ZERO, |sum, part| sum.checked_add(part?))
                     == Some(wanted)
         })
+    }
+
+    /// Whether a number is what the second of two printed fields leaves of the first.
+    fn is_rest_of(&self, value: &Value, fields: &[String]) -> bool {
+        let [whole, part] = fields else { return false };
+        let printed = |field: &String| {
+            self.ground.contains_value(self.field_value(field)).then(|| self.field_number(field))?
+        };
+        let rest = printed(whole).zip(printed(part));
+        let rest = rest.and_then(|(whole, part)| whole.checked_sub(part));
+        rest.is_some() && rest == json_decimal(value)
     }
 
     /// A list has at least as many items as rows that are lines beyond doubt, and a share of those

@@ -148,6 +148,13 @@ impl PrintedValues {
                 single.into_iter().for_each(|amount| take(amount, at));
             }
         }
+        // `106 680`, printed in groups without cents: whole where its column has no other words.
+        for (at, count) in (0..words.len()).flat_map(|at| [(at, 2), (at, 3)]) {
+            let group = words.get(at..at + count).and_then(number::grouped_whole);
+            if let Some(amount) = group {
+                own.entry(amount.value.normalize()).or_insert(at..at + count);
+            }
+        }
         for (value, range) in &own {
             add_place(&mut self.numbers, *value, place(range.clone()));
         }

@@ -141,6 +141,31 @@ impl NumberRows {
         !amounts.is_empty() && columns.any(|column| holds(&column))
     }
 
+    /// Whether the amounts that stand right over the total in its column make it, two at least, and
+    /// nothing under it is more: net amount, charges and tax, or the lines of a letter.
+    pub(super) fn column_makes(&self, total: Decimal) -> bool {
+        let all: Vec<&PrintedNumber> = self.rows.iter().flatten().filter(|it| it.money).collect();
+        let totals = all.iter().filter(|it| it.value == total).take(MOST_TOTALS);
+        totals.into_iter().any(|last| {
+            if !self.comparisons.spend(all.len()) {
+                return false;
+            }
+            let column = all.iter().filter(|it| {
+                it.page == last.page && (it.right - last.right).abs() <= 0.5 * last.height
+            });
+            let (above, below): (Vec<&PrintedNumber>, Vec<&PrintedNumber>) =
+                column.partition(|it| it.middle < last.middle - 0.5 * last.height);
+            let more = below.iter().any(|it| it.value.abs() > total.abs());
+            let sums = above.iter().rev().scan((last.middle, Decimal::ZERO), |(at, sum), it| {
+                let near = *at - it.middle < MOST_GAP * last.height;
+                *at = it.middle;
+                *sum = sum.checked_add(it.value).filter(|_| near)?;
+                Some(*sum)
+            });
+            !more && sums.skip(1).any(|sum| sum == total)
+        })
+    }
+
     /// In how many rows the number is printed.
     pub(super) fn count_rows_with(&self, value: Decimal) -> usize {
         let has = |row: &&Vec<PrintedNumber>| row.iter().any(|it| it.value.abs() == value.abs());
@@ -179,6 +204,11 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
     };
     numbers.chunk_by(same).map(<[PrintedNumber]>::to_vec).collect()
 }
+
+/// Places of a total over which its column is added up.
+const MOST_TOTALS: usize = 20;
+/// Heights of a line between two amounts of one column.
+const MOST_GAP: f32 = 6.0;
 
 /// Amounts among which pairs are searched for.
 const MOST_AMOUNTS: usize = 2_000;

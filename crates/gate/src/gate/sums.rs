@@ -107,19 +107,21 @@ impl GateSubject<'_> {
         Some(is_close(made, total, rule.tolerance) || self.sum_explained(made, total, rule))
     }
 
-    /// The unknown terms, where the known ones do not make the total without them.
-    pub(super) fn sum_gap(
-        &self,
-        terms: &[String],
-        total: &str,
-        tolerance: Decimal,
-    ) -> FailedFields {
+    /// The unknown terms, where the known ones do not make the total without them, alone or with a
+    /// printed charge.
+    pub(super) fn sum_gap(&self, rule: &SumRule<'_>) -> FailedFields {
+        let SumRule { terms, total, tolerance, charges, .. } = *rule;
         let known: Vec<Decimal> =
             terms.iter().filter_map(|field| self.field_number(field)).collect();
         let unknown = terms.iter().filter(|field| self.field_number(field).is_none());
         let made = if known.is_empty() { None } else { checked_sum(&known) };
         match (made, self.field_number(total)) {
-            (Some(made), Some(total)) if !is_close(made, total, tolerance) => {
+            (Some(made), Some(total))
+                if !is_close(made, total, tolerance)
+                    && !total
+                        .checked_sub(made)
+                        .is_some_and(|rest| self.ground.printed_beside(rest, charges)) =>
+            {
                 unknown.map(|field| Some(field.clone())).collect()
             }
             _ => FailedFields::new(),
@@ -251,11 +253,15 @@ impl GateSubject<'_> {
         !amounts.is_empty() && sums.any(|sum| is_close(sum, total, tolerance))
     }
 
-    /// The page's own figures make the total: net and tax by the printed rates, or the rows that
-    /// are lines beyond doubt.
+    /// The page's own figures make the total: the column over it, net and tax by the printed rates, or
+    /// the rows that are lines beyond doubt.
     pub(super) fn page_confirms(&self, total: &str, tolerance: Decimal) -> bool {
-        let Some(total) = self.field_number(total).map(|it| it.abs()) else { return false };
+        let Some(total) = self.field_number(total) else { return false };
         let rows = self.number_rows();
+        if rows.column_makes(total) {
+            return true;
+        }
+        let total = total.abs();
         let lines = rows.product_amounts();
         if !lines.is_empty()
             && checked_sum(&lines).is_some_and(|it| is_close(it.abs(), total, tolerance))

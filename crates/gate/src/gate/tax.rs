@@ -14,6 +14,8 @@ const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
 const MOST_PAIRS: usize = 12;
+/// Printed percentages that are tried as rates.
+const MOST_RATES: usize = 100;
 
 /// A tax and what it has to be a share of.
 pub(super) struct TaxByRateRule<'a> {
@@ -85,7 +87,9 @@ impl GateSubject<'_> {
         let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
         let highest = printed.max().copied().filter(|rate| !rate.is_zero()).unwrap_or(most);
         let bound = percent_of(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
-        bound.is_none_or(|bound| tax.abs() <= bound) || self.is_made_by_bare_rate(net, tax, most)
+        bound.is_none_or(|bound| tax.abs() <= bound)
+            || self.is_made_by_bare_rate(net, tax, most)
+            || self.is_made_by_several(net.abs(), tax.abs(), most)
     }
 
     /// Whether a rate makes the tax to the cent that is printed without its sign, as in a column
@@ -98,6 +102,26 @@ impl GateSubject<'_> {
         let made = percent_of(net.abs(), rate);
         made.is_some_and(|made| is_close(made, tax.abs(), CENT))
             && !self.ground.number_places(rate).is_empty()
+    }
+
+    /// Whether several taxes are on the whole amount, as those of a country and its states: each is
+    /// printed, and is what a printed rate makes. Two halves of one rate are two.
+    fn is_made_by_several(&self, net: Decimal, tax: Decimal, most: Decimal) -> bool {
+        let rates = self.ground.percentages.iter().filter(|rate| **rate <= most && !rate.is_zero());
+        let made = rates.take(MOST_RATES).filter_map(|rate| percent_of(net, *rate));
+        let near = |made: Decimal| {
+            let cents = made.round_dp(2);
+            let printed = [cents, cents - CENT, cents + CENT].into_iter();
+            printed
+                .filter(|it| is_close(*it, made, CENT))
+                .find(|it| !self.ground.number_places(*it).is_empty())
+        };
+        let taxes: Vec<Decimal> = made.filter_map(near).collect();
+        let together = checked_sum(&taxes).is_some_and(|sum| is_close(sum, tax, CENT));
+        let halves = taxes.iter().any(|half| {
+            is_close(*half + *half, tax, CENT) && self.number_rows().count_rows_with(*half) > 1
+        });
+        taxes.len() > 1 && together || halves
     }
 
     /// Whether a printed rate, or several of parts of the amount, make the tax.
@@ -118,7 +142,10 @@ impl GateSubject<'_> {
         // Several rates: any share of the amount may be under any of them. One: all of it.
         let least = if rates.len() > 1 { least } else { most };
         let within = least - slack <= tax && tax <= most + slack;
-        tax.is_zero() || within || self.is_part_taxed(net, tax, slack)
+        tax.is_zero()
+            || within
+            || self.is_made_by_several(net, tax, rule.most)
+            || self.is_part_taxed(net, tax, slack)
     }
 
     /// The entries whose tax is not what their rate makes of their base, or the list if its taxes are

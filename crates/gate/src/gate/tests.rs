@@ -437,7 +437,7 @@ fn values_in_objects_and_lists_of_texts_are_checked_and_found() {
     kind.rules[0].name = "printed".to_owned();
     kind.rules[0].readers = Vec::new();
     let fields = ["payment.bank.city", "tags", "parts.codes"].map(str::to_owned).to_vec();
-    kind.rules[0].check = RuleCheck::Grounded { fields, sums: Vec::new() };
+    kind.rules[0].check = RuleCheck::Grounded { fields, sums: Vec::new(), rest_of: Vec::new() };
     let judge = |data: Value| judge_extraction(&with(data), &transcript(PAGE), &kind, &lookups());
     let data = |city: &str, tag: &str, code: &str| {
         json!({"payment": {"bank": {"city": city}}, "tags": ["Paper", tag],

@@ -75,7 +75,7 @@ pub enum RuleCheck {
         rounding: Option<CashRounding>,
     },
     /// Where some of `terms` are known and others not, the known ones make `total` without them.
-    NoGap { terms: Vec<String>, total: String, tolerance: Decimal },
+    NoGap { terms: Vec<String>, total: String, tolerance: Decimal, charges: Vec<String> },
     /// `tax` is a share of `net` that no printed percentage, or `most` where none is printed,
     /// falls short of. Rates may differ by line, so only the highest binds.
     TaxRate { net: String, tax: String, most: Decimal, tolerance: Decimal },
@@ -138,7 +138,8 @@ pub enum RuleCheck {
     /// Values stand on the document; `list.item` means that field of every item. A number that does
     /// not is as good as printed if it is what two or more values of one of `sums` make, all printed:
     /// the tax of an invoice that prints it rate by rate.
-    Grounded { fields: Vec<String>, sums: Vec<String> },
+    /// So is what the second field of `rest_of` leaves of the first, where both are printed.
+    Grounded { fields: Vec<String>, sums: Vec<String>, rest_of: Vec<String> },
     /// At least `share` of a text's words, and all with digits, stand on the document.
     GroundedWords { fields: Vec<String>, share: f64 },
     /// The currency is printed, or none is.
@@ -253,7 +254,9 @@ impl RuleCheck {
             | Self::Certain { fields, .. }
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields) => fields.clone(),
-            Self::Grounded { fields, sums } => [fields.clone(), sums.clone()].concat(),
+            Self::Grounded { fields, sums, rest_of } => {
+                [fields.clone(), sums.clone(), rest_of.clone()].concat()
+            }
             Self::Sum { terms, plus, minus, total, rounding, .. } => {
                 let currency = rounding.iter().map(|rounding| rounding.currency.clone()).collect();
                 let total = vec![total.clone()];

@@ -149,6 +149,9 @@ impl<'a> DateSearch<'a> {
                 self.mark_titled(spot, &mut found);
             }
         }
+        if !role.issued {
+            self.mark_followed(&mut found);
+        }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
         for one in &mut merged {
@@ -207,6 +210,21 @@ impl<'a> DateSearch<'a> {
         let one = at.and_then(|place| found.iter_mut().find(|one| one.place == place));
         if let Some(one) = one {
             one.signs.push(DateSign::Titled);
+        }
+    }
+
+    /// The day right before words such as `net` or `without deduction` is the one by which to pay.
+    fn mark_followed(&self, found: &mut [DateCandidate]) {
+        for spot in self.spots.of_field("due_behind").take(MOST_LABELS) {
+            let Some(cell) = self.spots.cell_of(spot) else { continue };
+            let text = cell.joined_text();
+            let end = cell.words_in(0..spot.words.start).join(" ").len();
+            let mut dates = date::find_dates(&text).into_iter().rev();
+            let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
+            let one = found.iter_mut().find(|one| Some(one.place) == day.map(|at| (spot.cell, at)));
+            if let Some(one) = one {
+                one.signs.push(DateSign::OwnLabel);
+            }
         }
     }
 
@@ -346,7 +364,8 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
         let weak = |it: &DateCandidate| {
             it.signs.contains(&DateSign::WeakLabel) && !it.signs.contains(&DateSign::OtherLabel)
         };
-        let is_both = weak(known) || weak(&one);
+        // `Leeds, 3 May`, where letters are dated: no label tells that it is another day.
+        let is_both = weak(known) || weak(&one) || heads_letter(known) || heads_letter(&one);
         let mut signs: Vec<DateSign> = known.signs.iter().chain(&one.signs).copied().collect();
         let dropped: Vec<DateSign> =
             signs.iter().copied().filter(|sign| sign.is_excused() && !both(sign)).collect();
@@ -374,6 +393,13 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
         one.signs.dedup();
     }
     merged
+}
+
+/// Whether a day stands at the head of a letter, behind its town, and no label is beside it.
+fn heads_letter(one: &DateCandidate) -> bool {
+    let against = [DateSign::OtherLabel, DateSign::OtherBefore, DateSign::AmountRow];
+    [DateSign::Upper, DateSign::Dated].iter().all(|sign| one.signs.contains(sign))
+        && !one.signs.iter().any(|sign| against.contains(sign))
 }
 
 /// Which day is the first, the earliest, the latest, or the only one. For the day of issue those do

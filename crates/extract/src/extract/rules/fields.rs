@@ -104,10 +104,14 @@ fn is_series(word: &str) -> bool {
     (1..=5).contains(&word.len()) && word.chars().all(|c| c.is_ascii_uppercase())
 }
 
-/// `2024 0017 7741`: digits that are printed in groups are one number.
+/// `2024 0017 7741`, `W240 3391`: digits that are printed in groups are one number.
 fn is_group_after(word: &str, next: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    digits(word.trim_start_matches('#')) && digits(next) && (2..=4).contains(&next.len())
+    let word = word.trim_start_matches('#');
+    let lettered =
+        word.len() <= 4 && digits(word.trim_start_matches(|c: char| c.is_ascii_uppercase()));
+    let groups = if digits(word) { 2..=4 } else { 4..=4 };
+    (digits(word) || lettered) && digits(next) && groups.contains(&next.len())
 }
 
 /// A town with its postal code, as in the column beside a heading: `Leeds LS1 4AB`.

@@ -1,6 +1,7 @@
 //! The document's own number: what stands beside the labels of numbers, or behind a mark such as
 //! `#`, is weighed by its signs ([`sign`]), the candidates against each other.
 
+mod series;
 mod sign;
 
 pub(super) use self::sign::NumberSign;
@@ -16,6 +17,9 @@ const FAINT: f32 = 0.6;
 /// Labels that are looked at, and cells in which a number may come back.
 const MOST_LABELS: usize = 600;
 const MOST_CELLS: usize = 3_000;
+
+/// Letters of a mark such as `#` or `No.:` that stands alone before its number.
+const MOST_MARK: usize = 4;
 
 /// Texts that are weighed against each other.
 const MOST_CANDIDATES: usize = 300;
@@ -51,6 +55,7 @@ impl<'a> NumberSearch<'a> {
             }
         }
         self.add_marked(&mut found);
+        self.add_series(&mut found);
         let mut merged = merge_values(found);
         self.add_shape_signs(&mut merged);
         merged
@@ -58,17 +63,20 @@ impl<'a> NumberSearch<'a> {
 
     fn add_beside(&self, spot: &LabelMatch, own: bool, found: &mut Vec<NumberCandidate<'a>>) {
         // In the middle of a sentence a word such as "invoice" names nothing.
-        if own && !spot.strong && spot.words.start > 1 {
+        if own && !spot.strong && spot.words.start > 1 && !self.is_second_title(spot) {
             return;
         }
         let places = self.spots.value_candidates(spot);
         let most = if own { usize::MAX } else { 1 };
+        let strong = spot.strong || own && self.is_numbered(spot);
         let mut nearest = true;
         for beside in places.into_iter().take(most) {
             let words = beside.value_words();
-            let Some(value) = read_identifier(&words, beside.inline) else { continue };
+            let like_day = || series::number_like_day(&words).filter(|_| own && spot.strong);
+            let read = read_identifier(&words, beside.inline).or_else(like_day);
+            let Some(value) = read else { continue };
             let mut signs = self.place_signs(beside.cell);
-            signs.push(match (own, spot.strong) {
+            signs.push(match (own, strong) {
                 (true, true) => NumberSign::OwnLabel,
                 (true, false) => NumberSign::WeakLabel,
                 _ => NumberSign::OtherLabel,
@@ -132,7 +140,13 @@ impl<'a> NumberSearch<'a> {
             if !hash && !short {
                 continue;
             }
-            let words = cell.words_in(usize::from(short)..cell.words.len());
+            let mut words = cell.words_in(usize::from(short)..cell.words.len());
+            if cell.words.len() == 1 && front.chars().count() <= MOST_MARK {
+                let index = self.spots.layout.index_of(cell);
+                let right = index.and_then(|at| self.spots.layout.right_of(at).first());
+                let Some(value) = right else { continue };
+                words = value.words_in(0..value.words.len());
+            }
             // `No 16A, Mill Road`
             let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
             if house {
@@ -273,6 +287,15 @@ mod tests {
             ),
             ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 471102", Some("471102")),
             ("Kundennummer   4711", None),
+            ("FACTURA\nSeria TCO nr. 0417\nData: 23/10/2024", Some("TCO 0417")),
+            ("Serija AB Nr. 123\n2024-05-13", Some("AB 123")),
+            ("Seria produktu: nr 12", None),
+            ("Faktura nr 17/06/2024\nData wystawienia: 2024-06-28", Some("17/06/2024")),
+            ("Rechnung   03.07.2024\nRechnung Nr.   4711", Some("4711")),
+            ("Order #   AB-77\nInvoice #   AB-77", Some("AB-77")),
+            ("#   : M/24-25/17   Place : North\nInvoice Date   : 05/09/2024", Some("M/24-25/17")),
+            ("Quittung / Rechnung 600-44921", Some("600-44921")),
+            ("Rechnung\nNr. W240 3391      Seite 1", Some("W240 3391")),
             ("Corner Shop\nNo 16A, Mill Road\n40150 Townsend", None),
         ] {
             assert_eq!(find(drawing).as_deref(), expected, "{drawing}");

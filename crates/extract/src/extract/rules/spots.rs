@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::layout::{CellLayout, TextCell};
 use docmill_core::model::BoundingBox;
-use docmill_gate::kinds::LabelIndex;
+use docmill_formats::notation::currency;
+use docmill_gate::kinds::{LabelHit, LabelIndex};
 
 /// Folded words after which a tax is named, not given: "total incl. VAT".
 pub(super) const INCLUDING: &[&str] = &[
@@ -75,7 +76,9 @@ impl LabelMatch {
     /// none.
     fn names_value(&self) -> bool {
         let field = self.field.as_str();
-        !field.starts_with("column_") && !matches!(field, "legal_form" | "credit_note")
+        !field.starts_with("column_")
+            && !matches!(field, "legal_form" | "credit_note")
+            && !is_side_note(field)
     }
 }
 
@@ -97,6 +100,11 @@ impl ValueCandidate<'_> {
     }
 }
 
+/// Whether a section holds words that names and addresses have as well: `Freight Lane`, `Port Talbot`.
+pub(super) fn is_side_note(field: &str) -> bool {
+    matches!(field, "charge" | "withheld" | "due_behind")
+}
+
 /// Every label of every field, in reading order. Fields that share a label each get a match.
 pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
     let mut spots = Vec::new();
@@ -107,10 +115,16 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
         let folded = cell.folded.iter().map(|(text, _)| text.as_str());
         let folded: Vec<&str> =
             folded.map(|text| known.and_then(|known| known.mend(text)).unwrap_or(text)).collect();
+        let spoken = tokens_without_fillers(cell);
         let mut at = 0;
         while at < folded.len() {
-            let matches = labels.labels_at(folded.get(at..).unwrap_or_default());
-            let length = matches.first().map_or(0, |found| found.length);
+            let mut matches = labels.labels_at(folded.get(at..).unwrap_or_default());
+            let mut length = matches.first().map_or(0, |found| found.length);
+            if let Some((longer, tokens)) = labels_over_fillers(labels, &folded, &spoken, at)
+                && tokens > length
+            {
+                (matches, length) = (longer, tokens);
+            }
             let word = |token: usize| cell.folded.get(token).map(|(_, word)| *word);
             if let (Some(start), Some(last)) = (word(at), word((at + length).saturating_sub(1))) {
                 for found in matches {
@@ -127,6 +141,46 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
     }
     spots.retain(|spot| spot.field != "vat_amount" || !is_named_only(layout, spot));
     spots
+}
+
+/// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT` are the
+/// labels without the currency and the rate. Empty where there are none.
+fn tokens_without_fillers(cell: &TextCell) -> Vec<usize> {
+    let is_filler = |at: usize| {
+        let word = cell.words.get(at).map_or("", String::as_str);
+        let next = cell.words.get(at + 1).map_or("", String::as_str);
+        let code = |word: &str| {
+            currency::iso_code(word.trim_matches(['(', ')'])).is_some()
+                && !currency::is_also_word(word)
+        };
+        let rate = word.contains('%')
+            || next.starts_with('%') && word.starts_with(|c: char| c.is_ascii_digit());
+        code(word) || rate || word == "in" && code(next)
+    };
+    let fillers: Vec<bool> = (0..cell.words.len()).map(is_filler).collect();
+    if !fillers.contains(&true) {
+        return Vec::new();
+    }
+    let spoken = |(_, word): &(String, usize)| !fillers.get(*word).copied().unwrap_or_default();
+    let tokens = cell.folded.iter().enumerate().filter(|(_, token)| spoken(token));
+    tokens.map(|(at, _)| at).collect()
+}
+
+/// The longest labels that begin at a word, with fillers within, and how many words they take with
+/// these.
+fn labels_over_fillers<'l>(
+    labels: &'l LabelIndex,
+    folded: &[&str],
+    spoken: &[usize],
+    at: usize,
+) -> Option<(Vec<LabelHit<'l>>, usize)> {
+    let from = spoken.binary_search(&at).ok()?;
+    let tokens = spoken.get(from..)?;
+    let words: Vec<&str> = tokens.iter().filter_map(|at| folded.get(*at)).copied().collect();
+    let found = labels.labels_at(&words);
+    let last = found.first()?.length.checked_sub(1)?;
+    let end = tokens.get(last)? + 1;
+    Some((found, end - at))
 }
 
 /// Fields whose labels are found although one letter of a word was misread: what they mean, sums
@@ -174,9 +228,49 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let before = spot.words.start.checked_sub(1);
     let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
     let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
-    previous.is_some_and(|(text, _)| {
+    let named = previous.is_some_and(|(text, _)| {
         INCLUDING.contains(&text.as_str()) || EXCLUDING.contains(&text.as_str())
-    })
+    });
+    named || is_denied(layout, spot, folded)
+}
+
+/// Words beside a tax that say that there is none: `VAT not applicable`, `no VAT charged`.
+const DENIED: [&str; 22] = [
+    "no",
+    "not",
+    "non",
+    "nicht",
+    "keine",
+    "kein",
+    "geen",
+    "niet",
+    "ingen",
+    "ikke",
+    "ej",
+    "sin",
+    "sans",
+    "senza",
+    "exempt",
+    "exonere",
+    "exoneree",
+    "befreit",
+    "esente",
+    "exento",
+    "exenta",
+    "vrijgesteld",
+];
+
+/// How far from it, in words.
+const DENIAL: usize = 2;
+
+/// Whether the words beside a tax deny it, and no amount stands in its row.
+fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)]) -> bool {
+    let near = spot.words.start.saturating_sub(DENIAL)..spot.words.end + DENIAL;
+    let denied =
+        folded.iter().any(|(text, word)| near.contains(word) && DENIED.contains(&text.as_str()));
+    let Some(cell) = layout.cells.get(spot.cell).filter(|_| denied) else { return false };
+    // `Total (no VAT charged)   100.00`: the amount is the total's.
+    spot.words.start > 0 || !layout.is_on_amount_row(cell)
 }
 
 /// Spots with what is asked of them again and again.
@@ -272,7 +366,7 @@ impl<'a> LabelMatches<'a> {
         let next = self
             .in_cell(spot.cell)
             .filter(|other| other.words.start >= spot.words.end)
-            .filter(|other| other.strong && other.names_value())
+            .filter(|other| other.strong && other.names_value() && other.field != "prose")
             .map(|other| other.words.start)
             .min();
         let words = spot.words.end..next.unwrap_or(cell.words.len());
@@ -298,6 +392,9 @@ impl<'a> LabelMatches<'a> {
         if found.is_empty() {
             found.extend(self.value_askew(cell));
         }
+        if found.is_empty() {
+            found.extend(self.value_after_slash(spot, cell));
+        }
         // Under the label, not under another one that stands before it in the cell.
         let rest = cell.boxes.get(spot.words.start..).unwrap_or_default();
         let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);
@@ -314,6 +411,18 @@ impl<'a> LabelMatches<'a> {
             found.extend(self.value_in_order(spot, cell));
         }
         found
+    }
+
+    /// `Invoice date` over `/delivery date   3 May 2024`: a label that goes on in the next line, and what
+    /// stands beside that.
+    fn value_after_slash(&self, spot: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
+        let (index, below) = self.layout.cell_below(cell, 1.2)?;
+        let goes_on = spot.words.end == cell.words.len()
+            && (below.area.x - cell.area.x).abs() < below.area.h
+            && below.words.first().is_some_and(|word| word.starts_with('/'));
+        let value = self.layout.right_of(index).first().filter(|_| goes_on)?;
+        let words = 0..value.words.len();
+        Some(ValueCandidate { cell: value, words, inline: false, below: false })
     }
 
     /// Under a row of nothing but labels a row of as many values: they belong together in their

@@ -4,7 +4,10 @@
 //! how it stands are weighed ([`sign`]), and the candidates against each other.
 
 mod address;
+#[cfg(test)]
+mod apart_tests;
 mod buyer;
+mod elsewhere;
 mod identifier;
 mod name;
 mod place;
@@ -347,9 +350,9 @@ impl<'a> SupplierSearch<'a> {
     /// the rest as an address.
     fn sender_parts(&self, cell: &TextCell) -> Option<(String, String)> {
         let text = cell.joined_text();
-        let parts: Vec<&str> =
-            SEPARATORS.iter().map(|s| text.split(s).collect::<Vec<_>>()).max_by_key(Vec::len)?;
-        if let Some(found) = self.sender_of(&parts, cell) {
+        let sender =
+            |separator: &&str| self.sender_of(&text.split(*separator).collect::<Vec<_>>(), cell);
+        if let Some(found) = SEPARATORS.iter().find_map(sender) {
             return Some(found);
         }
         let cells = self.layout.row_cells(cell.row);
@@ -375,7 +378,10 @@ impl<'a> SupplierSearch<'a> {
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
-        let name = tidy_name(name);
+        // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
+        let name = name.split(" au capital ").next().unwrap_or(name);
+        let (name, office) = self.part_at_office(name);
+        let name = tidy_name(&name);
         let company = self.has_legal_form(&name);
         // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name, or one in larger letters,
         // is its address alone.
@@ -383,22 +389,27 @@ impl<'a> SupplierSearch<'a> {
         let headed = cells.any(|above| {
             let name = tidy_name(&above.joined_text());
             let larger = above.area.h > HEADING * cell.area.h && self.is_name(&name);
-            is_next_line(above, cell) && (larger || self.has_legal_form(&name))
+            let first = self.layout.index_of(above) == Some(0) && self.is_name(&name);
+            let gap = cell.area.y - above.area.bottom();
+            let near =
+                (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
+            first && near || is_next_line(above, cell) && (larger || self.has_legal_form(&name))
         });
         // `Mill Road, 12, 80333 Town`: a street, parted from its number.
         let street = rest.first().is_some_and(|part| is_house_number(part));
         let plain = company || !(headed || name.contains(char::is_numeric));
-        let numbered = rest.iter().take(town + 1).any(|part| part.contains(char::is_numeric));
+        let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
+        let numbered = parts.any(|part| part.contains(char::is_numeric));
         if !plain || street || !numbered || !self.is_name(&name) {
             return None;
         }
         let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
-        let kept: Vec<&str> = upto
+        let kept = upto
             .iter()
             .enumerate()
             .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
-            .map(|(_, part)| *part)
-            .collect();
+            .map(|(_, part)| *part);
+        let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
         Some((name, kept.join(", ")))
     }
 }

@@ -3,15 +3,19 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod charges;
 mod included;
 mod printed;
+mod row;
 mod till;
 
 use rust_decimal::Decimal;
 
-use self::included::{add_included_tax, add_sums_by_rate, before_included};
+use self::charges::{PrintedRests, possible_roundings};
+use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
+use self::row::{add_row_of_net, add_rows_of_sums};
 use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
@@ -20,9 +24,6 @@ use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
-
-/// Rounding is less than the smallest coin or note: five forints.
-const MOST_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 
 /// Labelled amounts of one role that sums are made of.
 const MOST_LABELLED: usize = 6;
@@ -44,6 +45,8 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) taxed: bool,
     /// The tax is what a printed rate makes of the total, which includes it.
     pub(super) tax_by_rate: bool,
+    /// The net amount is what the included tax leaves of the total, and not printed.
+    pub(super) net_is_rest: bool,
     /// What is labelled as the net amount is the total, and includes the tax.
     pub(super) net_is_total: bool,
     /// Another labelled total is larger.
@@ -89,6 +92,7 @@ pub(super) fn find_totals<'a>(
     add_unlabelled_sums(spots.layout, mark, &mut candidates);
     add_included_tax(spots, mark, &mut candidates);
     add_sums_by_rate(spots.layout, mark, &mut candidates);
+    add_rows_of_sums(spots.layout, mark, &mut candidates);
     let paid = paid_amounts(spots, mark);
     for (amount, cell) in printed_amounts(spots.layout, mark) {
         if paid.contains(&amount.value) {
@@ -106,13 +110,13 @@ pub(super) fn find_totals<'a>(
     }
     add_rounded(spots, mark, &paid, &mut candidates);
     add_unnamed_totals(spots, mark, &mut candidates);
-    let roundings = possible_roundings(spots, mark);
-    let mut chosen = choose_totals(&candidates, &roundings, spots.layout, mark);
+    let rests = PrintedRests::new(spots, mark);
+    let mut chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     if chosen.adds_up
         && let Some(whole) = whole_of_rate(&chosen, &candidates, spots.layout, mark)
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
-        chosen = choose_totals(&candidates, &roundings, spots.layout, mark);
+        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
     // Tills sum up each rate of tax as well.
     if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
@@ -236,6 +240,9 @@ fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec
     pairs.filter(|paid| paid.is_sign_positive() && !paid.is_zero()).collect()
 }
 
+/// What stands under a heading of the table of lines is the amount of a line as a rule.
+const HEADED: f32 = 4.5;
+
 /// A total beside a label, wherever in its text.
 const WHOLE: f32 = 3.0;
 
@@ -244,18 +251,6 @@ const UNNAMED: f32 = 2.0;
 
 /// What was paid outweighs a label: a total before rounding is printed beside the same words.
 const PAID: f32 = 7.5;
-
-/// What may stand between net with tax and gross: nothing, or a printed rounding with either sign.
-fn possible_roundings(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
-    let mut all = vec![Decimal::ZERO];
-    for spot in spots.of_field("rounding") {
-        let (amounts, _) = amounts_beside(spots, spot, mark);
-        let small = amounts.last().map(|(amount, _)| amount.value.abs());
-        let small = small.filter(|value| *value < MOST_ROUNDING);
-        all.extend(small.into_iter().flat_map(|value| [value, -value]));
-    }
-    all
-}
 
 /// The amounts that belong to a label: right of it up to the next label, else below it.
 fn gather_amounts<'a>(
@@ -274,6 +269,9 @@ fn gather_amounts<'a>(
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
+    if role == AmountRole::Net && add_row_of_net(&found, candidates) {
+        return;
+    }
     let Some((last, cell_of_last)) = found.pop() else { return };
     let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
         ("payable", _) => 2.5,
@@ -284,7 +282,7 @@ fn gather_amounts<'a>(
         weight -= 2.0;
     }
     if below {
-        weight -= 1.5;
+        weight -= if spots.heads_column(spot) { HEADED } else { 1.5 };
     }
     if !last.is_money() {
         weight -= 2.0;
@@ -324,7 +322,9 @@ fn amounts_beside<'a>(
             words = words.into_iter().map(without_tax_code).collect();
         }
         let whole = words.len();
-        let amounts: Vec<FoundNumber> = number::find_numbers(&words, mark)
+        let grouped = number::grouped_whole(&words).map(|amount| vec![amount]);
+        let amounts: Vec<FoundNumber> = grouped
+            .unwrap_or_else(|| number::find_numbers(&words, mark))
             .into_iter()
             .filter(|amount| !amount.percent)
             .filter(|amount| {
@@ -452,7 +452,7 @@ fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
 
 fn choose_totals<'a>(
     candidates: &[AmountCandidate<'a>],
-    roundings: &[Decimal],
+    rests: &PrintedRests,
     layout: &'a CellLayout,
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
@@ -460,16 +460,12 @@ fn choose_totals<'a>(
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
     for gross in of(AmountRole::Gross) {
         for net in of(AmountRole::Net) {
-            let tax = of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)).filter(
-                |vat| {
-                    let made = net.value + vat.value;
-                    roundings.iter().any(|rest| abs_close(made + rest, gross.value, TOLERANCE))
-                        || same_but_sign(net.value, vat.value, gross.value)
-                },
-            );
-            for vat in tax {
+            for vat in of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)) {
+                let cost = rests.cost_between(net.value + vat.value, gross.value);
+                let same = same_but_sign(net.value, vat.value, gross.value).then_some(0.0);
+                let Some(cost) = cost.or(same) else { continue };
                 let taxed = if vat.value.is_zero() { 0.0 } else { 4.0 };
-                let score = gross.weight + net.weight + vat.weight + taxed;
+                let score = gross.weight + net.weight + vat.weight + taxed - cost;
                 if best.as_ref().is_none_or(|(other, _)| score > *other) {
                     best = Some((score, [net, vat, gross]));
                 }
@@ -520,6 +516,18 @@ fn choose_by_label<'a>(
         c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
     });
     let certain = rivals.count() == 0;
+    if let Some(tax) = tax_within(candidates, gross.value, layout, mark).filter(|_| certain) {
+        return TotalAmounts {
+            net: Some(FoundValue::new(gross.value - tax.value, true, tax.cell)),
+            vat: Some(FoundValue::new(tax.value, true, tax.cell)),
+            gross: Some(FoundValue::new(gross.value, true, gross.cell)),
+            tax_by_rate: true,
+            net_is_rest: true,
+            taxed: true,
+            currency: gross.currency,
+            ..TotalAmounts::default()
+        };
+    }
     // Net and gross without a printed tax, or tax and gross with the net amount elsewhere.
     let net = best(AmountRole::Net).filter(|net| plausible_net(net.value, gross.value));
     let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
@@ -578,59 +586,4 @@ fn plausible_net(net: Decimal, gross: Decimal) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::layout::tests::transcript;
-    use super::*;
-    use docmill_core::config::KindsConfig;
-    use docmill_gate::kinds::KindSet;
-
-    /// Net, VAT, gross, and whether the gross amount is certain.
-    fn read(drawing: &str) -> [String; 4] {
-        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let layout = CellLayout::new(&transcript(&[drawing]));
-        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-        let totals = find_totals(&spots, DecimalSeparator::from_words(words));
-        let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
-        let text = |found: Option<FoundValue<Decimal>>| {
-            found.map_or("-".to_owned(), |found| found.value.normalize().to_string())
-        };
-        [text(totals.net), text(totals.vat), text(totals.gross), certain.to_string()]
-    }
-
-    #[test]
-    fn totals_are_chosen_by_what_adds_up() {
-        #[rustfmt::skip]
-        let table = [
-            ("Summe netto: 496,00 €\nZuzügl. USt: 75,04 €\nSumme inkl. USt: 571,04 €",
-                ["496", "75.04", "571.04", "true"]),
-            ("Rechnungssumme Brutto (inkl. USt.)   215,14\nSumme Umsatzsteuer   21,31\n\
-              Rechnungssumme Netto (exkl. USt.)   193,83\nBereits bezahlt   50,00\n\
-              Offener Betrag   165,14",
-                ["193.83", "21.31", "215.14", "true"]),
-            ("Netto   100,00\nzzgl. MwSt 7%   3,50\nzzgl. MwSt 19%   9,50\nGesamtbetrag   113,00",
-                ["100", "13", "113", "true"]),
-            ("Total HT :   46,68 €\nTVA 20% :   9,34 €\nTotal TTC :   56,02 €",
-                ["46.68", "9.34", "56.02", "true"]),
-            ("Total HT   TVA      Total TTC\n46,68 €    9,34 €   56,02 €",
-                ["46.68", "9.34", "56.02", "true"]),
-            ("Total   1   278.61   40.39   319.00\nGrand Total   319.00",
-                ["278.61", "40.39", "319", "true"]),
-            ("Exclusief BTW   € 593,36   Subtotaal   € 717,97\nBTW 21%   € 124,61\n\
-              Totaal   € 717,97",
-                ["593.36", "124.61", "717.97", "true"]),
-            ("Netto   36 430,30\nMoms 25%   9 107,58\nÖresavrundning   0,12\nAtt betala   45 538,00 kr",
-                ["36430.3", "9107.58", "45538", "true"]),
-            ("Base   100,00\nIVA (10 %)   5,00\nIVA (21 %)   10,50\nTotal factura   115,50 €",
-                ["100", "15.5", "115.5", "true"]),
-            ("Total EUR   34,73", ["-", "-", "34.73", "true"]),
-            ("Total   10.00\nTotal   12.00", ["-", "-", "12", "false"]),
-            ("Net total   2,076.76 €\nTaxes   0.00 €\nTotal   2,076.76 €\nResidual   1,453.76 €",
-                ["2076.76", "0", "2076.76", "true"]),
-            ("Nothing here", ["-", "-", "-", "false"]),
-        ];
-        for (drawing, expected) in table {
-            assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");
-        }
-    }
-}
+mod tests;

@@ -112,6 +112,23 @@ fn a_total_of_which_a_part_was_not_read_is_flagged() {
 }
 
 #[test]
+fn a_printed_charge_explains_a_part_that_is_missing_and_a_rest_counts_as_printed() {
+    let read = |data: Value, page: &str| {
+        let extraction = Extraction { reader: ExtractionMethod::Rules, ..with(data) };
+        judged(&extraction, &transcript(page), &lookups()).review_reasons()
+    };
+    let has = |reasons: &[String], reason: &str| reasons.contains(&reason.to_owned());
+    let missing = "part_of_total_missing:vat_amount";
+    let charged = format!("{PAGE}\nShipping 56,87");
+    let data = || json!({"vat_amount": null});
+    assert!(has(&read(data(), PAGE), missing));
+    assert!(!has(&read(data(), &charged), missing));
+    let page = PAGE.replace("473,00", "");
+    assert!(!has(&read(json!({}), &page), "not_on_document:subtotal"));
+    assert!(has(&read(json!({"subtotal": 472.5}), &page), "not_on_document:subtotal"));
+}
+
+#[test]
 fn taxes_by_rate_make_the_tax_and_no_more_than_the_net_amount() {
     let tax =
         |rate: f64, base: f64, amount: f64| json!({"rate": rate, "base": base, "amount": amount});

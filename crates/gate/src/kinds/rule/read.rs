@@ -71,6 +71,8 @@ struct RawRule {
     charges: Vec<String>,
     #[serde(default)]
     sums: Vec<String>,
+    #[serde(default)]
+    rest_of: Vec<String>,
     least: Option<f32>,
     #[serde(default)]
     phrases: Vec<String>,
@@ -165,7 +167,10 @@ impl RawRule {
                 days_ahead: self.days_ahead.ok_or_else(|| need("days_ahead"))?,
                 years_back: self.years_back.ok_or_else(|| need("years_back"))?,
             },
-            "grounded" => RuleCheck::Grounded { fields: fields?, sums: self.sums },
+            "grounded" => {
+                let (sums, rest_of) = (self.sums, self.rest_of);
+                RuleCheck::Grounded { fields: fields?, sums, rest_of }
+            }
             "not_contradicted" => RuleCheck::NotContradicted(fields?),
             "grounded_words" => RuleCheck::GroundedWords {
                 fields: fields?,
@@ -208,7 +213,8 @@ impl RawRule {
             "no_gap" => {
                 let terms = self.terms.ok_or_else(|| need("terms"))?;
                 let total = self.total.ok_or_else(|| need("total"))?;
-                RuleCheck::NoGap { terms, total, tolerance }
+                let charges = self.charges;
+                RuleCheck::NoGap { terms, total, tolerance, charges }
             }
             "before_payment" => {
                 let total = self.total.ok_or_else(|| need("total"))?;

@@ -1,5 +1,6 @@
 //! The address under a name, and how a line with a town is recognised.
 
+use super::elsewhere::{self, is_part_of_address};
 use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
@@ -15,16 +16,16 @@ const MOST_REGISTERS: usize = 3;
 const FAINT: f32 = 0.9;
 
 /// The lines of an address.
-struct AddressLines {
-    lines: Vec<String>,
+pub(super) struct AddressLines {
+    pub(super) lines: Vec<String>,
     /// One of them has a town with its postal code.
-    town: bool,
+    pub(super) town: bool,
     /// The least confidence that one of them was read with.
-    least: f32,
+    pub(super) least: f32,
 }
 
 impl AddressLines {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         self.lines.join(", ")
     }
 
@@ -39,14 +40,18 @@ impl AddressLines {
 }
 
 /// A number beside a word, as streets are written.
-fn is_street_line(line: &str) -> bool {
-    line.contains(|c: char| c.is_ascii_digit())
+pub(super) fn is_street_line(line: &str) -> bool {
+    const SINCE: [&str; 9] =
+        ["seit", "since", "depuis", "dal", "desde", "sinds", "sedan", "siden", "established"];
+    let first = docmill_formats::notation::fold_text(line.split(' ').next().unwrap_or_default());
+    !SINCE.contains(&first.as_str())
+        && line.contains(|c: char| c.is_ascii_digit())
         && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
         && !is_town_first(line)
 }
 
 /// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
-fn is_street_and_town(line: &str) -> bool {
+pub(super) fn is_street_and_town(line: &str) -> bool {
     let parts: Vec<&str> = line.split(',').collect();
     let town = parts.iter().rposition(|part| has_postal_code(part));
     let before = town.and_then(|town| parts.get(..town)).unwrap_or_default().join(",");
@@ -113,6 +118,19 @@ impl SupplierSearch<'_> {
         best: &NameCandidate<'_>,
         joined: usize,
     ) -> (Option<String>, Vec<ReadingSign>) {
+        let (address, signs) = self.nearest_address(best, joined);
+        let boxed = address.as_ref().is_some_and(|address| elsewhere::is_post_box(address));
+        match self.street_instead_of_box(best).filter(|_| boxed) {
+            Some(street) => (Some(street), vec![ReadingSign::AddressOnLine]),
+            None => (address, signs),
+        }
+    }
+
+    fn nearest_address(
+        &self,
+        best: &NameCandidate<'_>,
+        joined: usize,
+    ) -> (Option<String>, Vec<ReadingSign>) {
         if let Some(address) = best.address.clone() {
             return (Some(address), vec![ReadingSign::AddressOnLine]);
         }
@@ -141,7 +159,11 @@ impl SupplierSearch<'_> {
             Some((found, vec![ReadingSign::AddressLabelled]))
         };
         let beside = || {
-            let found = self.address_beside(best.cell)?;
+            let down = || self.address_down_column(best.cell).filter(|_| !self.spots.till);
+            let block = || self.address_of_block().filter(|_| !self.spots.till);
+            let foot = || self.address_of_footer().filter(|_| !self.spots.till);
+            let found =
+                self.address_beside(best.cell).or_else(down).or_else(foot).or_else(block)?;
             Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
         };
         match (elsewhere.or_else(labelled).or_else(beside), under) {
@@ -162,7 +184,7 @@ impl SupplierSearch<'_> {
     }
 
     /// The lines under the name, as long as they look like parts of an address.
-    fn address_below(&self, cell: &TextCell, skip: usize) -> Option<AddressLines> {
+    pub(super) fn address_below(&self, cell: &TextCell, skip: usize) -> Option<AddressLines> {
         let mut lines: Vec<String> = Vec::new();
         let mut least = 1.0_f32;
         let (mut at, mut passed) = (cell, 0);
@@ -225,20 +247,21 @@ impl SupplierSearch<'_> {
 
     /// The text of a line, on a till's paper with what a wider gap parts from it, elsewhere with the
     /// town that a point parts from the street: `Mill Lane 12 · 12345 Town`.
-    fn line_text(&self, cell: &TextCell) -> String {
+    pub(super) fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
         let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
         let town = right.filter(|next| {
             let town = next.joined_text();
             !self.spots.till
                 && next.area.x - cell.area.right() < 2.0 * cell.area.h
-                && is_street_line(&text)
+                && (is_street_line(&text) || next.words.len() <= 2)
                 && !has_postal_code(&text)
                 && has_postal_code(&town)
                 && !tells_registration(&town)
         });
         if let Some(town) = town {
-            return format!("{}, {}", tidy_name(&text), tidy_name(&town.joined_text()));
+            let between = if is_street_line(&text) { ", " } else { " " };
+            return format!("{}{between}{}", tidy_name(&text), tidy_name(&town.joined_text()));
         }
         let index = self.layout.index_of(cell).filter(|_| self.spots.till);
         let mut last = cell;
@@ -255,8 +278,40 @@ impl SupplierSearch<'_> {
 
     /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
-        const MARKS: [&str; 10] =
-            ["gst", "company", "reg", "registration", "roc", "co", "cif", "nif", "abn", "vat"];
+        const MARKS: [&str; 32] = [
+            "gst",
+            "company",
+            "reg",
+            "registration",
+            "roc",
+            "co",
+            "cif",
+            "nif",
+            "abn",
+            "vat",
+            "kodas",
+            "kod",
+            "nip",
+            "regon",
+            "krs",
+            "ic",
+            "ico",
+            "dic",
+            "cui",
+            "cvr",
+            "kvk",
+            "btw",
+            "tva",
+            "siret",
+            "siren",
+            "oib",
+            "adoszam",
+            "cg",
+            "uid",
+            "gstin",
+            "cin",
+            "ust",
+        ];
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let marked = line.folded.iter().take(3).any(|(word, _)| MARKS.contains(&word.as_str()));
@@ -267,15 +322,11 @@ impl SupplierSearch<'_> {
     }
 
     /// Whether a line under a name begins something else than an address.
-    fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
+    pub(super) fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
         let labelled = self.spots.all.iter().any(|spot| {
             spot.words.start == 0
                 && self.spots.cell_of(spot).is_some_and(|c| std::ptr::eq(c, line))
-                && !matches!(
-                    spot.field.as_str(),
-                    "party_address" | "invoice_date" | "subtotal" | "legal_form"
-                )
-                && !spot.field.starts_with("column_")
+                && !is_part_of_address(spot, text)
                 && !is_within_text(spot, line)
                 // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
                 && (spot.field != "prose" || !text.contains(|c: char| c.is_ascii_digit()))
@@ -299,8 +350,10 @@ impl SupplierSearch<'_> {
         let mut near = self.layout.rows_from(street);
         near.find(|cell| {
             let gap = cell.area.y - street.area.bottom();
+            // Under a name in large letters no wider a gap than under others.
+            let height = street.area.h.min(1.2 * cell.area.h);
             cell.page == street.page
-                && (0.0..1.8 * street.area.h).contains(&gap)
+                && (0.0..1.8 * height).contains(&gap)
                 && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
                 && (name || has_postal_code(&cell.joined_text()))
         })
@@ -318,6 +371,11 @@ impl SupplierSearch<'_> {
         let first = beside.first()?;
         let street = tidy_name(&first.value_words().join(" "));
         if has_postal_code(&street) && street.len() > 20 {
+            return Some(street);
+        }
+        // `Str. Morii 14, Northtown`: a street, its number and the town.
+        let whole = first.inline || !first.below;
+        if whole && is_street_line(&street) && street.contains(", ") {
             return Some(street);
         }
         let (_, town) = self.layout.cell_below(first.cell, 1.8)?;
@@ -343,11 +401,24 @@ fn town_of(lines: &[String]) -> Option<usize> {
 fn is_town_first(line: &str) -> bool {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     digits == 5
+        || (digits == 4 && is_town_and_street(line.get(4..).unwrap_or_default()))
         || (digits == 4
             && line.get(4..).is_some_and(|rest| {
                 let word = rest.trim_start().split(' ').next().unwrap_or_default();
                 word.len() == 2 && word.chars().all(|c| c.is_ascii_uppercase())
             }))
+}
+
+/// What follows a postal code of four digits: ` Győr, Ipar utca 12.`, not ` Broadway, Suite 12`.
+fn is_town_and_street(rest: &str) -> bool {
+    const ROOMS: [&str; 9] =
+        ["suite", "ste", "apt", "unit", "floor", "room", "building", "bldg", "level"];
+    let Some((town, street)) = rest.trim_start().split_once(", ") else { return false };
+    let first = docmill_formats::notation::fold_text(street.split(' ').next().unwrap_or_default());
+    !town.contains(' ')
+        && town.starts_with(char::is_uppercase)
+        && street.contains(|c: char| c.is_ascii_digit())
+        && !ROOMS.contains(&first.as_str())
 }
 
 /// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.
@@ -360,7 +431,12 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
 }
 
 /// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
-const NUMBERED: [&str; 27] = [
+const NUMBERED: [&str; 32] = [
+    "seit",
+    "since",
+    "depuis",
+    "desde",
+    "sinds",
     "no",
     "nr",
     "n",
@@ -439,7 +515,22 @@ pub(in super::super) fn has_postal_code(text: &str) -> bool {
         }
         _ => false,
     });
-    code || british || canadian
+    // `D04 9ZZ9`
+    let irish = words.windows(2).any(|pair| match pair {
+        [area, unit] => {
+            let unit = unit.trim_matches(',');
+            let mut letters = area.chars();
+            letters.next().is_some_and(|c| c.is_ascii_uppercase())
+                && area.len() == 3
+                && letters.next().is_some_and(|c| c.is_ascii_digit())
+                && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
+                && unit.len() == 4
+                && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+                && unit.contains(|c: char| c.is_ascii_digit())
+        }
+        _ => false,
+    });
+    code || british || canadian || irish
 }
 
 /// Whether a word after the number can be a town's, or the one before it, where none follows.
@@ -452,6 +543,10 @@ fn stands_by_town(words: &[&str], at: usize) -> bool {
     let next = if next.is_some_and(group) { after.next() } else { next };
     if let Some(next) = next {
         return has_letters(next);
+    }
+    // `Mill Road 100` is a street.
+    if words.get(at).is_some_and(|word| word.len() == 3) {
+        return false;
     }
     let before = at.checked_sub(1).and_then(|before| words.get(before));
     before.is_some_and(|word| {
@@ -474,9 +569,12 @@ mod tests {
             ("4050-253 Porto", true),
             ("San Francisco, California 94104", true),
             ("Wien 1010", true),
+            ("Mill Road 100", false),
+            ("Family business since 1788", false),
             ("1234 AB", true),
             ("Bath BA1 5QT", true),
             ("Dublin D02 X285", true),
+            ("D04 9ZZ9, Ireland", true),
             ("RICHMOND V6Y 0L4", true),
             ("Invoice No.: 9876", false),
             ("Rechnung Nr. 471102", false),

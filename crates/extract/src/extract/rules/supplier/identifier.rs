@@ -10,6 +10,18 @@ use docmill_formats::notation::{vat_digits, vat_id};
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
 
+/// `29ABCDE1234F1Z5`: the number of India's tax on goods and services.
+fn is_indian(id: &[char]) -> bool {
+    let is = |from: usize, to: usize, of: fn(&char) -> bool| {
+        id.get(from..to).is_some_and(|part| part.iter().all(of))
+    };
+    id.len() == 15
+        && is(0, 2, char::is_ascii_digit)
+        && is(2, 7, char::is_ascii_uppercase)
+        && is(7, 11, char::is_ascii_digit)
+        && is(13, 14, |c| *c == 'Z')
+}
+
 /// Letters and digits alone.
 fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
@@ -101,7 +113,11 @@ impl SupplierSearch<'_> {
                     let id = compact_id(&id);
                     let misread = vat_digits::check_digits_hold(&id) == Some(false)
                         && is_misreading_of(&id, &own);
-                    id != own && !customers.contains(&id) && !(cell.from_picture && misread)
+                    // A meter's number may have an identifier's form, and no label.
+                    let chance = vat_digits::check_digits_hold(&id) == Some(false)
+                        && self.vat_score(cell, index, start) < 3.0;
+                    let known = id == own || customers.contains(&id);
+                    !(known || chance || cell.from_picture && misread)
                 });
                 rival && self.vat_score(cell, index, start) > 0.0
             })
@@ -128,10 +144,19 @@ impl SupplierSearch<'_> {
 
     /// Without a country's prefix only a label tells such an identifier.
     pub(super) fn find_national_id(&self) -> Option<FoundValue<String>> {
-        self.spots.of_field("supplier_vat_id").find_map(|spot| {
+        let found: Vec<(bool, FoundValue<String>)> = self.national_ids().collect();
+        let own = found.iter().find(|(own, _)| *own).or(found.first());
+        own.map(|(_, id)| id.clone())
+    }
+
+    /// Such identifiers, and whether telephone, mail or account stand beside them.
+    fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
+        self.spots.of_field("supplier_vat_id").filter_map(|spot| {
             let cell = self.spots.cell_of(spot).filter(|cell| !self.is_customer(cell))?;
             let beside = self.spots.value_candidates(spot);
-            let first = beside.iter().find(|beside| !beside.below)?;
+            // Under a label that stands alone.
+            let alone = spot.words == (0..cell.words.len());
+            let first = beside.iter().find(|beside| !beside.below || alone)?;
             let words = first.value_words();
             let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
             // `418 2209 36`: digits in groups.
@@ -143,15 +168,22 @@ impl SupplierSearch<'_> {
             let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
-            let fits = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
+            let fits = national || is_indian(&compact);
             (fits && !id.contains([',', '€', '%']))
-                .then(|| FoundValue::new(id.to_owned(), false, cell))
+                .then(|| (self.is_contact(cell), FoundValue::new(id.to_owned(), false, cell)))
         })
     }
 
     pub(super) fn vat_score(&self, cell: &TextCell, index: usize, start: usize) -> f32 {
         let before = |spot: &LabelMatch| {
-            let same = spot.cell == index && spot.words.start <= start;
+            let over = || {
+                let label =
+                    self.spots.cell_of(spot).filter(|_| spot.words.start == 0 && start == 0);
+                let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
+                below.is_some_and(|(at, _)| at == index)
+            };
+            let same = spot.cell == index && spot.words.start <= start || over();
             let left = spot.cell + 1 == index
                 && self.spots.cell_of(spot).is_some_and(|label| label.row == cell.row);
             same || left
@@ -165,6 +197,15 @@ impl SupplierSearch<'_> {
         }
         if self.is_customer(cell) {
             score -= 4.0;
+        }
+        // Who prints an account or a mail address beside it is the one to be paid.
+        let row = self.layout.row_cells(cell.row).iter();
+        let close = row.filter(|other| other.page == cell.page);
+        if close.into_iter().any(|other| {
+            let text = other.joined_text();
+            text.contains('@') || text.contains("www.") || text.contains("IBAN")
+        }) {
+            score += 1.0;
         }
         score
     }

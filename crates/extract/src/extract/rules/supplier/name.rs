@@ -1,5 +1,6 @@
 //! What can be a name, and whether it is the recipient's.
 
+use super::address::tells_registration;
 use super::{LONGEST_NAME, SupplierSearch, is_next_line};
 use crate::extract::rules::layout::TextCell;
 use docmill_formats::notation::{date, fold_text};
@@ -21,7 +22,9 @@ impl SupplierSearch<'_> {
             let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
                 return false;
             };
-            let heading = label.words.len() <= spot.words.len() + 2;
+            // What a register tells stands under a recipient, not in its block.
+            let heading = label.words.len() <= spot.words.len() + 2
+                && !tells_registration(&cell.joined_text());
             let drop = cell.area.y - label.area.bottom();
             let under = heading
                 && label.page == cell.page
@@ -64,6 +67,22 @@ impl SupplierSearch<'_> {
         })
     }
 
+    /// Whether the text is addressed: it begins with `Mr`, `Frau` or the like, or they stand right over it.
+    pub(super) fn is_addressed(&self, cell: &TextCell) -> bool {
+        let begins = |line: &TextCell, whole: bool| {
+            let index = self.layout.index_of(line);
+            index.is_some_and(|index| {
+                self.spots.in_cell(index).any(|spot| {
+                    spot.field == "attention"
+                        && spot.words.start == 0
+                        && (!whole || spot.words.end == line.words.len())
+                })
+            })
+        };
+        let mut before = self.layout.rows_before(cell);
+        begins(cell, false) || before.any(|above| is_next_line(above, cell) && begins(above, true))
+    }
+
     pub(super) fn is_name(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
@@ -88,6 +107,24 @@ impl SupplierSearch<'_> {
             && !folded.starts_with("http")
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
+            && !(text.starts_with('[') && text.ends_with(']'))
+    }
+
+    /// The name before a label of the registered office, and what stands behind it.
+    pub(super) fn part_at_office(&self, text: &str) -> (String, Option<String>) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
+        let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
+        let labelled = (1..words.len()).find_map(|at| {
+            let found = self.labels.labels_at(folded.get(at..)?).into_iter();
+            let label =
+                found.filter(|one| one.field == "registered_office").map(|one| one.length).max()?;
+            Some((words.get(..at)?.join(" "), words.get(at + label..)?.join(" ")))
+        });
+        match labelled {
+            Some((name, street)) if !street.is_empty() => (name, Some(street)),
+            _ => (text.to_owned(), None),
+        }
     }
 
     pub(super) fn has_legal_form(&self, text: &str) -> bool {

@@ -4,6 +4,7 @@ use super::address::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::is_side_note;
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{date, fold_text};
 
@@ -85,7 +86,7 @@ impl SupplierSearch<'_> {
         if self.is_customer(cell) {
             signs.push(NameSign::Customer);
         }
-        if self.has_attention_below(cell) {
+        if self.has_attention_below(cell) || !self.spots.till && self.is_addressed(cell) {
             signs.push(NameSign::Attention);
         }
         if self.is_value_of_other(index, cell) || (!self.spots.till && self.names_value_below(cell))
@@ -124,7 +125,7 @@ impl SupplierSearch<'_> {
         signs: &mut Vec<NameSign>,
     ) {
         let block = self.block_below(cell);
-        let town = block.iter().take(5).any(|line| has_postal_code(&line.joined_text()));
+        let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
         let contact = block.iter().any(|line| self.is_contact(line));
         if town {
             signs.push(NameSign::AddressBelow);
@@ -302,7 +303,9 @@ impl SupplierSearch<'_> {
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
         // `Server: Somebody`
         add(NameSign::OtherValue, name.contains(": "));
-        add(NameSign::Prose, prose || (name.ends_with('.') && words.len() > 4));
+        // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
+        let company = self.ends_in_legal_form(name);
+        add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {
             compact.contains(domain.as_str())
@@ -339,10 +342,11 @@ impl SupplierSearch<'_> {
 
 /// Whether a label names neither a party nor a part of one.
 fn is_other(field: &str) -> bool {
-    !matches!(
-        field,
-        "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
-    )
+    !is_side_note(field)
+        && !matches!(
+            field,
+            "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
+        )
 }
 
 /// The name in a mail or web address.

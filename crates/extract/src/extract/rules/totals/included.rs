@@ -59,6 +59,29 @@ pub(super) fn add_included_tax<'a>(
     }
 }
 
+/// The labelled tax that the total includes: a printed rate makes it of the total, as shops print it
+/// that show sums before shipping with tax in them.
+pub(super) fn tax_within<'c, 'a>(
+    candidates: &'c [AmountCandidate<'a>],
+    gross: Decimal,
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<&'c AmountCandidate<'a>> {
+    let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && c.weight >= LABELLED);
+    let within = |rate: &Decimal, tax: Decimal| {
+        abs_close(gross * *rate / (Decimal::ONE_HUNDRED + *rate), tax, CENT)
+    };
+    let rates = printed_rates(layout, mark);
+    let said = |c: &AmountCandidate<'_>| {
+        before_included(&c.cell.words_in(0..c.cell.words.len())).is_some()
+    };
+    let mut own = taxes.filter(|c| c.value > Decimal::ZERO && c.value <= half(gross));
+    own.find(|c| said(c) || rates.iter().any(|rate| within(rate, c.value)))
+}
+
+/// A tax beside its label, wherever in its text.
+const LABELLED: f32 = 3.0;
+
 /// Two printed amounts that make a labelled total, the smaller of them what a printed rate makes of
 /// the larger: net and tax, whatever they are called.
 pub(super) fn add_sums_by_rate<'a>(

@@ -1,0 +1,78 @@
+//! Numbers that are printed in parts or look like something else: behind their series, behind a second
+//! title, and with the month as a day has it.
+
+use super::{NumberCandidate, NumberSearch, NumberSign};
+use crate::extract::rules::fields::read_identifier;
+use crate::extract::rules::spots::LabelMatch;
+use docmill_formats::notation::fold_text;
+
+/// Folded words before a series: `Seria TCO nr. 0417`, `Serija AB Nr. 123`.
+const SERIES: [&str; 4] = ["seria", "serija", "serie", "sorozat"];
+
+/// Folded words between a series and its number.
+const NUMBERS: [&str; 8] = ["nr", "no", "n", "num", "numar", "numarul", "numero", "numeris"];
+
+/// The longest series, in letters and digits.
+const LONGEST_SERIES: usize = 6;
+
+/// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`.
+const MOST_TITLES: usize = 4;
+
+impl<'a> NumberSearch<'a> {
+    /// Series and number in the upper half of the first page.
+    pub(super) fn add_series(&self, found: &mut Vec<NumberCandidate<'a>>) {
+        let first = self.spots.layout.cells.iter().take_while(|cell| cell.page == 0);
+        for cell in first.filter(|cell| self.spots.layout.depth_on_page(cell) < 0.5) {
+            let folded: Vec<String> = cell.words.iter().map(|word| fold_text(word)).collect();
+            let behind = folded.windows(3).position(|three| match three {
+                [label, series, number] => {
+                    SERIES.contains(&label.as_str())
+                        && (1..=LONGEST_SERIES).contains(&series.chars().count())
+                        && NUMBERS.contains(&number.as_str())
+                }
+                _ => false,
+            });
+            let Some(at) = behind else { continue };
+            let Some(series) = cell.words.get(at + 1).filter(|word| is_series(word)) else {
+                continue;
+            };
+            let Some(number) = read_identifier(&cell.words_in(at + 3..cell.words.len()), true)
+            else {
+                continue;
+            };
+            let mut signs = self.place_signs(cell);
+            signs.push(NumberSign::ShortLabel);
+            found.push(NumberCandidate { value: format!("{series} {number}"), cell, signs });
+        }
+    }
+
+    /// Whether a mark of numbers follows a label: `Invoice #` means the number and nothing else.
+    pub(super) fn is_numbered(&self, spot: &LabelMatch) -> bool {
+        let cell = self.spots.cell_of(spot);
+        let next = cell.and_then(|cell| cell.words.get(spot.words.end));
+        next.is_some_and(|word| matches!(word.trim_end_matches(':'), "#"))
+    }
+
+    /// Whether a title stands behind another one, parted by a bar, and a number ends the line.
+    pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
+        let Some(cell) = self.spots.cell_of(spot) else { return false };
+        let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
+        cell.words.len() <= MOST_TITLES
+            && spot.words.end + 1 == cell.words.len()
+            && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
+    }
+}
+
+fn is_series(word: &str) -> bool {
+    word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit())
+}
+
+/// `17/06/2024` right behind the label of the number: numbered by the month. Days have other labels.
+pub(super) fn number_like_day(words: &[&str]) -> Option<String> {
+    let [word] = words else { return None };
+    let parts: Vec<&str> = word.split('/').collect();
+    let digits = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+    let [_, month, year] = parts.as_slice() else { return None };
+    let fits = parts.iter().all(digits) && month.len() <= 2 && matches!(year.len(), 2 | 4);
+    fits.then(|| (*word).to_owned())
+}

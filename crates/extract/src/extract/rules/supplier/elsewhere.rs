@@ -1,0 +1,144 @@
+//! The issuer's address where it stands apart from the name: in a block with telephone, register or
+//! account, further down the column of a letterhead, or in the street of a footer where the head has a
+//! post box.
+
+use super::address::{AddressLines, has_postal_code, is_street_line, tells_registration};
+use super::{NameCandidate, SupplierSearch, compact_name, is_next_line};
+use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::{LabelMatch, is_side_note};
+use docmill_formats::notation::{fold_text, vat_id};
+
+/// Lines above and below street and town that belong to their block.
+const BLOCK: usize = 5;
+
+/// The foot of a page, as a share of its height.
+const FOOT: f32 = 0.75;
+
+/// Folded words of a post box.
+const BOXES: [&str; 7] =
+    ["postfach", "postbus", "postboks", "box", "casilla", "apartado", "skrytka"];
+
+/// Whether an address has a post box where others have their street.
+pub(super) fn is_post_box(address: &str) -> bool {
+    fold_text(address).split(' ').any(|word| BOXES.contains(&word))
+}
+
+/// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane 3`.
+pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
+    match spot.field.as_str() {
+        "party_address" | "invoice_date" | "subtotal" | "legal_form" => true,
+        field => field.starts_with("column_") || is_side_note(field) || is_post_box(text),
+    }
+}
+
+impl SupplierSearch<'_> {
+    /// Street and town in a block that tells telephone, mail, register or account: recipients have
+    /// none of them.
+    pub(super) fn address_of_block(&self) -> Option<AddressLines> {
+        let own = self.find_vat_id().map(|id| vat_id::normalise_vat_id(&id.value));
+        self.layout.cells.iter().filter(|cell| !self.is_customer(cell)).find_map(|street| {
+            let found = self.street_and_town(street)?;
+            let block = self.block_around(street);
+            let tells =
+                |line: &&TextCell| self.is_contact(line) || tells_registration(&line.joined_text());
+            let foreign = block.iter().any(|line| {
+                let ids = (0..line.words.len())
+                    .filter_map(|at| vat_id::find_at(&line.words_in(at..line.words.len())));
+                ids.into_iter().any(|(id, _)| own != Some(vat_id::normalise_vat_id(&id)))
+            });
+            let recipient = block.iter().any(|line| self.is_customer(line));
+            (block.iter().any(tells) && !foreign && !recipient).then_some(found)
+        })
+    }
+
+    /// What stands behind a company's name at the foot of a page.
+    pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
+        let mut foot =
+            self.layout.cells.iter().filter(|cell| self.layout.depth_on_page(cell) > FOOT);
+        foot.find_map(|cell| {
+            let (name, address) = self.sender_parts(cell).filter(|_| !self.is_customer(cell))?;
+            let lines = vec![address];
+            self.has_legal_form(&name).then_some(AddressLines {
+                lines,
+                town: true,
+                least: cell.confidence,
+            })
+        })
+    }
+
+    /// Street and town that begin a block of their own under the name, where something else stands
+    /// between: a trade, a slogan. A recipient's block begins with a name.
+    pub(super) fn address_down_column(&self, name: &TextCell) -> Option<AddressLines> {
+        let mut column = self.layout.rows_from(name).filter(|cell| {
+            let centre = |cell: &TextCell| cell.area.x + cell.area.w / 2.0;
+            cell.page == name.page
+                && ((cell.area.x - name.area.x).abs() < name.area.h
+                    || (centre(cell) - centre(name)).abs() < name.area.h)
+        });
+        column.find_map(|street| {
+            let mut before = self.layout.rows_before(street);
+            let begins = !before.any(|above| is_next_line(above, street));
+            let found = self.street_and_town(street)?;
+            (begins && !self.is_customer(street)).then_some(found)
+        })
+    }
+
+    /// Street and town under or behind the name elsewhere, which have no post box.
+    pub(super) fn street_instead_of_box(&self, name: &NameCandidate<'_>) -> Option<String> {
+        let compact = compact_name(&name.name);
+        self.layout.cells.iter().zip(&self.folded).find_map(|(cell, text)| {
+            let behind = self.sender_parts(cell).filter(|(own, _)| compact_name(own) == compact);
+            let under = || {
+                let same = text.replace(' ', "") == compact;
+                let found = self.address_below(cell, 0).filter(|found| same && found.town)?;
+                Some(found.text())
+            };
+            let address = behind.map(|(_, address)| address).or_else(under)?;
+            (!is_post_box(&address)).then_some(address)
+        })
+    }
+
+    /// A line with a street, and the town in it or in the next one.
+    fn street_and_town(&self, street: &TextCell) -> Option<AddressLines> {
+        let text = self.line_text(street);
+        let plain = !self.is_no_address(street, &text) && !self.layout.is_on_amount_row(street);
+        if !plain || !is_street_line(&text) || tells_registration(&text) || self.is_contact(street)
+        {
+            return None;
+        }
+        // `1407 Sycamore St., Apt 3B`: a house's number, no town's.
+        let house = text.split_once(' ').is_some_and(|(number, rest)| {
+            number.chars().all(|c| c.is_ascii_digit()) && !has_postal_code(rest)
+        });
+        if has_postal_code(&text) && !house {
+            let whole = super::address::is_street_and_town(&text);
+            let lines = vec![text];
+            return whole.then_some(AddressLines { lines, town: true, least: street.confidence });
+        }
+        let below = self.layout.rows_from(street).find(|other| is_next_line(street, other))?;
+        let town = self.line_text(below);
+        let holds = has_postal_code(&town)
+            && !self.is_no_address(below, &town)
+            && !self.layout.is_on_amount_row(below)
+            && !tells_registration(&town);
+        let least = street.confidence.min(below.confidence);
+        holds.then(|| AddressLines { lines: vec![text, town], town: true, least })
+    }
+
+    /// The lines above and below a cell without a gap, in its column, itself included.
+    fn block_around<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
+        let mut lines: Vec<&TextCell> = self.block_below(cell).into_iter().take(BLOCK).collect();
+        let mut at = cell;
+        for _ in 0..BLOCK {
+            lines.push(at);
+            let mut above = self.layout.rows_before(at).filter(|other| is_next_line(other, at));
+            let Some(next) = above.next() else { break };
+            at = next;
+        }
+        lines.extend(self.layout.row_cells(cell.row).iter().filter(|other| {
+            let gap = other.area.x - cell.area.right();
+            (0.0..3.0 * cell.area.h).contains(&gap)
+        }));
+        lines
+    }
+}

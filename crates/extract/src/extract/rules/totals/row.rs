@@ -1,0 +1,67 @@
+//! Rows that print net amount, tax and total side by side, whatever stands over them or before them.
+//! What they hold are candidates; which are taken is the parent's choice.
+
+use rust_decimal::Decimal;
+
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, WHOLE, half};
+use crate::extract::rules::layout::{CellLayout, TextCell};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+
+/// A row whose last amount is a labelled total is one of totals, but a label says it better.
+const BY_ROW: f32 = 2.0;
+
+/// Net amount and tax of rows that end in a labelled total, which both make.
+pub(super) fn add_rows_of_sums<'a>(
+    layout: &'a CellLayout,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= BY_ROW);
+    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
+    for row in &layout.rows {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let amounts: Vec<(FoundNumber, &TextCell)> =
+            cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+        let [.., (net, net_cell), (tax, tax_cell), (total, _)] = amounts.as_slice() else {
+            continue;
+        };
+        let made = net.value + tax.value == total.value && totals.contains(&total.value);
+        if made && tax.value > Decimal::ZERO && tax.value <= half(net.value) {
+            for (role, amount, cell) in
+                [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
+            {
+                let (value, currency) = (amount.value, amount.currency);
+                candidates.push(AmountCandidate { role, weight: BY_ROW, value, currency, cell });
+            }
+        }
+    }
+}
+
+fn money_of_cell(
+    cell: &TextCell,
+    mark: Option<DecimalSeparator>,
+) -> impl Iterator<Item = (FoundNumber, &TextCell)> {
+    let words = cell.words_in(0..cell.words.len());
+    let found = number::find_numbers(&words, mark).into_iter();
+    found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+}
+
+/// Beside the label of a net amount the tax and the total as well: all three, by their sum.
+pub(super) fn add_row_of_net<'a>(
+    found: &[(FoundNumber, &'a TextCell)],
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) -> bool {
+    let [.., net, tax, total] = found else { return false };
+    let made = net.0.value + tax.0.value == total.0.value && !tax.0.value.is_zero();
+    if made {
+        let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+        candidates.extend(roles.map(|(role, (amount, cell))| AmountCandidate {
+            role,
+            weight: WHOLE,
+            value: amount.value,
+            currency: amount.currency,
+            cell,
+        }));
+    }
+    made
+}

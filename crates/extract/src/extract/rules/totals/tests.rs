@@ -1,0 +1,70 @@
+//! Totals of small pages, drawn in characters.
+
+use super::super::layout::tests::transcript;
+use super::*;
+use docmill_core::config::KindsConfig;
+use docmill_gate::kinds::KindSet;
+
+/// Net, VAT, gross, and whether the gross amount is certain.
+fn read(drawing: &str) -> [String; 4] {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let layout = CellLayout::new(&transcript(&[drawing]));
+    let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+    let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
+    let totals = find_totals(&spots, DecimalSeparator::from_words(words));
+    let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
+    let text = |found: Option<FoundValue<Decimal>>| {
+        found.map_or("-".to_owned(), |found| found.value.normalize().to_string())
+    };
+    [text(totals.net), text(totals.vat), text(totals.gross), certain.to_string()]
+}
+
+#[test]
+fn totals_are_chosen_by_what_adds_up() {
+    #[rustfmt::skip]
+    let table = [
+        ("Summe netto: 496,00 €\nZuzügl. USt: 75,04 €\nSumme inkl. USt: 571,04 €",
+            ["496", "75.04", "571.04", "true"]),
+        ("Rechnungssumme Brutto (inkl. USt.)   215,14\nSumme Umsatzsteuer   21,31\n\
+          Rechnungssumme Netto (exkl. USt.)   193,83\nBereits bezahlt   50,00\n\
+          Offener Betrag   165,14",
+            ["193.83", "21.31", "215.14", "true"]),
+        ("Netto   100,00\nzzgl. MwSt 7%   3,50\nzzgl. MwSt 19%   9,50\nGesamtbetrag   113,00",
+            ["100", "13", "113", "true"]),
+        ("Total HT :   46,68 €\nTVA 20% :   9,34 €\nTotal TTC :   56,02 €",
+            ["46.68", "9.34", "56.02", "true"]),
+        ("Total HT   TVA      Total TTC\n46,68 €    9,34 €   56,02 €",
+            ["46.68", "9.34", "56.02", "true"]),
+        ("Total   1   278.61   40.39   319.00\nGrand Total   319.00",
+            ["278.61", "40.39", "319", "true"]),
+        ("Exclusief BTW   € 593,36   Subtotaal   € 717,97\nBTW 21%   € 124,61\n\
+          Totaal   € 717,97",
+            ["593.36", "124.61", "717.97", "true"]),
+        ("Netto   36 430,30\nMoms 25%   9 107,58\nÖresavrundning   0,12\nAtt betala   45 538,00 kr",
+            ["36430.3", "9107.58", "45538", "true"]),
+        ("Base   100,00\nIVA (10 %)   5,00\nIVA (21 %)   10,50\nTotal factura   115,50 €",
+            ["100", "15.5", "115.5", "true"]),
+        ("Total EUR   34,73", ["-", "-", "34.73", "true"]),
+        ("Total   10.00\nTotal   12.00", ["-", "-", "12", "false"]),
+        ("Net total   2,076.76 €\nTaxes   0.00 €\nTotal   2,076.76 €\nResidual   1,453.76 €",
+            ["2076.76", "0", "2076.76", "true"]),
+        ("Subtotal   92.00\nShipping   4.95\nTax (8%)   7.36\nTotal   104.31 USD",
+            ["92", "7.36", "104.31", "true"]),
+        ("Base imponible   1.500,00\nIVA 21 %   315,00\nRetención IRPF 15 %   -225,00\n\
+          Total a percibir   1.590,00 €",
+            ["1500", "315", "1590", "true"]),
+        ("Összesen:   380 000   102 600   482 600\nFizetendő:   482 600 Ft",
+            ["380000", "102600", "482600", "true"]),
+        ("Total EUR Excl. VAT   1,848.00\n0% VAT   0.00\nTotal EUR Incl. VAT   1,848.00",
+            ["1848", "0", "1848", "true"]),
+        ("Montage   2 900,00   609,00   3 509,00\nBett   26 000,00   5 460,00   31 460,00\n\
+          Zusammen   28 900,00   6 069,00   34 969,00\nGesamtbetrag   34 969,00 Kč",
+            ["28900", "6069", "34969", "true"]),
+        ("Subtotal   70.50\nShipping   4.00\nTotal   74.50 (includes 12.42 VAT)",
+            ["62.08", "12.42", "74.5", "true"]),
+        ("Nothing here", ["-", "-", "-", "false"]),
+    ];
+    for (drawing, expected) in table {
+        assert_eq!(read(drawing), expected.map(str::to_owned), "{drawing}");
+    }
+}
