@@ -71,7 +71,7 @@ PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh 
 	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
 	scripts/killed_without_database.sh scripts/bucket_lfs.sh scripts/submit_many.sh \
 	scripts/throttle.sh scripts/random_vision.sh scripts/structure_peers.sh scripts/olmocr_peer.sh scripts/redis_peers.sh scripts/blobforge_peer.sh \
-	scripts/contracts.sh scripts/killed_calls.sh \
+	scripts/contracts.sh scripts/killed_calls.sh scripts/batch_kills.sh \
 	scripts/maintenance_scale.sh scripts/rolling_deploy.sh scripts/load_scans.sh scripts/outage.sh \
 	scripts/attacks.sh scripts/api_contract.sh scripts/searchable_pdf.sh scripts/image.sh scripts/bare_root.sh
 

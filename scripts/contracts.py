@@ -19,12 +19,16 @@ from collections.abc import Mapping
 
 import botocore.session
 import botocore.validate
+import google.genai
+import google.genai.errors
+import google.genai.models
 from anthropic.types import Message, RawMessageStreamEvent
 from anthropic.types.message_create_params import (
     MessageCreateParamsNonStreaming,
     MessageCreateParamsStreaming,
 )
 from anthropic.types.shared import ErrorResponse
+from google.genai import types as gemini_types
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.completion_create_params import (
     CompletionCreateParamsNonStreaming,
@@ -145,6 +149,46 @@ def bedrock(exchange):
         shape_of(operation.output_shape.members["stream"], event)
 
 
+GEMINI = google.genai.Client(api_key="key")._api_client
+
+
+def gemini(exchange):
+    """Its types have names of their own for what travels, so the vendor's own client writes the same
+    request from them: ours has to be that, key for key."""
+    call = re.fullmatch(r"/v1beta/(models/[^/:]+):generateContent", exchange["path"])
+    if not call:
+        raise Broken(f"no path of generateContent: {exchange['path']}")
+    request, answer = exchange["request"], exchange["answer"]
+    if "contents" not in request:
+        raise Broken("its client makes no call without contents")
+    config = dict(request.get("generationConfig") or {})
+    if "systemInstruction" in request:
+        config["systemInstruction"] = request["systemInstruction"]
+    try:
+        asked = gemini_types._GenerateContentParameters(
+            model=call[1],
+            contents=[gemini_types.Content.model_validate(one) for one in request["contents"]],
+            config=gemini_types.GenerateContentConfig.model_validate(config),
+        )
+    except (ValidationError, TypeError, ValueError) as error:
+        raise Broken(str(error)) from error
+    written = google.genai.models._GenerateContentParameters_to_mldev(GEMINI, asked)
+    if written.pop("_url") != {"model": call[1]} or drained(written) != request:
+        raise Broken(f"its client writes {sorted(written)}, we {sorted(request)}")
+    if exchange["status"] != 200:
+        error = google.genai.errors.APIError(exchange["status"], answer)
+        if not (error.message and error.status and error.code == exchange["status"]):
+            raise Broken("an error without code, status or message")
+        return
+    answer_of(gemini_types.GenerateContentResponse, answer)
+    for candidate in answer.get("candidates", []):
+        if candidate["finishReason"] not in gemini_types.FinishReason.__members__:
+            raise Broken(f"no reason to stop: {candidate['finishReason']}")
+    blocked = answer.get("promptFeedback", {}).get("blockReason")
+    if blocked and blocked not in gemini_types.BlockedReason.__members__:
+        raise Broken(f"no reason to block: {blocked}")
+
+
 def spoiled(vendor, exchange):
     """The exchange with one thing wrong, in several ways."""
     for part in ("request", "answer"):
@@ -169,9 +213,13 @@ REQUIRED = {
     "openai": {"messages", "choices"},
     "anthropic": {"messages", "content", "usage"},
     "bedrock": {"output", "stopReason", "usage"},
+    "gemini": {"contents"},
 }
-TYPED = {"messages", "choices", "content", "output", "stopReason", "usage"}
-VALIDATORS = {"openai": openai, "anthropic": anthropic, "bedrock": bedrock}
+TYPED = {
+    "messages", "choices", "content", "output", "stopReason", "usage",
+    "contents", "generationConfig", "systemInstruction", "candidates", "usageMetadata",
+}  # fmt: skip
+VALIDATORS = {"openai": openai, "anthropic": anthropic, "bedrock": bedrock, "gemini": gemini}
 
 READ = {"answer": "read"}
 STATUS = {"answer": "status"}
@@ -200,7 +248,7 @@ CASES = [
 
 
 def fits(vendor, settings):
-    return not (settings.get("LLM__STRUCTURED") == "tool" and vendor == "openai")
+    return not (settings.get("LLM__STRUCTURED") == "tool" and vendor in ("openai", "gemini"))
 
 
 def exchanges(docmill, standin, document, vendor, answers, settings):
@@ -230,7 +278,7 @@ def exchanges(docmill, standin, document, vendor, answers, settings):
                 stderr=subprocess.DEVNULL,
                 check=False,
             )
-            root = base.removesuffix("/v1")
+            root = base.removesuffix("/v1").removesuffix("/v1beta")
             with urllib.request.urlopen(f"{root}/_exchanges") as reply:
                 return json.load(reply)
         finally:

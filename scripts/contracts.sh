@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Holds what docmill sends to model vendors, and what our stand-ins answer, against the vendors' own
-# types: PyPI's openai and anthropic, botocore's bedrock-runtime. Needs Python 3.10 and a package
+# types: PyPI's openai, anthropic and google-genai, botocore's bedrock-runtime. Needs Python 3.10 and a package
 # registry. Exit code 1 if a request or a reply does not validate.
 #   scripts/contracts.sh [FILE]     a document to process; default: a sample invoice
 set -euo pipefail

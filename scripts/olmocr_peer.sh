@@ -6,10 +6,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 peer() { # VENV VERSION: the queue of this version, and what its queue imports; not its models
-    [ -x "$1/bin/python" ] && return
+    # Noted at the end: an installation that was broken off is made anew.
+    [ "$(cat "$1/installed" 2>/dev/null)" = "$2" ] && return
+    rm -rf "$1"
     python3 -m venv "$1"
     "$1/bin/pip" install --quiet zstandard boto3 requests tqdm google-cloud-storage
     "$1/bin/pip" install --quiet --no-deps "olmocr==$2"
+    echo "$2" >"$1/installed"
 }
 newer=target/tools/olmocr-newer
 older=target/tools/olmocr-older

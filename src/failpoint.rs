@@ -47,6 +47,44 @@ pub enum FailureSeam {
     Replace,
     /// `unlock`: locks of a bucket or workspace are released.
     Unlock,
+    /// `batch_lead`: the lead of the batch lane is taken or renewed.
+    BatchLead,
+    /// `batch_gather`: questions are put together as a batch.
+    BatchGather,
+    /// `batch_try`: it is noted that a batch is about to be handed in.
+    BatchTry,
+    /// `batch_find`: a batch that may have been handed in is looked for at the vendor's.
+    BatchFind,
+    /// `batch_remove`: the questions of an earlier try are removed from the vendor's.
+    BatchRemove,
+    /// `batch_upload`: the questions go to the vendor.
+    BatchUpload,
+    /// `batch_fence`: it is asked whether a batch is still to be made; after: the vendor is asked next.
+    BatchFence,
+    /// `batch_create`: the vendor makes the batch; after: its name there is known to nobody.
+    BatchCreate,
+    /// `batch_handle`: the vendor's name of a batch is noted.
+    BatchHandle,
+    /// `batch_poll`: the vendor is asked how a batch stands.
+    BatchPoll,
+    /// `batch_fetch`: a file of answers is opened.
+    BatchFetch,
+    /// `batch_answer`: an answer is stored.
+    BatchAnswer,
+    /// `batch_settle`: an answer is settled and booked.
+    BatchSettle,
+    /// `batch_leave`: questions of a batch are left to direct calls.
+    BatchLeave,
+    /// `batch_cancel`: the vendor is asked to cancel a batch.
+    BatchCancel,
+    /// `batch_late`: it is noted that this was asked.
+    BatchLate,
+    /// `batch_end`: it is noted that a batch has ended.
+    BatchEnd,
+    /// `batch_discard`: what the vendor keeps of a batch is removed.
+    BatchDiscard,
+    /// `batch_wake`: documents whose questions are settled become due.
+    BatchWake,
 }
 
 /// Makes a call with the failpoints of its seam around it.
@@ -133,7 +171,7 @@ mod injected {
         text.split(',').filter(|part| !part.is_empty()).map(parse_failure).collect()
     });
 
-    const SEAMS: [(&str, FailureSeam); 12] = [
+    const SEAMS: [(&str, FailureSeam); 31] = [
         ("claim", FailureSeam::Claim),
         ("lease", FailureSeam::Lease),
         ("visibility", FailureSeam::Visibility),
@@ -146,6 +184,25 @@ mod injected {
         ("hide", FailureSeam::Hide),
         ("replace", FailureSeam::Replace),
         ("unlock", FailureSeam::Unlock),
+        ("batch_lead", FailureSeam::BatchLead),
+        ("batch_gather", FailureSeam::BatchGather),
+        ("batch_try", FailureSeam::BatchTry),
+        ("batch_find", FailureSeam::BatchFind),
+        ("batch_remove", FailureSeam::BatchRemove),
+        ("batch_upload", FailureSeam::BatchUpload),
+        ("batch_fence", FailureSeam::BatchFence),
+        ("batch_create", FailureSeam::BatchCreate),
+        ("batch_handle", FailureSeam::BatchHandle),
+        ("batch_poll", FailureSeam::BatchPoll),
+        ("batch_fetch", FailureSeam::BatchFetch),
+        ("batch_answer", FailureSeam::BatchAnswer),
+        ("batch_settle", FailureSeam::BatchSettle),
+        ("batch_leave", FailureSeam::BatchLeave),
+        ("batch_cancel", FailureSeam::BatchCancel),
+        ("batch_late", FailureSeam::BatchLate),
+        ("batch_end", FailureSeam::BatchEnd),
+        ("batch_discard", FailureSeam::BatchDiscard),
+        ("batch_wake", FailureSeam::BatchWake),
     ];
 
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,14 @@
 //! written down before the next: put together under a name of ours; about to be handed in; handed in,
 //! with the vendor's handle; each answer stored, then settled; ended. Whoever leads next goes on from
 //! what is written. A batch that was about to be handed in is looked for at the vendor's by its name
-//! before it is handed in again. Of a question either the answer is used or a direct call takes its
-//! place, never both: its row says which.
+//! before it is handed in again ([`hand_in`]). Of a question either the answer is used or a direct call
+//! takes its place, never both: its row says which.
 //!
 //! Not promised: that a vendor is not paid twice where its answer came after the time to wait was over
 //! (it is counted then), or where a batch shows up at the vendor's later than two minutes after it was
 //! handed in.
 
+mod hand_in;
 mod step;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::failpoint::{FailureSeam, guard_call};
 use crate::pipeline::CostTracker;
 use crate::shutdown::Shutdown;
 use docmill_core::config::BatchConfig;
@@ -149,9 +151,11 @@ impl BatchCollector {
                 }
             }
         }
-        let left = rows::leave_overdue(&self.db, self.config.grace).await?;
+        let overdue = rows::leave_overdue(&self.db, self.config.grace);
+        let left = guard_call(FailureSeam::BatchLeave, overdue).await?;
         metrics::count_batched("any", "deadline", left);
-        pass.woken = rows::wake_answered(&self.db, WOKEN_TOGETHER).await?;
+        let woken = rows::wake_answered(&self.db, WOKEN_TOGETHER);
+        pass.woken = guard_call(FailureSeam::BatchWake, woken).await?;
         rows::clean_lane(&self.db, KEPT).await?;
         let depth = rows::lane_depth(&self.db).await?;
         metrics::batch_lane(depth.queued, depth.sent, depth.oldest);
@@ -172,7 +176,12 @@ impl BatchCollector {
         let mut gathered = 0;
         while gathered < BATCHES_PER_PASS {
             let name = format!("docmill-{}", Uuid::new_v4().simple());
-            let Some(requests) = rows::gather_batch(&self.db, route, terms, &name).await? else {
+            let Some(requests) = guard_call(
+                FailureSeam::BatchGather,
+                rows::gather_batch(&self.db, route, terms, &name),
+            )
+            .await?
+            else {
                 break;
             };
             gathered += 1;
@@ -206,7 +215,8 @@ impl BatchCollector {
     }
 
     async fn take_lead(&self) -> Result<bool> {
-        try_acquire_lead(&self.db, LEASE, &self.holder, LEADS).await
+        let taken = try_acquire_lead(&self.db, LEASE, &self.holder, LEADS);
+        guard_call(FailureSeam::BatchLead, taken).await
     }
 
     /// The next leader need not wait for the lease to run out.

@@ -19,7 +19,7 @@ use crate::support::world::{Running, SOON, World, until};
 
 const VENDORS: [Vendor; 4] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
 /// What a lead, and the wait for a submission to show up, last at most.
-const LEAD: Duration = Duration::from_secs(301);
+pub(crate) const LEAD: Duration = Duration::from_secs(301);
 
 /// Batches of Bedrock through a stand-in at this address.
 fn bedrock_terms(address: &str) -> BedrockBatchConfig {
@@ -36,13 +36,13 @@ fn bedrock_terms(address: &str) -> BedrockBatchConfig {
 }
 
 /// A world whose model is asked in batches.
-struct BatchWorld {
-    world: World,
-    config: Config,
+pub(crate) struct BatchWorld {
+    pub(crate) world: World,
+    pub(crate) config: Config,
 }
 
 impl BatchWorld {
-    async fn new(vendor: Vendor) -> Self {
+    pub(crate) async fn new(vendor: Vendor) -> Self {
         Self::with_script(vendor, Script::default()).await
     }
 
@@ -67,17 +67,46 @@ impl BatchWorld {
         Self { world, config }
     }
 
-    fn model(&self) -> &Server {
+    pub(crate) fn model(&self) -> &Server {
         self.world.llm.as_ref().unwrap()
     }
 
-    async fn worker(&self) -> Running {
+    pub(crate) async fn worker(&self) -> Running {
         let config = self.config.clone();
         self.world.worker_with(|now| *now = config).await
     }
 
+    /// What makes a worker of its own process lead this lane, and send messages.
+    pub(crate) fn process_settings(&self, vendor: Vendor) -> Vec<(&'static str, String)> {
+        let address = self.model().base_url();
+        let provider = match vendor {
+            Vendor::Openai => "openai",
+            Vendor::Anthropic => "anthropic",
+            Vendor::Bedrock => "bedrock",
+            Vendor::Gemini => "gemini",
+        };
+        let settings = [
+            ("RETRY__CRASH_ATTEMPTS", "100"),
+            ("JANITOR__ENABLED", "true"),
+            ("JANITOR__INTERVAL", "1s"),
+            ("LLM__PROVIDER", provider),
+            ("LLM__SERVER", "openai"),
+            ("LLM__API_KEY", "key"),
+            ("LLM__BATCH__ENABLED", "true"),
+            ("LLM__BATCH__GATHER", "1s"),
+            ("LLM__BATCH__POLL", "100ms"),
+            ("LLM__REGION", "us-east-1"),
+            ("LLM__BATCH__BEDROCK__ROLE_ARN", "arn:aws:iam::123456789012:role/batches"),
+            ("LLM__BATCH__BEDROCK__BUCKET", "questions"),
+            ("LLM__BATCH__BEDROCK__LEAST_REQUESTS", "1"),
+            ("LLM__BATCH__BEDROCK__ENDPOINT", &address),
+            ("LLM__BATCH__BEDROCK__S3_ENDPOINT", &format!("{address}/s3")),
+        ];
+        settings.map(|(key, value)| (key, value.to_owned())).to_vec()
+    }
+
     /// A document that may wait.
-    async fn submit_low(&self, number: &str) -> IngestionId {
+    pub(crate) async fn submit_low(&self, number: &str) -> IngestionId {
         let id = self.world.insert("invoice.pdf", documents::invoice(number)).await;
         let low = format!("UPDATE docmill.ingestion SET priority = 'low' WHERE id = '{id}'");
         self.world.execute(&low).await;
@@ -86,7 +115,7 @@ impl BatchWorld {
     }
 
     /// So many documents, all of which wait in the lane.
-    async fn submit_waiting(&self, count: usize) -> Vec<IngestionId> {
+    pub(crate) async fn submit_waiting(&self, count: usize) -> Vec<IngestionId> {
         let mut ids = Vec::new();
         for number in 0..count {
             ids.push(self.submit_low(&format!("B-{number}")).await);
@@ -97,7 +126,7 @@ impl BatchWorld {
         ids
     }
 
-    async fn collector(&self, holder: &str) -> BatchCollector {
+    pub(crate) async fn collector(&self, holder: &str) -> BatchCollector {
         let app = App::new(self.config.clone());
         let services = Box::pin(app.pipeline_services()).await.unwrap();
         let parts = self.world.parts().await;
@@ -105,13 +134,13 @@ impl BatchWorld {
     }
 
     /// Lets what waits for a look at the vendor be due, and looks.
-    async fn pass(&self, collector: &BatchCollector) -> BatchPassReport {
+    pub(crate) async fn pass(&self, collector: &BatchCollector) -> BatchPassReport {
         self.world.pass(Duration::from_secs(20)).await;
         collector.run_pass_as_leader().await.unwrap().unwrap()
     }
 
     /// Makes passes until these documents have ended.
-    async fn finish(&self, collector: &BatchCollector, ids: &[IngestionId]) {
+    pub(crate) async fn finish(&self, collector: &BatchCollector, ids: &[IngestionId]) {
         for _pass in 0..60 {
             if self.open().await == 0 {
                 break;
@@ -125,14 +154,14 @@ impl BatchWorld {
         }
     }
 
-    async fn open(&self) -> usize {
+    pub(crate) async fn open(&self) -> usize {
         let sql = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
         self.world.scalar(sql).await.parse().unwrap()
     }
 
     /// Each document has one outcome, no prompt was answered twice, and this was booked: calls, those
     /// of them in batches, late ones.
-    async fn assert_paid_once(&self, ids: &[IngestionId], booked: &str) {
+    pub(crate) async fn assert_paid_once(&self, ids: &[IngestionId], booked: &str) {
         for id in ids {
             let ends = self.world.attempts(*id).await;
             let done = ends.iter().filter(|end| *end == "completed").count();
@@ -388,33 +417,10 @@ async fn workers_killed_at_random_points_of_the_lane_lose_no_document_and_pay_fo
         for number in 0..4 {
             ids.push(lane.submit_low(&format!("K-{number}")).await);
         }
-        let address = lane.model().base_url();
-        let bucket_address = format!("{address}/s3");
-        let provider = match vendor {
-            Vendor::Openai => "openai",
-            Vendor::Anthropic => "anthropic",
-            Vendor::Bedrock => "bedrock",
-            Vendor::Gemini => "gemini",
-        };
-        let settings = [
-            ("CLAIM__LEASE", "3s"),
-            ("QUEUE__VISIBILITY", "3s"),
-            ("RETRY__CRASH_ATTEMPTS", "100"),
-            ("JANITOR__ENABLED", "true"),
-            ("JANITOR__INTERVAL", "1s"),
-            ("LLM__PROVIDER", provider),
-            ("LLM__SERVER", "openai"),
-            ("LLM__API_KEY", "key"),
-            ("LLM__BATCH__ENABLED", "true"),
-            ("LLM__BATCH__GATHER", "1s"),
-            ("LLM__BATCH__POLL", "100ms"),
-            ("LLM__REGION", "us-east-1"),
-            ("LLM__BATCH__BEDROCK__ROLE_ARN", "arn:aws:iam::123456789012:role/batches"),
-            ("LLM__BATCH__BEDROCK__BUCKET", "questions"),
-            ("LLM__BATCH__BEDROCK__LEAST_REQUESTS", "1"),
-            ("LLM__BATCH__BEDROCK__ENDPOINT", address.as_str()),
-            ("LLM__BATCH__BEDROCK__S3_ENDPOINT", bucket_address.as_str()),
-        ];
+        let own = lane.process_settings(vendor);
+        let more = [("CLAIM__LEASE", "3s"), ("QUEUE__VISIBILITY", "3s")];
+        let settings: Vec<(&str, &str)> =
+            own.iter().map(|(key, value)| (*key, value.as_str())).chain(more).collect();
         let (mut kills, mut submissions_lost) = (0_u64, 0);
         while lane.open().await > 0 {
             assert!(kills < 100, "it does not come to an end");

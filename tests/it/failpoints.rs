@@ -162,13 +162,17 @@ fn is_stopped(process: &Process) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
 
-fn send_signal(process: &Process, signal: &str) {
+pub(crate) fn send_signal(process: &Process, signal: &str) {
     let pid = process.id().to_string();
     assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
 }
 
 /// A worker whose failpoint acts; back when it has.
-async fn worker_that_fails(world: &World, settings: &[(&str, &str)], plan: &str) -> Process {
+pub(crate) async fn worker_that_fails(
+    world: &World,
+    settings: &[(&str, &str)],
+    plan: &str,
+) -> Process {
     let mut command = docmill(world, &["worker"], settings);
     command.env("DOCMILL_FAILPOINTS", plan);
     let mut worker = Process::spawn(command, "warn,docmill=info", world.logs.path());

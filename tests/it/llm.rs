@@ -21,7 +21,7 @@ use docmill_extract::extract::{
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_llm::llm::openai::OpenAiClient;
 use docmill_llm::llm::{FinishReason, Llm, Prompt};
-use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server};
+use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server, document_lines};
 use serde_json::{Value, json};
 
 use crate::support::model_reading::extract_by_model;
@@ -257,10 +257,37 @@ async fn a_few_lines_that_are_cut_by_themselves_end_as_cut_with_what_was_read_be
     assert_eq!(partial.unwrap().data["line_items"].as_array().unwrap().len(), 15);
 }
 
+/// As llama.cpp answers where it cannot read for itself what its model wrote.
+fn unread_reply() -> Answer {
+    Answer::Status {
+        status: 500,
+        retry_after: None,
+        retry_after_ms: None,
+        should_retry: None,
+        code: None,
+        message: Some("Failed to parse input at pos 13: {\"fields\": {".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_its_server_could_not_read_is_asked_for_once_more_and_then_in_parts() {
+    let once = Server::start(Script::of([unread_reply()])).await.unwrap();
+    extract(&once, &long_invoice(), &mut Memory::default()).await.unwrap();
+    assert_eq!(once.calls().len(), 2, "in other words, and not the same again");
+
+    // Whatever has more lines is cut, which the server says in this way.
+    let server = Server::start(Script::function(|request: &Request| {
+        if document_lines(&request.body).len() > 12 { unread_reply() } else { Answer::Read }
+    }));
+    let server = server.await.unwrap();
+    let read = extract(&server, &long_invoice(), &mut Memory::default()).await.unwrap();
+    assert_eq!(read.data["line_items"].as_array().unwrap().len(), 20);
+}
+
 #[tokio::test]
 async fn a_prompt_that_does_not_fit_is_split_like_a_cut_reply() {
     let server = Server::start(Script::function(|request: &Request| {
-        let lines = docmill_testkit::openai::document_lines(&request.body);
+        let lines = document_lines(&request.body);
         if lines.len() > 12 {
             return Answer::error(400, "context_length_exceeded");
         }

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod backlog_suite;
+mod batch_kills;
 mod batches;
 mod buckets;
 mod chain;

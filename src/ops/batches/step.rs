@@ -1,19 +1,17 @@
-//! The next step of one batch: it is handed in or found again, asked for, cancelled, or its answers are
-//! taken.
+//! The next step of one batch: it is handed in or found again (`hand_in`), asked for, cancelled, or its
+//! answers are taken.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{BatchCollector, FORGOTTEN, SETTLES};
+use super::{BatchCollector, FORGOTTEN};
+use crate::failpoint::{FailureSeam, guard_call};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::batches::{self as rows, AnswerCost, BatchRoute, OpenBatch, SentQuestion};
-use docmill_llm::llm::batch::{
-    BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchedReply, FoundBatch, SoughtBatch,
-};
+use docmill_llm::llm::batch::{BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchedReply};
 use docmill_storage::store::{GetOptions, GetResult, keys};
 
 /// Larger questions are not stored, and so not read.
@@ -26,6 +24,11 @@ pub(super) enum StepEnd {
     Ended,
     /// It is looked at again.
     Open,
+}
+
+/// Whether the same request may have another answer later on.
+fn is_passing(fault: Fault) -> bool {
+    matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
 }
 
 impl BatchCollector {
@@ -46,71 +49,6 @@ impl BatchCollector {
         }
     }
 
-    /// Hands a batch in. What went before says that the vendor does not have it.
-    async fn hand_in(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
-        let name = &batch.name;
-        let questions = self.load_questions(name).await?;
-        if questions.is_empty() {
-            rows::leave_rest(&self.db, name, "it could not be read").await?;
-            return self.end(api, batch, "nothing is left of it").await;
-        }
-        if batch.overdue > 0.0 {
-            rows::leave_rest(&self.db, name, "the deadline passed").await?;
-            return self.end(api, batch, "the deadline passed before it was handed in").await;
-        }
-        // From here on it may have arrived, whatever happens.
-        if !rows::note_try(&self.db, batch).await? {
-            return Ok(StepEnd::Open);
-        }
-        match api.submit(name, &questions).await {
-            Ok(handle) => {
-                rows::note_handle(&self.db, name, &handle, self.next_look(0)).await?;
-                tracing::info!(batch = name, handle, "batch {name} is handed in");
-                Ok(StepEnd::Open)
-            }
-            // The vendor will not have these questions in this form, now or later.
-            Err(error) if matches!(error.fault, Fault::Internal | Fault::Rejected) => {
-                tracing::error!(batch = name, "batch {name} is refused: {error}");
-                self.leave_rest(api, batch, "errored").await?;
-                self.end(api, batch, &error.to_string()).await
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Looks for a batch whose submission was not answered.
-    async fn find_again(
-        &self,
-        api: &dyn BatchApi,
-        route: &BatchRoute,
-        batch: &OpenBatch,
-    ) -> Result<StepEnd> {
-        let name = &batch.name;
-        let others = rows::list_handles(&self.db, route).await?;
-        let requests = u64::try_from(batch.requests).unwrap_or(0);
-        let sought = SoughtBatch { name, requests, since: batch.created_at, others: &others };
-        match api.find(sought).await? {
-            FoundBatch::Here(handle) => {
-                tracing::info!(batch = name, handle, "batch {name} is found again");
-                rows::note_handle(&self.db, name, &handle, Duration::ZERO).await?;
-                Ok(StepEnd::Open)
-            }
-            FoundBatch::Undecided if batch.age < FORGOTTEN.as_secs_f64() => {
-                let detail = "the vendor has a batch that may be it, which has not ended";
-                self.look_again(batch, Some(detail)).await
-            }
-            FoundBatch::Undecided => self.give_up(api, batch).await,
-            FoundBatch::Nowhere if batch.tried_ago.unwrap_or(0.0) >= SETTLES.as_secs_f64() => {
-                self.hand_in(api, batch).await
-            }
-            FoundBatch::Nowhere => {
-                let detail = "it is not known yet whether it arrived";
-                rows::postpone_batch(&self.db, name, self.next_look(0), Some(detail)).await?;
-                Ok(StepEnd::Open)
-            }
-        }
-    }
-
     /// Asks for a batch, and cancels it once its time is over.
     async fn follow_up(
         &self,
@@ -118,7 +56,7 @@ impl BatchCollector {
         batch: &OpenBatch,
         handle: &str,
     ) -> Result<StepEnd> {
-        match api.poll(handle).await? {
+        match guard_call(FailureSeam::BatchPoll, api.poll(handle)).await? {
             BatchProgress::Ended { files, reason } => {
                 self.take_answers(api, batch, &files).await?;
                 self.leave_rest(api, batch, "ended").await?;
@@ -128,21 +66,7 @@ impl BatchCollector {
                 self.give_up(api, batch).await
             }
             BatchProgress::Working if batch.overdue > 0.0 && !batch.is_cancelled => {
-                // Written first: asked for twice is no harm, never asked for would be.
-                rows::note_cancel(&self.db, &batch.name).await?;
-                let asked = api.cancel(handle).await;
-                let name = &batch.name;
-                match &asked {
-                    Ok(()) => tracing::warn!(batch = name, "batch {name} is late and cancelled"),
-                    Err(error) => {
-                        tracing::warn!(
-                            batch = name,
-                            "batch {name} is late, not cancelled: {error}"
-                        );
-                    }
-                }
-                rows::postpone_batch(&self.db, name, self.next_look(0), Some("late")).await?;
-                Ok(StepEnd::Open)
+                self.cancel_late(api, batch, handle).await
             }
             BatchProgress::Working => {
                 let detail = batch.is_cancelled.then_some("late and cancelled");
@@ -151,33 +75,65 @@ impl BatchCollector {
         }
     }
 
-    async fn look_again(&self, batch: &OpenBatch, detail: Option<&str>) -> Result<StepEnd> {
+    /// Written down afterwards: asked for twice is no harm, never asked for would be paid for.
+    async fn cancel_late(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        handle: &str,
+    ) -> Result<StepEnd> {
+        let name = &batch.name;
+        match guard_call(FailureSeam::BatchCancel, api.cancel(handle)).await {
+            Ok(()) => tracing::warn!(batch = name, "batch {name} is late and cancelled"),
+            // It will say the same again: the batch has ended by itself, or cannot be cancelled.
+            Err(error) if !is_passing(error.fault) => {
+                tracing::warn!(batch = name, "batch {name} is late, not cancelled: {error}");
+            }
+            Err(error) => return Err(error),
+        }
+        guard_call(FailureSeam::BatchLate, rows::note_cancel(&self.db, name)).await?;
+        rows::postpone_batch(&self.db, name, self.next_look(0), Some("late")).await?;
+        Ok(StepEnd::Open)
+    }
+
+    pub(super) async fn look_again(
+        &self,
+        batch: &OpenBatch,
+        detail: Option<&str>,
+    ) -> Result<StepEnd> {
         let wait = self.next_look(batch.polls);
         rows::postpone_batch(&self.db, &batch.name, wait, detail).await?;
         Ok(StepEnd::Open)
     }
 
-    async fn give_up(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
+    pub(super) async fn give_up(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
         self.leave_rest(api, batch, "ended").await?;
         rows::end_batch(&self.db, &batch.name, "given up: the vendor did not end it").await?;
         Ok(StepEnd::Ended)
     }
 
-    async fn leave_rest(
+    pub(super) async fn leave_rest(
         &self,
         api: &dyn BatchApi,
         batch: &OpenBatch,
         why: &'static str,
     ) -> Result<()> {
-        let left = rows::leave_rest(&self.db, &batch.name, why).await?;
+        let rest = rows::leave_rest(&self.db, &batch.name, why);
+        let left = guard_call(FailureSeam::BatchLeave, rest).await?;
         metrics::count_batched(api.provider(), why, left);
         Ok(())
     }
 
-    async fn end(&self, api: &dyn BatchApi, batch: &OpenBatch, detail: &str) -> Result<StepEnd> {
-        rows::end_batch(&self.db, &batch.name, detail).await?;
+    pub(super) async fn end(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        detail: &str,
+    ) -> Result<StepEnd> {
+        let ended = rows::end_batch(&self.db, &batch.name, detail);
+        guard_call(FailureSeam::BatchEnd, ended).await?;
         if let Some(handle) = &batch.handle
-            && let Err(error) = api.discard(handle).await
+            && let Err(error) = guard_call(FailureSeam::BatchDiscard, api.discard(handle)).await
         {
             // The vendor removes it by itself in the end.
             tracing::info!(batch = batch.name, "what the vendor keeps of it stays: {error}");
@@ -186,7 +142,7 @@ impl BatchCollector {
     }
 
     /// The questions of a batch, as they were stored. One whose object is gone went with its document.
-    async fn load_questions(&self, name: &str) -> Result<Vec<BatchQuestion>> {
+    pub(super) async fn load_questions(&self, name: &str) -> Result<Vec<BatchQuestion>> {
         let mut questions = Vec::new();
         for sent in rows::list_requests(&self.db, name).await?.iter().filter(|it| it.is_waiting) {
             let key = keys::batch_question_key(IngestionId(sent.ingestion_id), &sent.request);
@@ -217,13 +173,14 @@ impl BatchCollector {
         let by_id: HashMap<&str, &SentQuestion> =
             sent.iter().map(|sent| (sent.custom_id.as_str(), sent)).collect();
         for file in files {
-            let mut results = api.open_results(file).await?;
+            let mut results = guard_call(FailureSeam::BatchFetch, api.open_results(file)).await?;
             while let Some(result) = results.next().await? {
                 let Some(sent) = by_id.get(result.custom_id.as_str()) else { continue };
                 match result.outcome {
                     BatchOutcome::Answered(reply) => self.take_answer(api, sent, &reply).await?,
                     BatchOutcome::Unanswered(why) => {
-                        if rows::leave_request(&self.db, &sent.custom_id, &why).await? {
+                        let left = rows::leave_request(&self.db, &sent.custom_id, &why);
+                        if guard_call(FailureSeam::BatchLeave, left).await? {
                             metrics::count_batched(api.provider(), "errored", 1);
                         }
                     }
@@ -252,8 +209,10 @@ impl BatchCollector {
             let bytes = serde_json::to_vec(reply).map_err(|error| {
                 Error::internal("an answer of a batch cannot be written").with_source(error)
             })?;
-            self.store.put_if_absent(&key, Bytes::from(bytes)).await?;
-            if rows::settle_answer(&self.db, &sent.custom_id, &cost).await? {
+            let put = self.store.put_if_absent(&key, Bytes::from(bytes));
+            guard_call(FailureSeam::BatchAnswer, put).await?;
+            let settled = rows::settle_answer(&self.db, &sent.custom_id, &cost);
+            if guard_call(FailureSeam::BatchSettle, settled).await? {
                 metrics::count_batched(provider, "answered", 1);
                 metrics::count_spending(provider, model, paid);
                 return Ok(());

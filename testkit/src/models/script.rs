@@ -82,7 +82,7 @@ pub enum Answer {
     StreamStall,
     /// As `Read`, but a stream breaks off with an error.
     StreamError {
-        /// The vendor's word for it.
+        /// The vendor's word for it; with blanks: the words of its message as well.
         kind: String,
     },
     /// A filter stopped the reply.

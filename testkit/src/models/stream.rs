@@ -51,7 +51,8 @@ pub(super) async fn send(
 }
 
 fn error(vendor: Vendor, kind: &str) -> Vec<u8> {
-    let error = json!({"type": kind, "message": "scripted"});
+    let message = if kind.contains(' ') { kind } else { "scripted" };
+    let error = json!({"type": kind, "message": message});
     match vendor {
         Vendor::Openai | Vendor::Gemini => event(vendor, None, &json!({"error": error})),
         Vendor::Anthropic => {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use docmill_core::model::{ClaimToken, IngestionId, ModelUsage};
 use docmill_ledger::db::batches::{
-    AnswerCost, BatchRoute, GatherTerms, gather_batch, leave_request, list_due, note_late_answer,
-    note_try, settle_answer,
+    AnswerCost, BatchRoute, GatherTerms, gather_batch, leave_request, list_due, note_handle,
+    note_late_answer, note_try, renew_try, settle_answer,
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{AttemptLedger, BatchEntry, WriteResult};
@@ -105,14 +105,20 @@ async fn of_two_that_hand_a_batch_in_at_once_one_does() {
     gather(&database, "batch").await;
     // Two leaders at once, as after a lead that ran out while its holder stood still.
     let seen = [list_due(&db, &route).await.unwrap(), list_due(&db, &route).await.unwrap()];
-    let mut tried = Vec::new();
-    for seen in &seen {
-        tried.push(note_try(&db, &seen[0]).await.unwrap());
-    }
-    assert_eq!(tried, [true, false]);
+    let first = note_try(&db, &seen[0][0]).await.unwrap().unwrap();
+    assert_eq!(note_try(&db, &seen[1][0]).await.unwrap(), None, "both saw that there was none");
     let again = list_due(&db, &route).await.unwrap();
-    assert!(
-        note_try(&db, &again[0]).await.unwrap(),
-        "whoever has seen the first try may try again"
-    );
+    let later = note_try(&db, &again[0]).await.unwrap();
+    let later = later.expect("whoever has seen the first try may try again");
+    assert_eq!(renew_try(&db, &first, Some("file")).await.unwrap(), None, "a later one has begun");
+    let renewed = renew_try(&db, &later, Some("file")).await.unwrap().unwrap();
+    assert_eq!(renew_try(&db, &later, None).await.unwrap(), None, "a try is renewed once");
+    assert_eq!(list_due(&db, &route).await.unwrap()[0].input.as_deref(), Some("file"));
+    let kept = [
+        note_handle(&db, "batch", "one", Duration::ZERO).await.unwrap(),
+        note_handle(&db, "batch", "one", Duration::ZERO).await.unwrap(),
+        note_handle(&db, "batch", "other", Duration::ZERO).await.unwrap(),
+    ];
+    assert_eq!(kept, [true, true, false], "a batch has one name at the vendor's");
+    assert_eq!(renew_try(&db, &renewed, None).await.unwrap(), None, "it is handed in");
 }

@@ -313,6 +313,15 @@ async fn a_stream_is_sorted_by_its_stop_reason_and_left_once_it_goes_in_circles(
 }
 
 #[tokio::test]
+async fn an_error_within_a_stream_that_is_about_the_reply_ends_it_as_none() {
+    let words = "Failed to parse input at pos 13: {".to_owned();
+    let (server, llm) = streaming(Vendor::Openai, Answer::StreamError { kind: words }).await;
+    let reply = llm.complete(&prompt()).await.unwrap();
+    assert_eq!((reply.stop, reply.text.as_str()), (FinishReason::Garbled, ""));
+    assert!(reply.usage.output > 0 && server.calls().len() == 1, "it is paid for, once");
+}
+
+#[tokio::test]
 async fn a_key_that_is_replaced_in_its_file_is_used_from_the_next_call_on_at_every_vendor() {
     let keyed = |key: &str| Script { api_key: Some(key.to_owned()), ..Script::default() };
     for vendor in VENDORS {

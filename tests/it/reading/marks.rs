@@ -84,6 +84,36 @@ async fn a_code_that_is_drawn_on_a_page_of_text_is_read_however_it_is_drawn() {
     }
 }
 
+/// As long as a Swiss bill says: 65 modules a side.
+fn long_order() -> String {
+    format!(
+        "SPC\n0200\n1\nCH4431999123000889012\nS\n{}\nEPD\n",
+        "Harbour Road 12\n8000\n".repeat(12)
+    )
+}
+
+#[tokio::test]
+async fn codes_as_small_as_they_are_printed_are_read_on_a_page_of_text() {
+    let long = long_order();
+    for form in [ModuleForm::Each, ModuleForm::Whole] {
+        for (said, sides) in [(ORDER, &[40, 60, 100, 130][..]), (&long, &[40, 60, 80, 100, 130])] {
+            for side in sides {
+                let drawn = drawn_code(said, (400, 100), *side, form);
+                let file = pdf(&[&format!("{} {drawn}", content(&INVOICE))], "");
+                let page = &read_blind(file, LimitsConfig::default()).await.unwrap().pages[0];
+                let at = format!("{form:?}, {side} points, {} bytes", said.len());
+                assert_eq!(page.source, PageSource::Native, "{at}");
+                let codes: Vec<&str> = page.codes.iter().map(|it| it.payload.as_str()).collect();
+                assert_eq!(codes, [said], "{at}");
+                let place = page.codes[0].bounding_box;
+                let near = |one: f32, other: u32| (one - other as f32).abs() < 6.0;
+                assert!(near(place.x, 400) && near(place.w, *side), "{at} {place:?}");
+                assert!(near(place.y, 742 - side) && near(place.h, *side), "{at} {place:?}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_page_without_marks_says_the_same_as_before_they_were_looked_for() {
     let page = &read_blind(pdf(&[&content(&INVOICE)], ""), LimitsConfig::default()).await.unwrap();

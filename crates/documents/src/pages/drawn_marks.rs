@@ -5,6 +5,8 @@
 //! box is a shape about as high as wide and as letters are. Not looked for: codes in letters of a font
 //! of codes, in strips of images, or turned by anything but right angles so far that they look high.
 
+use std::time::Instant;
+
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::kurbo::{BezPath, PathEl, Rect};
 use opencv::core::{Mat, Rect as PixelRect};
@@ -34,6 +36,10 @@ const BOX_SIDES: std::ops::RangeInclusive<f64> = 5.0..=24.0;
 const MOST_PLACES: usize = 24;
 /// Dots per inch at which every code that is meant for print can be read.
 const FINE_DPI: u32 = 300;
+/// Side of a place, in points, up to which it is drawn twice as finely.
+const SMALL_PART: f64 = 220.0;
+/// Places that are drawn by themselves.
+const MOST_PARTS: usize = 4;
 /// Points around a place that belong to it.
 const MARGIN: f64 = 6.0;
 
@@ -105,7 +111,7 @@ impl DrawnMarks {
     }
 
     /// Reads the codes, in points, and writes the boxes into the lines. `glance` is the page, drawn
-    /// coarsely; it is drawn once more only for a code that is too fine for that.
+    /// coarsely; where a code seems to be that is too fine for that, it is drawn once more.
     ///
     /// # Errors
     /// As for rendering.
@@ -126,26 +132,62 @@ impl DrawnMarks {
             let boxes: Vec<TickBox> = found.into_iter().map(to_points).collect();
             marks::write_boxes(lines, &boxes);
         }
-        let mut fine: Option<PageRaster> = None;
+        let mut fine = FineDrawing { page, bounds, parts: 0, whole: None };
         let mut codes: Vec<PageCode> = Vec::new();
         for place in self.list_places() {
             let (seems_code, mut read) = read_place(glance, place)?;
             if seems_code && read.is_empty() {
-                let drawn = match fine.take() {
-                    Some(drawn) => drawn,
-                    None => {
-                        let dpi = bounds.dpi.max(FINE_DPI);
-                        render::render_page(page, &RenderBounds { dpi, ..*bounds })?
-                    }
-                };
-                (_, read) = read_place(&drawn, place)?;
-                fine = Some(drawn);
+                read = fine.read_place(place)?;
             }
             for code in read {
                 if codes.len() < PageCode::MOST_PER_PAGE && !is_known(&codes, &code) {
                     codes.push(code);
                 }
             }
+        }
+        Ok(codes)
+    }
+}
+
+/// A page drawn as finely as its smallest code needs: the first places by themselves, and where there are
+/// more of them the whole page once, because each part costs its program once.
+struct FineDrawing<'a, 'page> {
+    page: &'a PdfPage<'page>,
+    bounds: &'a RenderBounds<'a>,
+    /// Places that were drawn by themselves.
+    parts: usize,
+    whole: Option<PageRaster>,
+}
+
+impl FineDrawing<'_, '_> {
+    fn read_place(&mut self, place: Rect) -> Result<Vec<PageCode>, PageRefusal> {
+        if self.parts < MOST_PARTS && Instant::now() < self.bounds.deadline {
+            self.parts += 1;
+            return Ok(self.read_part(place)?);
+        }
+        let drawn = match self.whole.take() {
+            Some(drawn) => drawn,
+            None => {
+                let dpi = self.bounds.dpi.max(FINE_DPI);
+                render::render_page(self.page, &RenderBounds { dpi, ..*self.bounds })?
+            }
+        };
+        let (_, read) = read_place(&drawn, place)?;
+        self.whole = Some(drawn);
+        Ok(read)
+    }
+
+    /// Draws a place by itself, at twice the fineness where that is few pixels.
+    fn read_part(&self, place: Rect) -> Result<Vec<PageCode>, OpenCvError> {
+        let wider = place.inflate(MARGIN, MARGIN);
+        let is_small = wider.width().max(wider.height()) <= SMALL_PART;
+        let dpi = if is_small { 2 * FINE_DPI } else { FINE_DPI };
+        let (_, mut codes) = marks::glance_at_codes(&render::render_part(self.page, wider, dpi))?;
+        #[expect(clippy::cast_possible_truncation, reason = "points of a page")]
+        let (left, top) = (wider.x0 as f32, wider.y0 as f32);
+        for code in &mut codes {
+            let BoundingBox { x, y, w, h } = box_in_points(code.bounding_box, dpi);
+            code.bounding_box = BoundingBox { x: x + left, y: y + top, w, h };
         }
         Ok(codes)
     }

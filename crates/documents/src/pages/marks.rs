@@ -44,8 +44,9 @@ pub(super) fn find_marks(
     Ok(PageMarks { codes, boxes })
 }
 
-/// Whether three corner patterns of a code lie on the picture as they do on one, and the codes that
-/// can be read there.
+/// Whether there may be a code on the picture, and the codes that can be read there: three corner
+/// patterns lie as they do on one, or ink and paper change as often as the modules of one do that is too
+/// fine for this picture.
 ///
 /// # Errors
 /// No memory.
@@ -54,7 +55,7 @@ pub(super) fn glance_at_codes(picture: &PageRaster) -> Result<(bool, Vec<PageCod
     let finders = finders::find_finders(&ink);
     let triples = finders::group_finders(&finders);
     let codes = qr::read_codes(&ink, &finders, &triples)?;
-    Ok((!triples.is_empty(), codes))
+    Ok((!triples.is_empty() || ink.is_busy()?, codes))
 }
 
 pub(super) use self::checkboxes::{TickBox, write_boxes};

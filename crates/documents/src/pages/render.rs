@@ -11,7 +11,8 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::{Affine, BezPath, Rect};
 use hayro::vello_cpu::color::palette::css::WHITE;
-use hayro::{PixmapSettings, RenderCache, RenderSettings, render};
+use hayro::vello_cpu::{Pixmap, RasterizerSettings, RenderContext, Resources, TargetInit};
+use hayro::{PixmapSettings, RenderCache, RenderSettings, render, render_into};
 
 use super::page::PageRaster;
 use super::picture::{LONGEST_SIDE, PixelTransform, grey_of_rgb, shrink_raster};
@@ -61,6 +62,32 @@ pub(super) fn render_page(
     })
 }
 
+/// Renders a part of a page, in points from its top left corner, at `dpi`; no more pixels than the part
+/// has, whatever the page's size.
+pub(super) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaster {
+    let scale = f64::from(dpi) / 72.0;
+    let side = |points: f64| to_u16((points * scale).clamp(1.0, f64::from(LONGEST_SIDE)));
+    let mut context = RenderContext::new(side(area.width()), side(area.height()));
+    let to_corner = Affine::scale(scale) * Affine::translate((-area.x0, -area.y0));
+    let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
+    let transform = to_corner * page.initial_transform(true).to_kurbo();
+    render_into(page, &cache, &settings, &RenderSettings::default(), &mut context, transform);
+    context.flush();
+    let mut pixmap = Pixmap::new(context.width(), context.height());
+    let on_white = RasterizerSettings {
+        target_init: TargetInit::Clear(WHITE),
+        ..RasterizerSettings::default()
+    };
+    context.render_with(&mut pixmap, &mut Resources::default(), on_white);
+    let painted = pixmap.data().iter();
+    PageRaster {
+        width: u32::from(pixmap.width()),
+        height: u32::from(pixmap.height()),
+        dpi,
+        pixels: painted.map(|pixel| grey_of_rgb([pixel.r, pixel.g, pixel.b])).collect(),
+    }
+}
+
 /// The scale to render a page at, in pixels per point.
 fn render_scale(width: f64, height: f64, bounds: &RenderBounds<'_>) -> f64 {
     let wanted = f64::from(bounds.dpi) / 72.0;
@@ -74,6 +101,11 @@ fn render_scale(width: f64, height: f64, bounds: &RenderBounds<'_>) -> f64 {
 #[expect(clippy::cast_possible_truncation, reason = "a scale factor of a few thousandths to ten")]
 fn round_to_f32(value: f64) -> f32 {
     value.floor() as f32
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
+fn to_u16(value: f64) -> u16 {
+    value.round() as u16
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]

@@ -329,6 +329,11 @@ impl ExtractionSession<'_> {
         };
         match self.check_reply(&second) {
             Ok(read) => Ok(read),
+            // A server that could not read for itself what its model wrote (llama.cpp) says the same of a
+            // reply that was cut: fewer pages may bring it to an end.
+            Err(ReplyDefect::Garbled) if first.text.is_empty() && second.text.is_empty() => {
+                Ok(PartOutcome::TooMuch)
+            }
             Err(problem) => {
                 let rescue =
                     |text: &str| self.form.salvage_fields(&reply::parse_json_object(text).ok()?);

@@ -5,6 +5,8 @@
 //! its place: both are written under the condition that neither has been. What it costs is counted
 //! when it is asked, at the most it may be, and put right in the statement that settles it.
 
+mod tries;
+
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -14,6 +16,8 @@ use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 use docmill_core::model::{IngestionId, ModelUsage};
+
+pub use tries::{BatchTry, note_handle, note_input_removed, note_try, renew_try};
 
 /// Where questions of one sort are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +58,8 @@ pub struct OpenBatch {
     pub tried_at: Option<OffsetDateTime>,
     /// Seconds since then.
     pub tried_ago: Option<f64>,
+    /// The vendor's name for the file of questions of that try, where the vendor takes files.
+    pub input: Option<String>,
     /// Seconds since its questions were put together.
     pub age: f64,
     /// Seconds past the deadline of its first question; negative before it.
@@ -195,7 +201,7 @@ pub async fn list_due(db: &Db, route: &BatchRoute) -> Result<Vec<OpenBatch>> {
         r#"WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
         SELECT b.name, CASE WHEN b.state = 'submitted' THEN b.handle END AS handle, b.requests,
             b.created_at, b.tried_at,
-            extract(epoch FROM c.now - b.tried_at)::float8 AS tried_ago,
+            extract(epoch FROM c.now - b.tried_at)::float8 AS tried_ago, b.input,
             extract(epoch FROM c.now - b.created_at)::float8 AS "age!",
             extract(epoch FROM c.now - b.deadline_at)::float8 AS "overdue!",
             b.cancelled_at IS NOT NULL AS "is_cancelled!", b.polls
@@ -242,43 +248,6 @@ pub async fn list_handles(db: &Db, route: &BatchRoute) -> Result<Vec<String>> {
     .fetch_all(db.pool())
     .await
     .context("looking for known batches")
-}
-
-/// Writes down that a batch is about to be handed in; `false`: somebody else has in the meantime.
-///
-/// # Errors
-/// No answer from Postgres; then it must not be handed in.
-pub async fn note_try(db: &Db, batch: &OpenBatch) -> Result<bool> {
-    let done = sqlx::query!(
-        "UPDATE batch SET tried_at = docmill_now()
-         WHERE name = $1 AND state = 'intended' AND tried_at IS NOT DISTINCT FROM $2",
-        batch.name,
-        batch.tried_at,
-    )
-    .execute(db.pool())
-    .await
-    .context("writing down that a batch is handed in")?;
-    Ok(done.rows_affected() > 0)
-}
-
-/// Writes down the vendor's name of a batch.
-///
-/// # Errors
-/// No answer from Postgres.
-pub async fn note_handle(db: &Db, name: &str, handle: &str, next: Duration) -> Result<()> {
-    sqlx::query!(
-        "WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
-         UPDATE batch SET state = 'submitted', handle = $2, submitted_at = c.now, detail = NULL,
-             polls = 0, due_at = c.now + make_interval(secs => $3)
-         FROM clock c WHERE name = $1 AND state = 'intended'",
-        name,
-        handle,
-        next.as_secs_f64(),
-    )
-    .execute(db.pool())
-    .await
-    .context("writing down the name of a batch")?;
-    Ok(())
 }
 
 /// Looks at a batch again after this time; `detail`: what the trouble is, if there is any.

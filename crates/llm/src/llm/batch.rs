@@ -31,6 +31,27 @@ pub struct BatchQuestion {
     pub body: String,
 }
 
+/// A batch that is handed in.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchSubmission<'a> {
+    /// Our name for it.
+    pub name: &'a str,
+    /// The vendor's name for the file of its questions: what [`BatchApi::upload`] returned.
+    pub file: Option<&'a str>,
+    /// Its questions.
+    pub questions: &'a [BatchQuestion],
+}
+
+/// What says, right before a vendor is asked to make a batch, whether that is still for us to do.
+#[async_trait]
+pub trait SubmissionFence: Send + Sync {
+    /// Asked as the last thing before the request.
+    ///
+    /// # Errors
+    /// [`docmill_core::fault::Fault::ClaimLost`]: somebody else hands it in; or it cannot be told.
+    async fn pass(&self) -> Result<()>;
+}
+
 /// A batch that may or may not have arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct SoughtBatch<'a> {
@@ -137,8 +158,21 @@ pub trait BatchApi: Send + Sync {
     /// It cannot be written as JSON.
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String>;
 
-    /// Hands a batch in; returns the vendor's handle. After an error it may have arrived all the same.
-    async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String>;
+    /// Brings the questions of a batch to the vendor as a file of this try alone; returns the vendor's
+    /// name for it. `None`: the vendor takes them with the batch, or under the batch's own name.
+    async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>>;
+
+    /// Removes a file of questions, so that no batch can be made of it any more. One that is not there
+    /// is no error.
+    async fn remove_input(&self, file: &str) -> Result<()>;
+
+    /// Has the vendor make the batch, unless the fence says otherwise at the last moment; returns the
+    /// vendor's handle. After an error that is not the fence's it may have been made all the same.
+    async fn create(
+        &self,
+        batch: BatchSubmission<'_>,
+        fence: &dyn SubmissionFence,
+    ) -> Result<String>;
 
     /// Looks for a batch by its name.
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch>;

@@ -78,6 +78,9 @@ impl OpenAiClient {
         if refusal.is_filtered(status) {
             return Ok(ModelReply::without_text(FinishReason::Refused, &self.model));
         }
+        if refusal.is_unread_reply(status) {
+            return Ok(ModelReply::without_text(FinishReason::Garbled, &self.model));
+        }
         let newer = limit == TokenLimitField::Older && refusal.wants_newer_limit(status);
         let mut failed = self.exchange.refused_try(call, tries);
         if newer {

@@ -52,6 +52,14 @@ const TOO_LONG_WORDS: [&str; 7] = [
     "exceeds the maximum number of tokens",
 ];
 
+/// How a server begins that generated a reply and could not read it for itself (llama.cpp, of one that was
+/// cut, or that broke its own form), in lower case. What the model wrote follows.
+const UNREAD_REPLY: [&str; 3] = [
+    "failed to parse input at pos ",
+    "failed to parse tool call arguments as json",
+    "the model produced output that does not match the expected ",
+];
+
 /// The parts of an error body that decide what follows.
 #[derive(Debug, Default)]
 pub(super) struct ApiErrorBody {
@@ -128,6 +136,12 @@ impl ApiErrorBody {
             }
             _ => false,
         }
+    }
+
+    /// Whether there was a reply, of which the server could make nothing: the same call brings the same.
+    pub(super) fn is_unread_reply(&self, status: StatusCode) -> bool {
+        status == StatusCode::INTERNAL_SERVER_ERROR
+            && UNREAD_REPLY.iter().any(|words| self.message.starts_with(words))
     }
 
     /// Whether the server wants the cap on the reply under its newer name.
@@ -285,6 +299,21 @@ mod tests {
         let body = br#"{"error":{"code":"content_filter","message":"x"}}"#;
         assert!(ApiErrorBody::parse(body).is_filtered(StatusCode::BAD_REQUEST));
         assert!(!ApiErrorBody::parse(b"{}").is_filtered(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn a_reply_that_its_server_could_not_read_is_no_failure_of_the_server() {
+        for (message, unread) in [
+            ("Failed to parse input at pos 13: {\"fields\"", true),
+            ("The model produced output that does not match the expected peg-native format", true),
+            ("Failed to load the model", false),
+            ("it said: Failed to parse input at pos 13", false),
+        ] {
+            let body = serde_json::json!({"error": {"code": 500, "message": message}}).to_string();
+            let refusal = ApiErrorBody::parse(body.as_bytes());
+            assert_eq!(refusal.is_unread_reply(StatusCode::INTERNAL_SERVER_ERROR), unread);
+            assert!(!refusal.is_unread_reply(StatusCode::BAD_REQUEST), "our own mistake");
+        }
     }
 
     #[test]

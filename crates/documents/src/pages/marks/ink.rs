@@ -19,6 +19,10 @@ const DARKER: f64 = 18.0;
 /// Places across and down by which the ink of an area is estimated.
 const SAMPLES: u16 = 32;
 
+/// A change between ink and paper in so many pixels at least is busy: a code has one a module or two, and
+/// where a module has more pixels it is read.
+const BUSY: i64 = 12;
+
 /// A connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InkPiece {
@@ -77,6 +81,25 @@ impl PageInk {
         let mut bits = Mat::default();
         self.bits.roi(area)?.copy_to(&mut bits)?;
         Self::from_bits(bits, self.scale)
+    }
+
+    /// Whether ink and paper change about as often as on a code, along rows and along columns.
+    pub(super) fn is_busy(&self) -> Result<bool, OpenCvError> {
+        let changes = |from: Rect, to: Rect| -> Result<i64, OpenCvError> {
+            let mut differs = Mat::default();
+            let (one, other) = (self.bits.roi(from)?, self.bits.roi(to)?);
+            opencv::core::absdiff(&one, &other, &mut differs)?;
+            Ok(i64::from(opencv::core::count_non_zero(&differs)?))
+        };
+        let (width, height) = (self.width(), self.height());
+        if width < 2 || height < 2 {
+            return Ok(false);
+        }
+        let across =
+            changes(Rect::new(0, 0, width - 1, height), Rect::new(1, 0, width - 1, height))?;
+        let down = changes(Rect::new(0, 0, width, height - 1), Rect::new(0, 1, width, height - 1))?;
+        let pixels = i64::from(width) * i64::from(height);
+        Ok(across.min(down) * BUSY >= pixels)
     }
 
     /// Rows of what was looked at.

@@ -3,7 +3,9 @@
 //! Contract: the types of `PyPI`'s anthropic 2.11, held by `scripts/contracts.sh`. A batch carries no
 //! name and no metadata, so one whose submission was not answered is known by when it was made, how
 //! many questions it has and, once it has ended, by the ids of its answers, which begin with our
-//! name. Until then a search says that it cannot tell.
+//! name. Until then a search says that it cannot tell. Its questions come with it, so that nothing at
+//! the vendor's can be taken from a try that was given up: what a worker that stood still between the
+//! fence and its request makes is cancelled as soon as it goes on.
 
 use async_trait::async_trait;
 use reqwest::Method;
@@ -19,8 +21,8 @@ use crate::llm::batch::shared::{
     write_question,
 };
 use crate::llm::batch::{
-    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch, SoughtBatch,
-    plain_word,
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
+    FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::llm::exchange::{AuthHeaderFn, ChatTransport, VendorRequest, secret_header};
 use docmill_core::config::LlmConfig;
@@ -191,9 +193,21 @@ impl BatchApi for AnthropicBatches {
         write_question(&wire::build_request(&self.model, prompt, self.form))
     }
 
-    async fn submit(&self, _name: &str, questions: &[BatchQuestion]) -> Result<String> {
+    async fn upload(&self, _name: &str, _questions: &[BatchQuestion]) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    async fn remove_input(&self, _file: &str) -> Result<()> {
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        batch: BatchSubmission<'_>,
+        fence: &dyn SubmissionFence,
+    ) -> Result<String> {
         let mut body = String::from("{\"requests\":[");
-        for (number, question) in questions.iter().enumerate() {
+        for (number, question) in batch.questions.iter().enumerate() {
             if number > 0 {
                 body.push(',');
             }
@@ -203,8 +217,9 @@ impl BatchApi for AnthropicBatches {
         body.push_str("]}");
         let call = VendorRequest::new(Method::POST, "/messages/batches");
         let call = call.with_body(body, "application/json").within(UPLOAD);
-        let batch: AnthropicBatch = self.exchange.ask_vendor(call).await?;
-        Ok(batch.id)
+        fence.pass().await?;
+        let made: AnthropicBatch = self.exchange.ask_vendor(call).await?;
+        Ok(made.id)
     }
 
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch> {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{BatchApi, BatchProgress, BatchQuestion, BatchResults, FoundBatch, SoughtBatch};
+use super::{
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, FoundBatch, SoughtBatch,
+    SubmissionFence,
+};
 use crate::llm::Prompt;
 use docmill_client::throttle::{
     GovernedAnswer, GovernedCall, Governor, LimiterKey, RateLimitHeaders, TokenEstimate,
@@ -69,8 +72,20 @@ impl<B: BatchApi> BatchApi for GovernedBatches<B> {
         self.inner.encode_prompt(prompt)
     }
 
-    async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String> {
-        self.call(0, || self.inner.submit(name, questions)).await
+    async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {
+        self.call(0, || self.inner.upload(name, questions)).await
+    }
+
+    async fn remove_input(&self, file: &str) -> Result<()> {
+        self.call(REPEATS, || self.inner.remove_input(file)).await
+    }
+
+    async fn create(
+        &self,
+        batch: BatchSubmission<'_>,
+        fence: &dyn SubmissionFence,
+    ) -> Result<String> {
+        self.call(0, || self.inner.create(batch, fence)).await
     }
 
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch> {

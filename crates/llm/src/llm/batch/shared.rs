@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{BatchOutcome, BatchQuestion, FoundBatch, SoughtBatch, plain_word};
 use crate::llm::ModelReply;
-use docmill_core::fault::{Error, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest a file of questions may take on its way.
 pub(in crate::llm) const UPLOAD: Duration = Duration::from_secs(120);
@@ -42,6 +42,18 @@ pub(in crate::llm) fn join_lines(
         file.push('\n');
     }
     file
+}
+
+/// The end of a removal: of what is not there vendors say 404 or 403, which are [`Fault::Denied`] here. Who
+/// may not remove a file may not use it either.
+///
+/// # Errors
+/// It may be there still.
+pub(in crate::llm) fn ignore_missing(removed: Result<()>) -> Result<()> {
+    removed.or_else(|error| match error.fault {
+        Fault::Denied | Fault::Missing => Ok(()),
+        _ => Err(error),
+    })
 }
 
 /// What a page of a vendor's list says about the batch that is looked for.

@@ -25,8 +25,8 @@ use crate::llm::batch::shared::{
     write_question,
 };
 use crate::llm::batch::{
-    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch, SoughtBatch,
-    plain_word,
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
+    FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use docmill_client::http;
 use docmill_core::config::{BedrockBatchConfig, LlmConfig, StructuredOutput, strip_credentials};
@@ -242,13 +242,29 @@ impl BatchApi for BedrockBatches {
         write_question(&build_input(prompt, self.structured))
     }
 
-    async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String> {
+    /// Under the name of the batch: its token keeps a second job from being made, so that every try may
+    /// write the same object.
+    async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {
         let file = join_lines(questions, |BatchQuestion { custom_id, body }| {
             format!("{{\"recordId\":\"{}\",\"modelInput\":{body}}}", record_id(custom_id))
         });
+        let url = self.object_url(&self.question_key(name))?;
+        let put = AwsCall::new(SignedService::S3, Method::PUT, url, UPLOAD);
+        self.signed.send(put.with_body(file)).await?;
+        Ok(None)
+    }
+
+    async fn remove_input(&self, _file: &str) -> Result<()> {
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        batch: BatchSubmission<'_>,
+        fence: &dyn SubmissionFence,
+    ) -> Result<String> {
+        let BatchSubmission { name, .. } = batch;
         let key = self.question_key(name);
-        let put = AwsCall::new(SignedService::S3, Method::PUT, self.object_url(&key)?, UPLOAD);
-        self.signed.send(put.with_body(file)).await.map(drop)?;
         let answers = format!("{}answers/", self.config.prefix);
         let body = json!({
             "jobName": name,
@@ -263,6 +279,7 @@ impl BatchApi for BedrockBatches {
         });
         let url = self.job_url("/model-invocation-job")?;
         let create = AwsCall::new(SignedService::Bedrock, Method::POST, url, REQUEST);
+        fence.pass().await?;
         let made: BedrockJobMade = self.signed.ask(create.with_body(body.to_string())).await?;
         Ok(made.job_arn.rsplit('/').next().unwrap_or_default().to_owned())
     }

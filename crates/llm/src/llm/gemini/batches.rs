@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::{connect_transport, model_path, wire};
 use crate::llm::batch::shared::{
-    BatchListPage, PAGE, PagedBatchList, REQUEST, UPLOAD, join_lines, search_pages, settle_line,
-    write_question,
+    BatchListPage, PAGE, PagedBatchList, REQUEST, UPLOAD, ignore_missing, join_lines, search_pages,
+    settle_line, write_question,
 };
 use crate::llm::batch::{
-    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch, SoughtBatch,
-    plain_word,
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
+    FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::llm::exchange::{ChatTransport, VendorRequest};
 use crate::llm::refusal::ApiErrorBody;
@@ -55,7 +55,7 @@ impl GeminiBatches {
     }
 
     /// Uploads a file of questions, as the vendor's own client does: first its size, then all of it.
-    async fn upload(&self, name: &str, file: String) -> Result<String> {
+    async fn upload_file(&self, name: &str, file: String) -> Result<String> {
         let about = json!({"file": {"displayName": name, "mimeType": "application/jsonl"}});
         let begin = VendorRequest::new(Method::POST, "/files")
             .above_base("/upload")
@@ -234,15 +234,28 @@ impl BatchApi for GeminiBatches {
         write_question(&wire::build_request(prompt, self.structured))
     }
 
-    async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String> {
+    async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {
         let file = join_lines(questions, |BatchQuestion { custom_id, body }| {
             format!("{{\"key\":\"{custom_id}\",\"request\":{body}}}")
         });
-        let file = self.upload(name, file).await?;
+        self.upload_file(name, file).await.map(Some)
+    }
+
+    async fn remove_input(&self, file: &str) -> Result<()> {
+        ignore_missing(self.remove(file).await)
+    }
+
+    async fn create(
+        &self,
+        batch: BatchSubmission<'_>,
+        fence: &dyn SubmissionFence,
+    ) -> Result<String> {
+        let BatchSubmission { name, file, .. } = batch;
         let body = json!({"batch": {"displayName": name, "inputConfig": {"fileName": file}}});
         let path = format!("/{}:batchGenerateContent", model_path(&self.model));
         let call = VendorRequest::new(Method::POST, &path);
         let call = call.with_body(body.to_string(), "application/json").within(REQUEST);
+        fence.pass().await?;
         let made: GeminiOperation = self.exchange.ask_vendor(call).await?;
         Ok(made.name)
     }

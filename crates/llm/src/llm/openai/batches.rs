@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::servers::ServerProfile;
 use super::wire::{self, TokenLimitField};
 use crate::llm::batch::shared::{
-    BatchListPage, CLOCKS, PAGE, PagedBatchList, REQUEST, UPLOAD, join_lines, search_pages,
-    settle_line, write_question,
+    BatchListPage, CLOCKS, PAGE, PagedBatchList, REQUEST, UPLOAD, ignore_missing, join_lines,
+    search_pages, settle_line, write_question,
 };
 use crate::llm::batch::{
-    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchedResult, FoundBatch, SoughtBatch,
-    plain_word,
+    BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
+    FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::llm::exchange::{AuthHeaderFn, ChatTransport, VendorRequest};
 use crate::llm::refusal::ApiErrorBody;
@@ -60,14 +60,6 @@ impl OpenAiBatches {
             structured: config.structured,
             server,
         })
-    }
-
-    async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<String> {
-        let body = multipart_body(name, questions);
-        let form = format!("multipart/form-data; boundary={BOUNDARY}");
-        let call = VendorRequest::new(Method::POST, "/files").with_body(body, &form);
-        let file: OpenAiFile = self.exchange.ask_vendor(call.within(UPLOAD)).await?;
-        Ok(file.id)
     }
 
     async fn show_batch(&self, handle: &str) -> Result<OpenAiBatch> {
@@ -249,18 +241,36 @@ impl BatchApi for OpenAiBatches {
         write_question(&wire::build_request(&self.model, prompt, form))
     }
 
-    async fn submit(&self, name: &str, questions: &[BatchQuestion]) -> Result<String> {
-        let file = self.upload(name, questions).await?;
+    async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {
+        let body = multipart_body(name, questions);
+        let form = format!("multipart/form-data; boundary={BOUNDARY}");
+        let call = VendorRequest::new(Method::POST, "/files").with_body(body, &form);
+        let file: OpenAiFile = self.exchange.ask_vendor(call.within(UPLOAD)).await?;
+        Ok(Some(file.id))
+    }
+
+    async fn remove_input(&self, file: &str) -> Result<()> {
+        let path = format!("/files/{file}");
+        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST);
+        ignore_missing(self.exchange.call_vendor(call).await.map(drop))
+    }
+
+    async fn create(
+        &self,
+        batch: BatchSubmission<'_>,
+        fence: &dyn SubmissionFence,
+    ) -> Result<String> {
         let body = json!({
-            "input_file_id": file,
+            "input_file_id": batch.file,
             "endpoint": ENDPOINT,
             "completion_window": "24h",
-            "metadata": {NAMED: name},
+            "metadata": {NAMED: batch.name},
         });
         let call = VendorRequest::new(Method::POST, "/batches");
         let call = call.with_body(body.to_string(), "application/json").within(REQUEST);
-        let batch: OpenAiBatch = self.exchange.ask_vendor(call).await?;
-        Ok(batch.id)
+        fence.pass().await?;
+        let made: OpenAiBatch = self.exchange.ask_vendor(call).await?;
+        Ok(made.id)
     }
 
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch> {
@@ -289,9 +299,7 @@ impl BatchApi for OpenAiBatches {
         let batch = self.show_batch(handle).await?;
         let files = [batch.input_file_id, batch.output_file_id, batch.error_file_id];
         for file in files.into_iter().flatten() {
-            let path = format!("/files/{file}");
-            let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST);
-            self.exchange.call_vendor(call).await.map(drop)?;
+            self.remove_input(&file).await?;
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ pub(super) async fn read_stream(
             Err(broken) => return Err(exchange.stream_failure(broken)),
         };
         let Ok(chunk) = serde_json::from_str::<OpenAiChunk>(&event.data) else {
-            return Err(bad_chunk_failure(exchange, &event.data));
+            return sofar.end_by_error(reply, exchange, &event.data);
         };
         if let Some(usage) = chunk.usage {
             reply.usage = usage.into();
@@ -78,7 +78,7 @@ pub(super) async fn read_stream(
             reply.model = model;
         }
         if chunk.choices.is_empty() && event.data.contains("\"error\"") {
-            return Err(bad_chunk_failure(exchange, &event.data));
+            return sofar.end_by_error(reply, exchange, &event.data);
         }
         if chunk.choices.into_iter().take(1).any(|choice| sofar.apply_choice(choice)) {
             // What is still to come is the same; closing the connection ends it.
@@ -104,11 +104,26 @@ impl OpenAiStreamState {
     fn into_reply(self, reply: ModelReply, stop: FinishReason) -> ModelReply {
         ModelReply { text: self.text, stop, ..reply }
     }
+
+    /// What an error within the stream comes to. One of the server's about the reply ends that as none,
+    /// as it would have without a stream.
+    fn end_by_error(
+        self,
+        mut reply: ModelReply,
+        exchange: &ChatTransport,
+        data: &str,
+    ) -> Result<ModelReply, FailedTry> {
+        let refusal = ApiErrorBody::parse(data.as_bytes());
+        if refusal.is_unread_reply(refusal.status_in_stream()) {
+            reply.usage.output = estimate_tokens(&self.text);
+            return Ok(ModelReply { stop: FinishReason::Garbled, ..reply });
+        }
+        Err(bad_chunk_failure(exchange, refusal))
+    }
 }
 
 /// An error within the stream, or something that is none of ours.
-fn bad_chunk_failure(exchange: &ChatTransport, data: &str) -> FailedTry {
-    let refusal = ApiErrorBody::parse(data.as_bytes());
+fn bad_chunk_failure(exchange: &ChatTransport, refusal: ApiErrorBody) -> FailedTry {
     if refusal.is_empty() {
         let what = exchange.call_description();
         return FailedTry::without_retry(Error::transient(format!(
