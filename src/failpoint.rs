@@ -211,6 +211,9 @@ mod injected {
         After,
     }
 
+    /// By then a process that is to stand still does.
+    const STOPPED_BY: Duration = Duration::from_millis(100);
+
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum SeamAction {
         Kill,
@@ -240,7 +243,12 @@ mod injected {
                     send_self(Signal::KILL)?;
                     std::future::pending::<()>().await;
                 }
-                SeamAction::Stop => send_self(Signal::STOP)?,
+                SeamAction::Stop => {
+                    send_self(Signal::STOP)?;
+                    // The signal is the process's, and any thread may take it: until then this one
+                    // would go on, and past the seam.
+                    tokio::time::sleep(STOPPED_BY).await;
+                }
                 SeamAction::Fail => return Err(error()),
                 SeamAction::Delay(time) => tokio::time::sleep(time).await,
             }
