@@ -79,7 +79,7 @@ told = f"/documents?q=nowhere-to-be-found&cursor={name('d', 10000 + ended // 2)}
 pages = ["/overview", "/ingestions", f"/ingestions?cursor={old}", "/ingestions?status=failed",
          "/ingestions?tenant=tenant-3", "/ingestions?tenant=nobody", f"/ingestions/{old}",
          f"/documents?q={digest}", f"/documents?q={old}", "/documents?q=march", "/documents?q=R-4711",
-         "/documents?q=nowhere-to-be-found", "/reviews", f"/reviews?cursor={reviewed}",
+         "/documents?q=nowhere-to-be-found", "/reviews", "/reviews?order=amount", f"/reviews?cursor={reviewed}",
          "/reviews?tenant=tenant-0", f"/reviews/{reviewed}", "/pauses", "/webhooks",
          "/webhooks?target=erp", "/api/v1/ingestions?limit=200", told]
 slow = []
