@@ -5,7 +5,7 @@
 //! written down before the next: put together under a name of ours; about to be handed in; handed in,
 //! with the vendor's handle; each answer stored, then settled; ended. Whoever leads next goes on from
 //! what is written. A batch that was about to be handed in is looked for at the vendor's by its name
-//! before it is handed in again ([`hand_in`]). Of a question either the answer is used or a direct call
+//! before it is handed in again (`hand_in`). Of a question either the answer is used or a direct call
 //! takes its place, never both: its row says which.
 //!
 //! Not promised: that a vendor is not paid twice where its answer came after the time to wait was over

@@ -6,8 +6,6 @@
 //! step is what is written down just before the next, so that here leaders are killed after each alone;
 //! `scripts/batch_kills.sh` kills them before each as well.
 
-#![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
-
 use std::time::Duration;
 
 use docmill_core::model::IngestionId;
