@@ -198,7 +198,9 @@ impl App {
     /// # Errors
     /// One does not answer, or does not take our key.
     pub async fn connect_models(&self) -> anyhow::Result<ModelChain> {
-        Ok(models::build_chain(&self.config.llm, &self.make_governor()).await?)
+        let scheduler = models::start_scheduler(&self.config.llm)?;
+        let governor = self.make_governor();
+        Ok(models::build_chain(&self.config.llm, &governor, scheduler.as_ref()).await?)
     }
 
     fn make_governor(&self) -> Arc<Governor> {
@@ -215,10 +217,14 @@ impl App {
         let governor = self.make_governor();
         let reader = Box::pin(self.build_reader(&pool, &kinds, &governor)).await?;
         start_reading(&reader).await?;
+        let llm = &self.config.llm;
+        let scheduler = models::start_scheduler(llm)?;
+        let models = Box::pin(models::build_chain(llm, &governor, scheduler.as_ref())).await?;
         Ok(PipelineServices {
             reader,
             pool,
-            models: Box::pin(models::build_chain(&self.config.llm, &governor)).await?,
+            models,
+            scheduler,
             governor,
             kinds,
             budget: ByteBudget::new(self.config.limits.documents_in_memory)

@@ -266,6 +266,7 @@ impl QueueBacklog {
             slots: u32::try_from(slots).unwrap_or(u32::MAX),
             slots_used: u32::try_from(used).unwrap_or(u32::MAX),
             lanes: self.work.list_lanes(),
+            local_models: self.work.report_local_models(),
         }
     }
 }

@@ -16,7 +16,9 @@ use docmill::worker::work::IngestionWork;
 use docmill_core::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill_core::fault::Result;
 use docmill_core::metrics;
-use docmill_core::model::{ClaimedIngestion, IngestionStage, ModelUsage, ProviderLane};
+use docmill_core::model::{
+    ClaimedIngestion, IngestionStage, LocalModelReport, ModelUsage, ProviderLane,
+};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{IngestionResult, Ledger, PauseTerms};
@@ -76,6 +78,10 @@ impl IngestionWork for EmptyWork {
 
     fn list_lanes(&self) -> Vec<ProviderLane> {
         Vec::new()
+    }
+
+    fn report_local_models(&self) -> Option<LocalModelReport> {
+        None
     }
 }
 

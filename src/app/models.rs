@@ -26,6 +26,17 @@ use docmill_scheduler::scheduler::Scheduler;
 /// How often a model server is asked again at start, a second longer apart each time.
 const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(3);
 
+/// Who gives local models their turns; `None`: none is local, or no model is configured.
+///
+/// # Errors
+/// As [`Scheduler::start`].
+pub(super) fn start_scheduler(config: &LlmConfig) -> fault::Result<Option<Arc<Scheduler>>> {
+    match config.provider {
+        LlmProvider::None => Ok(None),
+        _ => Scheduler::start(&config.scheduler),
+    }
+}
+
 /// The first model and the stronger ones; empty if none is configured.
 ///
 /// # Errors
@@ -33,13 +44,13 @@ const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with
 pub(super) async fn build_chain(
     config: &LlmConfig,
     governor: &Arc<Governor>,
+    scheduler: Option<&Arc<Scheduler>>,
 ) -> fault::Result<ModelChain> {
     if config.provider == LlmProvider::None {
         return Ok(ModelChain::default());
     }
-    let scheduler = Scheduler::start(&config.scheduler)?;
     // Outside of the governor: a call that waits for memory is not yet one to the provider.
-    let scheduled = |llm: Arc<dyn Llm>| match &scheduler {
+    let scheduled = |llm: Arc<dyn Llm>| match scheduler {
         Some(scheduler) => scheduler.wrap_model(llm),
         None => llm,
     };

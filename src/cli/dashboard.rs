@@ -6,7 +6,9 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, print};
-use crate::ops::dashboard::{self, LaneTotals, ServiceOverview};
+use crate::ops::dashboard::{
+    self, LaneTotals, LocalDeviceTotals, LocalModelTotals, ServiceOverview,
+};
 use crate::shutdown::Shutdown;
 
 /// Arguments of `dashboard`.
@@ -60,6 +62,8 @@ fn format_overview(overview: &ServiceOverview) -> String {
         workers.live, workers.slots_used, workers.slots
     ));
     lines.extend(overview.lanes.iter().map(format_lane));
+    lines.extend(overview.local_models.iter().map(format_local_model));
+    lines.extend(overview.local_devices.iter().map(format_local_device));
     for pause in &overview.pauses {
         lines.push(format!("paused    {} {} by {}", pause.scope, pause.name, pause.paused_by));
     }
@@ -100,6 +104,22 @@ fn format_lane(lane: &LaneTotals) -> String {
     };
     let LaneTotals { provider, model, in_flight, waiting, .. } = lane;
     format!("calls     {provider} {model}: {in_flight} under way, {waiting} wait{trouble}")
+}
+
+fn format_local_model(model: &LocalModelTotals) -> String {
+    let LocalModelTotals { model: name, running, waiting, .. } = model;
+    let turns = dashboard::describe_turns(model);
+    let oldest = model.oldest_s.map(|age| format!(" (oldest {})", format_age(age)));
+    let oldest = oldest.unwrap_or_default();
+    format!("model     {name}: {turns}, {running} under way, {waiting} wait for memory{oldest}")
+}
+
+fn format_local_device(device: &LocalDeviceTotals) -> String {
+    let LocalDeviceTotals { worker, device: name, total_mib, free_mib, held_mib, .. } = device;
+    let age = format_age(device.read_s);
+    format!(
+        "memory    {name} of {worker}: {held_mib} of {total_mib} MiB held, {free_mib} free {age} ago"
+    )
 }
 
 fn format_messages(overview: &ServiceOverview) -> String {

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
+use docmill_core::model::LocalModelState;
 use docmill_scheduler::scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, ProcessState};
 
 /// Everything that is known, for programs.
@@ -66,12 +67,13 @@ fn demand_row(process: u32, post: &ModelDemand, now_ms: u64) -> [String; 7] {
         MemoryNeed::Mib(mib) => mib.to_string(),
         MemoryNeed::Alone => "alone".to_owned(),
     };
-    let state = match (&post.turn, &post.idle) {
-        (Some(turn), _) if turn.loaded_ms.is_some() => format!("has {}", turn.device),
-        (Some(turn), _) => format!("loads on {}", turn.device),
-        (None, _) if post.waiting > 0 => "waits for memory".to_owned(),
-        (None, Some(idle)) => format!("idle on {}", idle.device),
-        (None, None) => "-".to_owned(),
+    let device = post.device().unwrap_or_default();
+    let state = match post.state() {
+        LocalModelState::Loaded => format!("has {device}"),
+        LocalModelState::Loading => format!("loads on {device}"),
+        LocalModelState::Waiting => "waits for memory".to_owned(),
+        LocalModelState::Idle => format!("idle on {device}"),
+        LocalModelState::Absent => "-".to_owned(),
     };
     let oldest = post.oldest_ms.map(|since| format!("{} s", now_ms.saturating_sub(since) / 1000));
     [

@@ -11,7 +11,7 @@ use docmill_ledger::db::overview::{
 };
 use docmill_queue::queue::{MessageQueue, QueueDepth};
 
-pub use docmill_ledger::db::overview::LaneTotals;
+pub use docmill_ledger::db::overview::{LaneTotals, LocalDeviceTotals, LocalModelTotals};
 
 /// Jobs that are listed one by one.
 const JOBS: u32 = 15;
@@ -42,6 +42,10 @@ pub struct ServiceOverview {
     pub workers: WorkerTotals,
     /// How calls to providers go, those with trouble first.
     pub lanes: Vec<LaneTotals>,
+    /// The memory that local models share, by machine.
+    pub local_devices: Vec<LocalDeviceTotals>,
+    /// How calls to local models go, the longest wait first.
+    pub local_models: Vec<LocalModelTotals>,
     /// The pauses that operators have set.
     pub pauses: Vec<PauseRow>,
     /// Ingestions that have not ended, by state, with the age of the oldest.
@@ -72,6 +76,8 @@ pub async fn load_overview(db: &Db, queue: &dyn MessageQueue) -> Result<ServiceO
         queue_problem,
         workers: overview::count_workers(db).await?,
         lanes: overview::sum_lanes(db).await?,
+        local_devices: overview::list_local_devices(db).await?,
+        local_models: overview::sum_local_models(db).await?,
         pauses: operators::list_pauses(db).await?,
         in_flight: overview::count_states(db).await?,
         oldest_s: overview::oldest_open_age(db).await?,
@@ -91,4 +97,15 @@ async fn load_depths(queue: &dyn MessageQueue) -> Result<(QueueDepth, Vec<TierDe
         delayed: depth.delayed,
     });
     Ok((depth, tiers.collect()))
+}
+
+/// Where a local model is with the workers that may call it, in words: `loaded in 2, loading in 1 of 3`.
+pub fn describe_turns(model: &LocalModelTotals) -> String {
+    let counts = [(model.loaded, "loaded"), (model.loading, "loading"), (model.idle, "idle")];
+    let told = counts.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = told.map(|(count, word)| format!("{word} in {count}")).collect();
+    match told.is_empty() {
+        true => format!("not loaded in any of {}", model.workers),
+        false => format!("{} of {}", told.join(", "), model.workers),
+    }
 }

@@ -10,6 +10,9 @@ use uuid::Uuid;
 pub use docmill_ledger::db::costs::{
     AttemptCost, CostGrouping, CostSum, list_attempt_costs, sum_costs,
 };
+pub use docmill_ledger::db::message_record::{
+    MessageRecord, OperatorActionRow, list_operator_actions, load_message_record,
+};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
     ingestions_by_id, list_exported_documents, list_ingestions, load_grounding,

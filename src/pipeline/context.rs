@@ -23,6 +23,7 @@ use docmill_ledger::ledger::{
     AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult,
 };
 use docmill_llm::llm::chain::ModelChain;
+use docmill_scheduler::scheduler::Scheduler;
 use docmill_storage::store::ObjectStore;
 
 /// What a process has once for all its documents.
@@ -33,6 +34,8 @@ pub struct PipelineServices {
     pub pool: Arc<CpuPool>,
     /// The models; none: the rules reader.
     pub models: ModelChain,
+    /// Who gives the local ones among them their turns; `None`: none is local.
+    pub scheduler: Option<Arc<Scheduler>>,
     /// How fast each provider may be called, of pages and of models.
     pub governor: Arc<Governor>,
     /// The kinds of documents that are configured.

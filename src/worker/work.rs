@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 
 use crate::pipeline::{self, ClaimHandle, PipelineContext, StepError};
-use docmill_core::model::{ClaimedIngestion, ProviderLane};
+use docmill_core::model::{ClaimedIngestion, LocalModelReport, ProviderLane};
 use docmill_ledger::ledger::{IngestionResult, PauseTerms};
 use docmill_storage::store::ObjectStore;
 
@@ -34,6 +34,9 @@ pub trait IngestionWork: Send + Sync {
 
     /// How its calls to providers go.
     fn list_lanes(&self) -> Vec<ProviderLane>;
+
+    /// The models of its machine; `None`: it schedules none.
+    fn report_local_models(&self) -> Option<LocalModelReport>;
 }
 
 #[async_trait]
@@ -61,5 +64,9 @@ impl IngestionWork for PipelineContext {
 
     fn list_lanes(&self) -> Vec<ProviderLane> {
         self.services.governor.list_lanes()
+    }
+
+    fn report_local_models(&self) -> Option<LocalModelReport> {
+        self.services.scheduler.as_ref().map(|scheduler| scheduler.report())
     }
 }

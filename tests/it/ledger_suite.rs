@@ -496,7 +496,8 @@ async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
             breaker: LaneBreaker::Open,
             denied: false,
         };
-        let vitals = WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane] };
+        let vitals =
+            WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane], local_models: None };
         at.ledger().save_worker_status("w1", &vitals).await.unwrap();
         at.ledger().save_worker_status("w1", &WorkerStatus::default()).await.unwrap();
         assert_eq!(at.ledger().current_time().await.unwrap(), START);

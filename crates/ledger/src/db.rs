@@ -17,6 +17,7 @@ pub mod idempotency;
 pub mod inspect;
 pub mod janitor;
 mod login;
+pub mod message_record;
 mod migrating;
 pub mod operators;
 pub mod overview;

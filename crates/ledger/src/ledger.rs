@@ -26,8 +26,8 @@ use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, Priority, ProviderLane,
-    ReaderStatement,
+    IngestionStage, IngestionStatus, LocalModelReport, ModelUsage, OutcomeReason, Priority,
+    ProviderLane, ReaderStatement,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -349,6 +349,8 @@ pub struct WorkerStatus {
     pub slots_used: u32,
     /// How its calls to providers go.
     pub lanes: Vec<ProviderLane>,
+    /// The models of its machine; `None`: it schedules none.
+    pub local_models: Option<LocalModelReport>,
 }
 
 /// What is written of a claim, read back after a lost commit reply.

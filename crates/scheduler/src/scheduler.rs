@@ -39,6 +39,7 @@ use call_queues::{CallQueues, QueueRefusal};
 use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
+use docmill_core::model::{LocalDevice, LocalModelCalls, LocalModelReport};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use driver::SchedulerDriver;
@@ -50,8 +51,15 @@ pub struct Scheduler {
     config: SchedulerConfig,
     clock: SchedulerClock,
     state: Mutex<SchedulerState>,
+    /// What the driver saw last of the devices, and what all processes held of them then.
+    seen: Mutex<SeenDevices>,
     /// Notified when a call arrives or ends.
     changed: Notify,
+}
+
+struct SeenDevices {
+    devices: Vec<LocalDevice>,
+    at_ms: u64,
 }
 
 struct SchedulerState {
@@ -143,6 +151,7 @@ impl Scheduler {
             config: config.clone(),
             clock,
             state: Mutex::new(SchedulerState { queues, waiting: HashMap::new(), tickets: 0 }),
+            seen: Mutex::new(list_seen(&reading, |_| 0)),
             changed: Notify::new(),
         });
         tokio::spawn(SchedulerDriver::new(&scheduler, shared, probe, reading).run());
@@ -200,6 +209,19 @@ impl Scheduler {
         let (sender, granted) = oneshot::channel();
         state.waiting.insert(ticket, sender);
         Ok((QueueTicket { scheduler: self, model, ticket }, granted))
+    }
+
+    /// What it knows of the local models and their memory, for whoever looks at the whole service.
+    pub fn report(&self) -> LocalModelReport {
+        let now_ms = self.clock.now_ms();
+        let demands = self.lock_state().queues.model_demands();
+        let seen = self.seen.lock();
+        LocalModelReport {
+            machine: read_machine_id(),
+            read_s: seconds_between(seen.at_ms, now_ms),
+            devices: seen.devices.clone(),
+            models: demands.iter().map(|demand| count_calls(demand, now_ms)).collect(),
+        }
     }
 
     /// What all processes together hold of a device.
@@ -271,6 +293,43 @@ impl Llm for ScheduledLlm {
         let _permit = self.scheduler.acquire_turn(self.inner.model()).await?;
         self.inner.complete(prompt).await
     }
+}
+
+/// The devices of a reading, with what is held of each.
+fn list_seen(reading: &DeviceMemory, held_mib: impl Fn(&str) -> u64) -> SeenDevices {
+    let device = |device: &MemoryDevice| LocalDevice {
+        name: device.name.clone(),
+        total_mib: device.total_mib,
+        free_mib: device.free_mib,
+        held_mib: held_mib(&device.name),
+    };
+    SeenDevices { devices: reading.devices.iter().map(device).collect(), at_ms: reading.at_ms }
+}
+
+fn count_calls(demand: &ModelDemand, now_ms: u64) -> LocalModelCalls {
+    LocalModelCalls {
+        model: demand.model.clone(),
+        needs_mib: match demand.need {
+            MemoryNeed::Mib(mib) => Some(mib),
+            MemoryNeed::Alone => None,
+        },
+        state: demand.state(),
+        device: demand.device().map(str::to_owned),
+        running: demand.running,
+        waiting: u32::try_from(demand.waiting).unwrap_or(u32::MAX),
+        oldest_s: demand.oldest_ms.map(|since_ms| seconds_between(since_ms, now_ms)),
+    }
+}
+
+fn seconds_between(since_ms: u64, now_ms: u64) -> f64 {
+    Duration::from_millis(now_ms.saturating_sub(since_ms)).as_secs_f64()
+}
+
+/// Linux's id of this start of the machine, the same in all of its containers. Not the machine's own
+/// id: containers made from one image share that, or have none.
+fn read_machine_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
 }
 
 fn scheduling_rules(config: &SchedulerConfig) -> SchedulingRules {

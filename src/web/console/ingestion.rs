@@ -16,7 +16,9 @@ use super::layout::{
 };
 use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
 use super::state::ConsoleState;
-use crate::ops::inspect::{self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow};
+use crate::ops::inspect::{
+    self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow, MessageRecord, OperatorActionRow,
+};
 use crate::ops::retry::{self, IngestionAction, IngestionChange};
 use docmill_core::config::WebRole;
 use docmill_core::model::IngestionId;
@@ -46,6 +48,7 @@ pub(super) async fn show_ingestion(
 ) -> Result<Html<String>, ConsoleFailure> {
     let story = find_visible(&state, &visitor, read_id(&id)?).await?;
     let row = &story.ingestion;
+    let id = IngestionId(row.id);
     let title = row.original_name.clone().unwrap_or_else(|| row.file_path.clone());
     let body = html! {
         @if let Some(done) = wanted.get("done").and_then(words_of_change) {
@@ -58,7 +61,13 @@ pub(super) async fn show_ingestion(
         (facts(row))
         (reasons(&state, row))
         (attempts_table(&story.attempts))
-        (costs_table(&inspect::list_attempt_costs(state.database(), IngestionId(row.id)).await?))
+        (costs_table(&inspect::list_attempt_costs(state.database(), id).await?))
+        @if let Some(record) = inspect::load_message_record(state.database(), id).await? {
+            (messages_facts(&state, row, &record))
+        }
+        @if visitor.role >= WebRole::Operator {
+            (actions_table(&inspect::list_operator_actions(state.database(), id).await?))
+        }
         (pages_links(&state, row))
         @if let Some(data) = &row.structured_data { h2 { "Data" } (data_table(data)) }
         (places_list(&state, &story))
@@ -181,6 +190,49 @@ fn costs_table(costs: &[AttemptCost]) -> Markup {
                     td.number { (cost.calls) } td.number { (cost.pages) }
                     td.number { (cost.input_tokens) } td.number { (cost.output_tokens) }
                     td.number { (money(cost.cost_nanos)) @if cost.unpriced_calls > 0 { " (some without a price)" } }
+                } } }
+            } }
+        }
+    }
+}
+
+/// What is known of its messages.
+fn messages_facts(state: &ConsoleState, row: &IngestionRow, record: &MessageRecord) -> Markup {
+    let open = row.status == "in-progress";
+    html! {
+        h2 { "Messages" }
+        dl.facts {
+            div { dt { "Now" } dd { (where_message_is(record, open)) } }
+            div { dt { "Last one sent" } dd { (moment(record.sent_at)) ", " (age_since(record.sent_at)) " ago" } }
+            (fact("Sent again because nothing came of it", Some(&record.resends.to_string())))
+            (fact("Tier", Some(&record.priority)))
+        }
+        @if open { p.hint {
+            "What the queue gave up is among the " a href=(state.link("/dead-letters")) { "dead letters" } "."
+        } }
+    }
+}
+
+fn where_message_is(record: &MessageRecord, open: bool) -> Markup {
+    html! {
+        @if !open { "none is needed any more" }
+        @else if let Some(pause) = &record.parked_by {
+            "none, while there is the pause " (foreign_name(pause))
+        }
+        @else if let Some(until) = record.parked_until { "none, until " (moment(until)) }
+        @else { "one in the queue; were it lost, another is sent" }
+    }
+}
+
+fn actions_table(actions: &[OperatorActionRow]) -> Markup {
+    html! {
+        @if !actions.is_empty() {
+            h2 { "What operators did" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "when" } th { "who" } th { "what" } th { "why" } } }
+                tbody { @for action in actions { tr {
+                    td { (moment(action.done_at)) } td { (foreign_name(&action.operator)) }
+                    td { (action.action) } td { (foreign_name(&action.why)) }
                 } } }
             } }
         }

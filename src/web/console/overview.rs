@@ -16,7 +16,7 @@ use super::layout::{
     age_text_of, foreign_name, form_secret, frame_page, moment, money, state_mark,
 };
 use super::state::{ConsoleState, OverviewAnswer};
-use crate::ops::dashboard::ServiceOverview;
+use crate::ops::dashboard::{ServiceOverview, describe_turns};
 use crate::ops::dead;
 use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
@@ -53,6 +53,7 @@ pub(super) async fn show_overview(
         }
         (queue_section(service))
         (lanes_section(service))
+        (local_models_section(service))
         (states_section(&state, service))
         (working_section(&state, service))
         (ended_section(service))
@@ -122,6 +123,37 @@ fn lanes_section(service: &ServiceOverview) -> Markup {
                     td.number { (lane.in_flight) } td.number { (lane.waiting) }
                     td.number { @match lane.rate { Some(rate) => (format!("{:.0}", rate * 60.0)), None => "–" } }
                     td.number { (lane.workers) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// Models on the machines of workers: who has memory, who waits for it, and what there is.
+fn local_models_section(service: &ServiceOverview) -> Markup {
+    html! {
+        @if !service.local_models.is_empty() {
+            h2 { "Models on the workers' machines" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "model" } th.number { "MiB needed" } th { "with its workers" } th.number { "under way" } th.number { "wait for memory" } th { "the oldest for" } } }
+                tbody { @for model in &service.local_models { tr {
+                    td { (model.model) }
+                    td.number { @match model.needs_mib { Some(mib) => (mib), None => "all of a device" } }
+                    td { (describe_turns(model)) }
+                    td.number { (model.running) } td.number { (model.waiting) }
+                    td { @match model.oldest_s { Some(age) => (age_text_of(age)), None => "–" } }
+                } } }
+            } }
+        }
+        @if !service.local_devices.is_empty() {
+            h2 { "Their memory, in MiB" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "device" } th { "of" } th.number { "in all" } th.number { "held by models" } th.number { "free" } th { "read" } } }
+                tbody { @for device in &service.local_devices { tr {
+                    td { (device.device) }
+                    td { (device.worker) @if device.workers > 1 { " and " (device.workers - 1) " more" } }
+                    td.number { (device.total_mib) } td.number { (device.held_mib) }
+                    td.number { (device.free_mib) } td { (age_text_of(device.read_s)) " ago" }
                 } } }
             } }
         }

@@ -12,7 +12,7 @@ use docmill::worker::work::IngestionWork;
 use docmill_core::config::ByteSize;
 use docmill_core::fault::Error;
 use docmill_core::model::{
-    ClaimedIngestion, IngestionId, IngestionStage, OutcomeReason, ProviderLane,
+    ClaimedIngestion, IngestionId, IngestionStage, LocalModelReport, OutcomeReason, ProviderLane,
 };
 use docmill_core::work_clock::{note_progress, wait_off_clock};
 use docmill_ledger::ledger::{IngestionResult, PauseTerms};
@@ -261,5 +261,9 @@ impl IngestionWork for ScriptedWork {
 
     fn list_lanes(&self) -> Vec<ProviderLane> {
         Vec::new()
+    }
+
+    fn report_local_models(&self) -> Option<LocalModelReport> {
+        None
     }
 }

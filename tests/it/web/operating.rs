@@ -7,7 +7,9 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill::shutdown::Shutdown;
 use docmill_core::config::QueueBackend;
-use docmill_core::model::{LaneBreaker, ProviderLane};
+use docmill_core::model::{
+    LaneBreaker, LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState, ProviderLane,
+};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{Ledger as _, WorkerStatus};
 use docmill_queue::queue::objects::ObjectQueue;
@@ -45,7 +47,8 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
         ("w-1", lane(2, LaneBreaker::Closed, Some(1.5))),
         ("w-2", lane(5, LaneBreaker::Open, None)),
     ] {
-        let status = WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane] };
+        let status =
+            WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane], local_models: None };
         ledger.save_worker_status(worker, &status).await.unwrap();
     }
     let operator = desk.browser("operator").await;
@@ -65,6 +68,63 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(page.contains(&format!("/ingestions/{held}")));
+}
+
+/// What a worker says of a machine with one card and two models.
+fn local_models(read_s: f64, held_mib: u64, state: LocalModelState) -> LocalModelReport {
+    let card =
+        LocalDevice { name: "gpu0".to_owned(), total_mib: 16_000, free_mib: 5_000, held_mib };
+    let calls = |model: &str, needs_mib, state, waiting| LocalModelCalls {
+        model: model.to_owned(),
+        needs_mib,
+        state,
+        device: None,
+        running: 2,
+        waiting,
+        oldest_s: (waiting > 0).then_some(90.0),
+    };
+    LocalModelReport {
+        machine: Some("m-1".to_owned()),
+        read_s,
+        devices: vec![card],
+        models: vec![
+            calls("small:4b", Some(6_500), state, 0),
+            calls("big:70b", None, LocalModelState::Waiting, 3),
+        ],
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_tells_which_local_models_have_memory_and_which_wait() {
+    let desk = WebConsole::open().await;
+    let ledger = PostgresLedger::new(desk.database.db());
+    let reports = [
+        ("w-1", local_models(30.0, 9_999, LocalModelState::Loaded)),
+        ("w-2", local_models(1.0, 6_500, LocalModelState::Loading)),
+    ];
+    for (worker, report) in reports {
+        let status = WorkerStatus { local_models: Some(report), ..WorkerStatus::default() };
+        ledger.save_worker_status(worker, &status).await.unwrap();
+    }
+    ledger.save_worker_status("w-3", &WorkerStatus::default()).await.unwrap();
+    let page = desk.browser("operator").await.get("/overview").await.body;
+    let cells =
+        |cells: &[&str]| cells.iter().map(|cell| format!("{cell}</td>")).collect::<String>();
+    for row in [
+        cells(&[
+            "<td>big:70b",
+            "<td class=\"number\">all of a device",
+            "<td>not loaded in any of 2",
+        ]),
+        cells(&["<td>small:4b", "<td class=\"number\">6500", "<td>loaded in 1, loading in 1 of 2"]),
+        // One machine: the newest reading, and what all of its workers hold.
+        cells(&["<td>gpu0", "<td>w-2 and 1 more", "<td class=\"number\">16000"]),
+        cells(&["<td class=\"number\">6500", "<td class=\"number\">5000"]),
+    ] {
+        assert!(page.contains(&row), "{row}: {page}");
+    }
+    assert!(page.find("big:70b") < page.find("small:4b"), "who waits longest stands first");
+    assert!(!page.contains("9999"), "an older reading of the same memory");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,6 +168,14 @@ async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancel
     let open = operator.get(done.location()).await.body;
     assert!(open.contains("It is open again, and its message is sent."));
     assert!(open.contains("Why it does not move"), "{open}");
+    assert!(open.contains("one in the queue; were it lost, another is sent"), "{open}");
+    desk.execute("UPDATE ingestion SET parked_by = 'kind:<b>', parked_until = NULL").await;
+    let parked = operator.get(&path).await.body;
+    assert!(
+        parked.contains("none, while there is the pause <bdi>kind:&lt;b&gt;</bdi>"),
+        "{parked}"
+    );
+    desk.execute("UPDATE ingestion SET parked_by = NULL").await;
 
     let done = operator
         .send_form(&open, &format!("{path}/cancel"), &[("why", "not ours"), ("confirm", "yes")])
@@ -118,7 +186,12 @@ async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancel
         desk.scalar(audit).await,
         "web:operator reopen new rules; web:operator cancel not ours"
     );
+    let ended = operator.get(&path).await.body;
+    for text in ["none is needed any more", "<td>reopen</td>", "new rules", "not ours"] {
+        assert!(ended.contains(text), "{text}: {ended}");
+    }
     let viewer = desk.browser("viewer").await.get(&path).await.body;
+    assert!(!viewer.contains("not ours"), "who did what is for operators");
     assert!(
         !viewer.contains("<form method=\"post\" action=\"/ingestions"),
         "a viewer is offered nothing"

@@ -95,7 +95,7 @@ pub struct LaneTotals {
     pub denied: i64,
 }
 
-/// Lanes that are told of: those with trouble and those with most to do first.
+/// Lanes, devices and local models that are told of: those with trouble and those with most to do first.
 const LANES: i64 = 50;
 
 /// How calls to providers go in the workers that were seen within the last minute.
@@ -119,6 +119,100 @@ pub async fn sum_lanes(db: &Db) -> Result<Vec<LaneTotals>> {
     .fetch_all(db.pool())
     .await
     .context("adding up how calls go")
+}
+
+/// A memory that local models are loaded into, as the worker saw it that read it last.
+#[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
+pub struct LocalDeviceTotals {
+    /// One of the workers on its machine.
+    pub worker: String,
+    /// Workers of that machine.
+    pub workers: i64,
+    /// Name of the device.
+    pub device: String,
+    /// All of its memory.
+    pub total_mib: i64,
+    /// What nobody used when it was read.
+    pub free_mib: i64,
+    /// What models hold by their turns, of all workers of the machine.
+    pub held_mib: i64,
+    /// Seconds since it was read; devices are not read while no call waits or runs.
+    pub read_s: f64,
+}
+
+/// How the calls of all workers to one local model go.
+#[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
+pub struct LocalModelTotals {
+    /// Name of the model.
+    pub model: String,
+    /// The memory it needs; `None`: not known, it runs alone.
+    pub needs_mib: Option<i64>,
+    /// Workers that may call it.
+    pub workers: i64,
+    /// Workers with which it has its turn and answers.
+    pub loaded: i64,
+    /// Workers with which it has its turn and has not answered yet.
+    pub loading: i64,
+    /// Workers with which it has no turn and is probably still loaded.
+    pub idle: i64,
+    /// Calls that are under way.
+    pub running: i64,
+    /// Calls that wait for its turn.
+    pub waiting: i64,
+    /// Seconds that the oldest of these has waited.
+    pub oldest_s: Option<f64>,
+}
+
+/// The memory that local models share on the machines of workers seen within the last minute.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_local_devices(db: &Db) -> Result<Vec<LocalDeviceTotals>> {
+    sqlx::query_as(
+        "SELECT DISTINCT ON (s.machine, d.name) s.id AS worker,
+             count(*) OVER (PARTITION BY s.machine, d.name) AS workers, d.name AS device,
+             d.total_mib, d.free_mib, d.held_mib, s.read_s
+         FROM (
+             SELECT w.id, COALESCE(w.local_models->>'machine', w.id) AS machine, w.local_models,
+                 (w.local_models->>'read_s')::float8
+                     + extract(epoch FROM c.now - w.seen_at)::float8 AS read_s
+             FROM worker w CROSS JOIN (SELECT docmill_now() AS now OFFSET 0) AS c
+             WHERE w.seen_at > c.now - interval '1 minute' AND w.local_models IS NOT NULL) AS s
+         CROSS JOIN LATERAL jsonb_to_recordset(s.local_models->'devices') AS d (name text,
+             total_mib int8, free_mib int8, held_mib int8)
+         ORDER BY s.machine, d.name, s.read_s, s.id
+         LIMIT $1",
+    )
+    .bind(LANES)
+    .fetch_all(db.pool())
+    .await
+    .context("listing the memory of local models")
+}
+
+/// How calls to local models go in the workers that were seen within the last minute.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn sum_local_models(db: &Db) -> Result<Vec<LocalModelTotals>> {
+    sqlx::query_as(
+        "SELECT m.model, max(m.needs_mib) AS needs_mib, count(*) AS workers,
+             count(*) FILTER (WHERE m.state = 'loaded') AS loaded,
+             count(*) FILTER (WHERE m.state = 'loading') AS loading,
+             count(*) FILTER (WHERE m.state = 'idle') AS idle,
+             sum(m.running)::int8 AS running, sum(m.waiting)::int8 AS waiting,
+             max(m.oldest_s) AS oldest_s
+         FROM worker w CROSS JOIN LATERAL jsonb_to_recordset(w.local_models->'models') AS m (
+             model text, needs_mib int8, state text, running int8, waiting int8, oldest_s float8)
+         WHERE w.seen_at > (SELECT docmill_now()) - interval '1 minute'
+             AND w.local_models IS NOT NULL
+         GROUP BY m.model
+         ORDER BY oldest_s DESC NULLS LAST, waiting DESC, running DESC, m.model
+         LIMIT $1",
+    )
+    .bind(LANES)
+    .fetch_all(db.pool())
+    .await
+    .context("adding up how calls to local models go")
 }
 
 /// The states that ingestions are in which have not ended, with their numbers.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::plan::DeviceMemory;
 use super::shared_state::{ProcessState, SharedState};
-use super::{DeviceProbe, Scheduler};
+use super::{DeviceProbe, Scheduler, list_seen};
 use docmill_core::metrics;
 
 /// How often the shared state is read while something waits or runs: other processes cannot notify
@@ -112,10 +112,11 @@ impl SchedulerDriver {
         }
         let Some(scheduler) = self.scheduler.upgrade() else { return };
         let own = scheduler.lock_state().queues.model_demands();
-        for device in &self.reading.devices {
-            let held = scheduler.held_mib(&device.name, &own, others);
-            metrics::scheduler_memory(&device.name, device.free_mib, held);
+        let seen = list_seen(&self.reading, |device| scheduler.held_mib(device, &own, others));
+        for device in &seen.devices {
+            metrics::scheduler_memory(&device.name, device.free_mib, device.held_mib);
         }
+        *scheduler.seen.lock() = seen;
         for post in &own {
             metrics::scheduler_calls(&post.model, post.waiting, post.running, post.turn.is_some());
         }

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use docmill_core::model::LocalModelState;
+
 /// Points of one waiting call.
 const CALL: u64 = 1_000;
 /// Milliseconds of waiting for one point: ten seconds weigh as much as one more call.
@@ -105,6 +107,25 @@ pub struct ModelDemand {
     /// When its last turn ended, in milliseconds since 1970; 0 if it has had none.
     #[serde(default)]
     pub ended_ms: u64,
+}
+
+impl ModelDemand {
+    /// Where the model is, as far as its process knows.
+    pub fn state(&self) -> LocalModelState {
+        match (&self.turn, &self.idle) {
+            (Some(turn), _) if turn.loaded_ms.is_some() => LocalModelState::Loaded,
+            (Some(_), _) => LocalModelState::Loading,
+            (None, _) if self.waiting > 0 => LocalModelState::Waiting,
+            (None, Some(_)) => LocalModelState::Idle,
+            (None, None) => LocalModelState::Absent,
+        }
+    }
+
+    /// The device that it has, or on which it is idle.
+    pub fn device(&self) -> Option<&str> {
+        let idle = || self.idle.as_ref().map(|idle| idle.device.as_str());
+        self.turn.as_ref().map(|turn| turn.device.as_str()).or_else(idle)
+    }
 }
 
 /// The operator's settings that the plan depends on.

@@ -6,7 +6,7 @@ use futures::FutureExt;
 
 use super::*;
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::model::ModelUsage;
+use docmill_core::model::{LocalModelState, ModelUsage};
 use docmill_llm::llm::FinishReason;
 
 /// A device whose free memory tests set.
@@ -103,6 +103,43 @@ async fn a_call_that_panics_gives_its_memory_back_and_the_next_one_runs() {
     drop(scheduler.acquire_turn("b").await.unwrap());
     let posts = scheduler.lock_state().queues.model_demands();
     assert!(posts.iter().all(|post| post.running == 0), "{posts:?}");
+}
+
+#[tokio::test]
+async fn the_report_tells_who_has_the_memory_who_waits_for_it_and_what_two_processes_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(&folder, &[("a", 3), ("b", 6)]);
+    let [ours, theirs] = [(); 2].map(|()| scheduler(&config, 8));
+    let before = ours.report();
+    assert_eq!(before.devices[0].held_mib, 0);
+    assert!(before.models.iter().all(|model| model.state == LocalModelState::Absent), "{before:?}");
+
+    let held = theirs.acquire_turn("b").await.unwrap();
+    let mut refused = Box::pin(ours.acquire_turn("a"));
+    assert!(refused.as_mut().now_or_never().is_none());
+    let told = async {
+        loop {
+            let report = ours.report();
+            if report.devices[0].held_mib == 6 {
+                return report;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let report = tokio::time::timeout(Duration::from_secs(20), told).await.unwrap();
+    let [a, b] = report.models.as_slice() else { panic!("{report:?}") };
+    assert_eq!((a.model.as_str(), a.state, a.waiting), ("a", LocalModelState::Waiting, 1));
+    assert_eq!((a.needs_mib, a.running, a.device.as_deref()), (Some(3), 0, None));
+    assert!(a.oldest_s.is_some_and(|age| age < 60.0), "{a:?}");
+    assert_eq!((b.state, b.running), (LocalModelState::Absent, 0), "the other process has it");
+    let b = &theirs.report().models[1];
+    assert_eq!(
+        (b.state, b.device.as_deref(), b.running),
+        (LocalModelState::Loading, Some("card"), 1)
+    );
+    assert_eq!(report.machine, theirs.report().machine);
+    drop(held);
+    drop(refused.await.unwrap());
 }
 
 #[tokio::test]

@@ -66,15 +66,17 @@ pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerSta
     sqlx::query!(
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
-         INSERT INTO worker AS w (id, started_at, seen_at, slots, slots_used, lanes)
-         SELECT $1, c.now, c.now, $2, $3, $4 FROM clock c
+         INSERT INTO worker AS w (id, started_at, seen_at, slots, slots_used, lanes, local_models)
+         SELECT $1, c.now, c.now, $2, $3, $4, $5 FROM clock c
          ON CONFLICT (id) DO UPDATE SET
              seen_at = excluded.seen_at, slots = excluded.slots,
-             slots_used = excluded.slots_used, lanes = excluded.lanes",
+             slots_used = excluded.slots_used, lanes = excluded.lanes,
+             local_models = excluded.local_models",
         &stored::strip_nul(worker),
         saturating_int(vitals.slots),
         saturating_int(vitals.slots_used),
         Json(&vitals.lanes) as _,
+        vitals.local_models.as_ref().map(Json) as _,
     )
     .execute(db.pool())
     .await
