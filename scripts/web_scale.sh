@@ -23,7 +23,7 @@ export DOCMILL__WEB__ADDRESS=127.0.0.1:0
 "$docmill" migrate
 ask() { psql -qAt -v ON_ERROR_STOP=1 "$DOCMILL_TEST_DATABASE_URL" -c "SET search_path TO docmill, public" -c "$1"; }
 
-echo "making $ended ended, 10000 waiting, $outbox webhooks"
+echo "making $ended ended, 10000 waiting, $outbox webhooks, as many actions of operators, 500 workers"
 ask "SET session_replication_role = replica;
 INSERT INTO document (id, file_path, original_name, tenant, sha256, created_at, updated_at,
     needs_human_review, review_reasons, structured_data)
@@ -55,6 +55,18 @@ SELECT 'erp', md5('d' || n)::uuid, md5('i' || n)::uuid, 'document.completed', ge
     CASE WHEN s.state <> 'due' THEN now() END
 FROM generate_series(1, $outbox) n
 CROSS JOIN LATERAL (SELECT (ARRAY['due', 'delivered', 'dead'])[n % 3 + 1] AS state) s;
+INSERT INTO operator_action (operator, action, target, why)
+SELECT 'web:somebody', 'reopen', md5('i' || n)::uuid::text, 'again' FROM generate_series(1, $outbox) n;
+INSERT INTO worker (id, started_at, seen_at, slots, slots_used, lanes, local_models)
+SELECT 'worker-' || n, now(), now() + interval '1 hour', 64, 60,
+    (SELECT jsonb_agg(jsonb_build_object('provider', 'p' || l, 'model', 'm', 'in_flight', 1, 'waiting', 2,
+        'rate', 3, 'breaker', 'closed', 'denied', false)) FROM generate_series(1, 8) l),
+    jsonb_build_object('machine', 'machine-' || n % 100, 'read_s', 1,
+        'devices', (SELECT jsonb_agg(jsonb_build_object('name', 'gpu' || g, 'total_mib', 80000,
+            'free_mib', 1000, 'held_mib', 70000)) FROM generate_series(0, 7) g),
+        'models', (SELECT jsonb_agg(jsonb_build_object('model', 'm' || m, 'needs_mib', 6000,
+            'state', 'loaded', 'running', 2, 'waiting', 1, 'oldest_s', 5)) FROM generate_series(1, 8) m))
+FROM generate_series(1, 500) n;
 SET session_replication_role = DEFAULT"
 ask "VACUUM ANALYZE"
 [ "$(ask 'SELECT count(*) FROM attempt')" = "$ended" ] || { echo "the rows were not made" >&2; exit 1; }
