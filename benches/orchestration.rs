@@ -210,8 +210,8 @@ async fn run(
         "statements_per_job": (statements / count(jobs) * 100.0).round() / 100.0,
         "sqs_requests_per_job": requests,
     });
-    for (name, figures) in costs.as_object().into_iter().flatten() {
-        measured[name] = figures.clone();
+    if let (Some(measured), serde_json::Value::Object(costs)) = (measured.as_object_mut(), costs) {
+        measured.extend(costs);
     }
     measured
 }

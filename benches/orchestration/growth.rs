@@ -92,7 +92,7 @@ pub(crate) async fn statement_costs(world: &World, jobs: f64) -> Value {
     let column = |what: &str| -> Value {
         costs
             .iter()
-            .map(|(name, of)| (name.clone(), of[what].clone()))
+            .map(|(name, of)| (name.clone(), of.get(what).cloned().unwrap_or_default()))
             .collect::<Map<_, _>>()
             .into()
     };
