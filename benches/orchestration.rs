@@ -2,7 +2,9 @@
 //! No target, figures only.
 //!
 //! `orchestration [VARIANT=JOBS]...` runs the variants that are named, in turn; `--json` prints each
-//! as one line for programs.
+//! as one line for programs. How it grows: `--rows=N` has the tables hold N ended ingestions before the
+//! first job, `--behind=N` leaves N more jobs in the queue behind the ones that are measured (of
+//! `empty`), `--slots=N` gives the worker so many slots.
 //!
 //! * `empty`: work that does nothing, with every statement, heartbeat and metric of the worker.
 //! * `smallest`: a few bytes of no known format, which are claimed, fetched, refused and recorded.
@@ -22,6 +24,8 @@
 mod answering;
 #[path = "orchestration/costs.rs"]
 mod costs;
+#[path = "orchestration/growth.rs"]
+mod growth;
 #[path = "orchestration/worker_side.rs"]
 mod worker_side;
 #[expect(dead_code, reason = "the tests need more of it")]
@@ -84,13 +88,41 @@ impl Variant {
     }
 
     /// Slots of its worker; `None`: the default.
-    fn slots(self, jobs: usize) -> Option<u32> {
-        (self == Self::Waiting).then(|| u32::try_from(jobs).unwrap())
+    fn slots(self, jobs: usize) -> Option<usize> {
+        (self == Self::Waiting).then_some(jobs)
     }
 
     /// Jobs before the clock starts.
     fn warm(self) -> usize {
         if self == Self::Waiting { 0 } else { WARM }
+    }
+}
+
+/// How large everything around the measured jobs is.
+#[derive(Debug, Default, Clone, Copy)]
+struct Surroundings {
+    /// Ended ingestions in the tables.
+    rows: usize,
+    /// Messages behind those of the measured jobs.
+    behind: usize,
+    /// Slots of the worker; `None`: as the variant has it.
+    slots: Option<usize>,
+}
+
+impl Surroundings {
+    fn from_options(options: &[String]) -> Self {
+        let mut around = Self::default();
+        for option in options.iter().filter(|option| *option != "--json") {
+            let (name, number) = option.split_once('=').unwrap();
+            let number = number.parse().unwrap();
+            match name {
+                "--rows" => around.rows = number,
+                "--behind" => around.behind = number,
+                "--slots" => around.slots = Some(number),
+                _ => panic!("{option}: --json, --rows=N, --behind=N, --slots=N"),
+            }
+        }
+        around
     }
 }
 
@@ -113,39 +145,61 @@ async fn main() {
         wanted.extend(USUAL);
     }
     let is_json = options.contains(&"--json".to_owned());
+    let around = Surroundings::from_options(&options);
     for (variant, jobs) in wanted {
+        assert!(around.behind == 0 || variant == Variant::Empty, "--behind is of `empty`");
         let world = World::new().await;
+        if around.rows > 0 {
+            growth::fill_tables(&world, around.rows).await;
+        }
         let measured = match variant {
-            Variant::Waiting => Box::pin(watch_waiting(&world, jobs)).await,
-            _ => Box::pin(run(&world, variant, jobs)).await,
+            Variant::Waiting => Box::pin(watch_waiting(&world, jobs, around)).await,
+            _ => Box::pin(run(&world, variant, jobs, around)).await,
         };
-        verify(&world, variant, jobs).await;
+        verify(&world, variant, jobs, around).await;
         if is_json { println!("{measured}") } else { print_measured(&measured) }
     }
 }
 
 /// Works through many jobs; what that took.
-async fn run(world: &World, variant: Variant, jobs: usize) -> serde_json::Value {
-    let mut process = Process::start(world, variant, jobs);
+async fn run(
+    world: &World,
+    variant: Variant,
+    jobs: usize,
+    around: Surroundings,
+) -> serde_json::Value {
+    let mut process = Process::start(world, variant, jobs, around);
     submit(world, variant, variant.warm(), Duration::ZERO).await;
     process.expect("ready").await;
     process.say("go").await;
     until_done(world).await;
 
     // The worker waits in a long poll meanwhile; all messages become visible at once.
-    submit(world, variant, jobs, DELAY).await;
+    submit(world, variant, jobs + around.behind, DELAY).await;
     let postmaster = postmaster(world).await;
     let (cpu, requests) = (process.cpu(postmaster), world.sqs.counts());
+    let is_counting = growth::begin_counting(world).await;
     let (statements, started) = (statements_so_far(world).await, Instant::now());
     world.sqs.advance(DELAY);
-    let own_statements = until_recorded(world).await;
+    let (jobs, own_statements) = if around.behind == 0 {
+        (jobs, until_recorded(world).await)
+    } else {
+        until_so_many_ended(world, variant.warm() + jobs).await
+    };
     let took = started.elapsed();
-    until_gone(world).await;
+    let costs = if is_counting {
+        growth::statement_costs(world, count(jobs)).await
+    } else {
+        serde_json::Value::Null
+    };
+    if around.behind == 0 {
+        until_gone(world).await;
+    }
     let spent = process.cpu(postmaster).per_job(&cpu, count(jobs));
     let statements = statements_so_far(world).await - statements - own_statements;
     let requests = requests_per_job(&requests, &world.sqs.counts(), jobs);
     process.end().await;
-    json!({
+    let mut measured = json!({
         "variant": variant.name(),
         "jobs": jobs,
         "jobs_per_second": (count(jobs) / took.as_secs_f64()).round(),
@@ -155,12 +209,16 @@ async fn run(world: &World, variant: Variant, jobs: usize) -> serde_json::Value 
         }),
         "statements_per_job": (statements / count(jobs) * 100.0).round() / 100.0,
         "sqs_requests_per_job": requests,
-    })
+    });
+    if let (Some(measured), serde_json::Value::Object(costs)) = (measured.as_object_mut(), costs) {
+        measured.extend(costs);
+    }
+    measured
 }
 
 /// Has all jobs wait for the model, and looks on for a minute.
-async fn watch_waiting(world: &World, jobs: usize) -> serde_json::Value {
-    let mut process = Process::start(world, Variant::Waiting, jobs);
+async fn watch_waiting(world: &World, jobs: usize, around: Surroundings) -> serde_json::Value {
+    let mut process = Process::start(world, Variant::Waiting, jobs, around);
     submit(world, Variant::Waiting, jobs, Duration::ZERO).await;
     process.expect("ready").await;
     process.say("go").await;
@@ -237,9 +295,19 @@ async fn postmaster(world: &World) -> u32 {
 }
 
 /// The figures would be of something else if a job had ended in another way.
-async fn verify(world: &World, variant: Variant, jobs: usize) {
-    let ends = "SELECT string_agg(DISTINCT status || ' ' || coalesce(reason, ''), ', ') || ' '
-        || count(*) || ' ' || sum(attempt_count) FROM docmill.ingestion";
+async fn verify(world: &World, variant: Variant, jobs: usize, around: Surroundings) {
+    let grown = growth::GROWN;
+    if around.behind > 0 {
+        let others = "SELECT count(*)::text FROM docmill.ingestion
+            WHERE completed_at IS NOT NULL AND (status <> 'completed' OR attempt_count <> 1)";
+        assert_eq!(world.scalar(others).await, "0");
+        return;
+    }
+    let ends = &format!(
+        "SELECT string_agg(DISTINCT status || ' ' || coalesce(reason, ''), ', ') || ' '
+        || count(*) || ' ' || sum(attempt_count) FROM docmill.ingestion
+        WHERE kind IS DISTINCT FROM '{grown}'"
+    );
     let end = match variant {
         Variant::Empty | Variant::Whole | Variant::Waiting => "completed ",
         Variant::Smallest => "failed unsupported_type",
@@ -311,6 +379,26 @@ async fn until_recorded(world: &World) -> f64 {
     asked
 }
 
+/// Until so many have ended that no row stood for before; how many have by then, without the warm ones,
+/// and how often it has asked the database.
+async fn until_so_many_ended(world: &World, wanted: usize) -> (usize, f64) {
+    let sql = format!(
+        "SELECT count(*)::text FROM docmill.ingestion
+        WHERE completed_at IS NOT NULL AND kind IS DISTINCT FROM '{}'",
+        growth::GROWN
+    );
+    let (deadline, mut asked) = (Instant::now() + PATIENCE, 1.0);
+    loop {
+        let ended: usize = world.scalar(&sql).await.parse().unwrap();
+        if ended >= wanted {
+            return (ended - WARM, asked);
+        }
+        assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        asked += 1.0;
+    }
+}
+
 async fn until_done(world: &World) {
     until_recorded(world).await;
     until_gone(world).await;
@@ -336,12 +424,13 @@ struct Process {
 }
 
 impl Process {
-    fn start(world: &World, variant: Variant, jobs: usize) -> Self {
+    fn start(world: &World, variant: Variant, jobs: usize, around: Surroundings) -> Self {
+        let slots = around.slots.or(variant.slots(jobs)).map(|slots| slots.to_string());
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg("worker")
             .args([&world.database.url(), &world.queue_url, &world.sqs.endpoint()])
             .arg(&world.config.store.path)
-            .args([variant.name(), &jobs.to_string()])
+            .args([variant.name(), &jobs.to_string(), &slots.unwrap_or_default()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

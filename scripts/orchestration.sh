@@ -5,4 +5,7 @@
 # on a busy one is CPU time, and only within one run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec env DURABLE=yes AS_RELEASED=yes scripts/with_postgres.sh scripts/bench.sh orchestration "$@"
+# How it grows with rows, queue and slots, by execution in Postgres and pages touched, which hold on a busy
+# machine as well:
+#   scripts/orchestration.sh [--rows=1000000] [--behind=100000] [--slots=1000] empty=2000
+exec env STATEMENTS=yes DURABLE=yes AS_RELEASED=yes scripts/with_postgres.sh scripts/bench.sh orchestration "$@"

@@ -3,7 +3,8 @@
 #   scripts/with_postgres.sh cargo nextest run
 # The command finds the server's address in DOCMILL_TEST_DATABASE_URL. Without durability: the
 # cluster is for tests and for checking SQL only; with DURABLE=yes, for figures, a commit waits for the
-# disk. If the variable is set already, the command is run as it is.
+# disk; with STATEMENTS=yes the server counts what statements take (pg_stat_statements). If the variable is
+# set already, the command is run as it is.
 set -euo pipefail
 
 if [ -n "${DOCMILL_TEST_DATABASE_URL:-}" ]; then
@@ -35,6 +36,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 fast="-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum_naptime=5s"
 [ -z "${DURABLE:-}" ] || fast=
+[ -z "${STATEMENTS:-}" ] || fast="$fast -c shared_preload_libraries=pg_stat_statements"
 free_port() {
     local port
     while :; do

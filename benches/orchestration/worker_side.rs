@@ -115,10 +115,12 @@ impl Llm for HeldModel {
 /// Works from the first line on standard input to its end; at a second line a model that was held
 /// answers.
 pub(crate) async fn run(arguments: Vec<String>) {
-    let [database, queue, endpoint, folder, variant, jobs] =
-        <[String; 6]>::try_from(arguments).unwrap();
+    let [database, queue, endpoint, folder, variant, jobs, slots] =
+        <[String; 7]>::try_from(arguments).unwrap();
     let (variant, jobs) = (Variant::from_name(&variant).unwrap(), jobs.parse().unwrap());
-    let config = configure(&database, &queue, endpoint, folder, variant.slots(jobs));
+    // Empty: as many as by default.
+    let slots = (!slots.is_empty()).then(|| slots.parse().unwrap());
+    let config = configure(&database, &queue, endpoint, folder, slots);
     let recorder = metrics::install_metrics().unwrap();
     tokio::spawn(async move {
         loop {

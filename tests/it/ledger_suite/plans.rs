@@ -93,3 +93,40 @@ async fn the_statements_of_jobs_find_each_row_by_its_key_in_a_small_table_too_an
     }
     session.close().await.unwrap();
 }
+
+/// The first ends of a connection are planned with their values, and the statistics know nothing of what
+/// was handed in within a second: the planner takes it for a row or two.
+#[tokio::test]
+async fn an_end_reads_no_ingestions_of_other_documents_however_many_came_at_once() {
+    let database = TestDatabase::create().await;
+    let fill = |folder: &str, rows: u32, age: &str| {
+        AssertSqlSafe(format!(
+            "WITH made AS (
+                INSERT INTO document (id, file_path)
+                SELECT gen_random_uuid(), '{folder}/' || n FROM generate_series(1, {rows}) n
+                RETURNING id
+            )
+            INSERT INTO ingestion (id, document_id, created_at)
+            SELECT gen_random_uuid(), id, now() - random() * interval '{age}' FROM made"
+        ))
+    };
+    let mut session = database.pool().acquire().await.unwrap().detach();
+    session.execute(fill("earlier", 20_000, "30 days")).await.unwrap();
+    session.execute("ANALYZE ingestion").await.unwrap();
+    session.execute(fill("at once", 2_000, "1 s")).await.unwrap();
+    // The oldest of those: all the others are newer.
+    let oldest = "SELECT i.id FROM ingestion i JOIN document d ON d.id = i.document_id
+        WHERE d.file_path LIKE 'at once/%' ORDER BY i.created_at LIMIT 1";
+    let id: uuid::Uuid = sqlx::query_scalar(oldest).fetch_one(&mut session).await.unwrap();
+    let end = "UPDATE ingestion SET status = 'completed', completed_at = now(),
+        valid_structured_data = true WHERE id = $1";
+    // Entries that this transaction has read of the index.
+    let read = "SELECT pg_stat_get_xact_tuples_returned('ingestion_by_age'::regclass)";
+    let mut transaction = session.begin().await.unwrap();
+    let before: i64 = sqlx::query_scalar(read).fetch_one(&mut *transaction).await.unwrap();
+    sqlx::query(end).bind(id).execute(&mut *transaction).await.unwrap();
+    let after: i64 = sqlx::query_scalar(read).fetch_one(&mut *transaction).await.unwrap();
+    transaction.rollback().await.unwrap();
+    assert!(after - before < 100, "{} entries read for one end", after - before);
+    session.close().await.unwrap();
+}

@@ -208,3 +208,37 @@ async fn two_payments_for_the_same_attempt_in_one_statement_are_both_counted() {
     assert_eq!(ledger.spent_on(ids[1]).await.unwrap(), 5);
     assert_eq!(count(&database, "SELECT sum(calls)::bigint FROM spending").await, 4);
 }
+
+/// The first statement waits for a lock of the table, so long that another begins beside it; more than
+/// two never do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_takes_long_has_one_beside_it_and_never_two() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 5).await;
+    let tokens = take_all(&ledger, &ids).await;
+    let mut other = database.pool().begin().await.unwrap();
+    other.execute("LOCK TABLE ingestion IN EXCLUSIVE MODE").await.unwrap();
+    let waiting = || async {
+        let sql = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        count(&database, sql).await
+    };
+    let mut writing = tokio::task::JoinSet::new();
+    for (place, (id, token)) in ids.iter().copied().zip(tokens).enumerate() {
+        let ledger = ledger.clone();
+        writing.spawn(async move { ledger.record_result(id, token, &record(None)).await });
+        // The first by itself, the second beside it, the others behind them.
+        let statements = i64::try_from(place + 1).unwrap().min(2);
+        until(SOON, || async { waiting().await == statements }).await;
+    }
+    // Nobody begins a third however long that takes: nothing that is waited for would show it.
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_millis(200) {
+        assert_eq!(waiting().await, 2, "statements beside each other");
+    }
+    other.rollback().await.unwrap();
+    while let Some(written) = writing.join_next().await {
+        assert_eq!(written.unwrap().unwrap(), WriteResult::Yes);
+    }
+}

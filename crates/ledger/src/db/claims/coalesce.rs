@@ -1,9 +1,10 @@
 //! What jobs ask or write at the same time goes to Postgres in one statement.
 //!
-//! A lone row is sent at once; what comes while statements are under way goes together in the next.
-//! So nothing waits for company, and the wait for a turn is bounded by that of two statements. Under
-//! load a statement of many rows costs a fraction of what as many statements cost, and the ledger's
-//! port stays one row per call. The statement runs in a task of its own: a caller that is cancelled
+//! A lone row is sent at once; what comes while a statement is under way goes together in the next.
+//! So nothing waits for company. A statement of many rows costs a fraction of what as many statements
+//! cost (beginning and committing one takes as much of Postgres as ten rows), so a second one runs
+//! beside the first only once a row has waited for [`LONGEST_TURN`]: because the first waits for a lock,
+//! say, or for the disk. The ledger's port stays one row per call. The statement runs in a task of its own: a caller that is cancelled
 //! takes nobody else's row with it; its own is not begun any more.
 //!
 //! One row that cannot be written holds up no other: one that somebody has locked is skipped and
@@ -15,6 +16,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
@@ -23,8 +25,10 @@ use crate::db::Db;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::ClaimToken;
 
-/// Statements of one sort that run at the same time.
+/// Statements of one sort that run at the same time, if one takes long.
 const SIDE_BY_SIDE: usize = 2;
+/// How long a row waits for the statement that is under way before the next begins beside it.
+const LONGEST_TURN: Duration = Duration::from_millis(25);
 /// Rows in one statement; also bounds what is sent to Postgres at a time.
 const TOGETHER: usize = 64;
 /// Rows that go by themselves at the same time: some that wait leave connections to others.
@@ -149,21 +153,29 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     }
 
     async fn run_with_others(&self, row: S::Row) -> Result<S::Answer> {
-        let (answer, answered) = oneshot::channel();
-        let start = {
-            let mut state = self.lock_state();
-            state.waiting.push(PendingRow { row, answer });
-            let start = state.running < SIDE_BY_SIDE;
-            state.running += usize::from(start);
-            start
+        let (answer, mut answered) = oneshot::channel();
+        self.lock_state().waiting.push(PendingRow { row, answer });
+        self.start_beside(0);
+        let answered = match tokio::time::timeout(LONGEST_TURN, &mut answered).await {
+            Ok(answered) => answered,
+            Err(_elapsed) => {
+                self.start_beside(SIDE_BY_SIDE - 1);
+                answered.await
+            }
         };
-        if start {
-            tokio::spawn(self.clone().run_all());
-        }
         // The task answers everything it takes, unless it panics or the runtime is going down.
-        answered.await.unwrap_or_else(|_| {
+        answered.unwrap_or_else(|_| {
             Err(Error::new(Fault::Interrupted, "stopped while Postgres was being asked"))
         })
+    }
+
+    /// Starts a task that runs statements if something waits and no more than so many run already.
+    fn start_beside(&self, others: usize) {
+        let mut state = self.lock_state();
+        if state.running <= others && !state.waiting.is_empty() {
+            state.running += 1;
+            tokio::spawn(self.clone().run_all());
+        }
     }
 
     /// Runs statements until nothing waits.
