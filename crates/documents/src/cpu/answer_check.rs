@@ -10,8 +10,9 @@ use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
-    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageReadResult, PageText,
-    PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
+    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageMark, PageReadResult,
+    PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap,
+    TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -218,11 +219,15 @@ fn is_page(page: &PageText) -> bool {
         // Only the worker talks to providers.
         && page.provider.is_none()
         && are_codes(&page.codes)
+        && are_marks(&page.marks)
         && page.lines.iter().all(is_line)
 }
 
 fn is_layer(layer: &TextLayer) -> bool {
-    is_length(layer.width) && is_length(layer.height) && layer.lines.iter().all(is_line)
+    is_length(layer.width)
+        && is_length(layer.height)
+        && are_marks(&layer.marks)
+        && layer.lines.iter().all(is_line)
 }
 
 fn is_line(line: &TextLine) -> bool {
@@ -237,6 +242,10 @@ fn are_codes(codes: &[PageCode]) -> bool {
     let is_code =
         |code: &PageCode| code.payload.len() <= PageCode::MOST_BYTES && is_box(code.bounding_box);
     codes.len() <= PageCode::MOST_PER_PAGE && codes.iter().all(is_code)
+}
+
+fn are_marks(marks: &[PageMark]) -> bool {
+    marks.len() <= PageMark::MOST_PER_PAGE && marks.iter().all(|mark| is_box(mark.bounding_box))
 }
 
 fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {
