@@ -10,6 +10,8 @@ use super::BoundingBox;
 pub enum PageMarkKind {
     /// A picture or drawing.
     Figure,
+    /// Words that a provider says were written by hand, those of a line that follow each other.
+    Handwriting,
 }
 
 /// Something on a page that is no text.

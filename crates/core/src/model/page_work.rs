@@ -280,6 +280,8 @@ pub struct ProviderReading {
     pub defects: Vec<PageDefect>,
     /// Languages it found, as Tesseract names them where they are known to us.
     pub languages: Vec<String>,
+    /// Words that were written by hand, if it says so; boxes as those of the lines.
+    pub marks: Vec<PageMark>,
     /// How it straightened the picture, see [`ProviderNotes::transform`](super::ProviderNotes).
     pub transform: Option<[f32; 6]>,
     /// Version of its model, if it says.

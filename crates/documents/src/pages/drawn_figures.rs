@@ -93,27 +93,27 @@ impl DrawnFigures {
     }
 
     /// Where figures may be on a page of this size, the images first.
-    pub(super) fn list_places(&self, page: Rect) -> Vec<FigurePlace> {
+    pub(super) fn list_places(&self, page: Rect) -> Vec<DrawnPlace> {
         if self.is_full || page.area() <= 0.0 {
             return Vec::new();
         }
         let images = group_parts(&self.images, page, 1.0).into_iter().map(|group| group.area);
-        let images = images.map(|area| FigurePlace { area, is_image: true });
+        let images = images.map(|area| DrawnPlace { area, is_image: true });
         let drawings =
             group_parts(&self.shapes, page, GAP).into_iter().filter(PartGroup::is_drawing);
-        let drawings = drawings.map(|group| FigurePlace { area: group.area, is_image: false });
+        let drawings = drawings.map(|group| DrawnPlace { area: group.area, is_image: false });
         images.chain(drawings).filter(|place| place.is_possible(page)).collect()
     }
 }
 
 /// Where a figure may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct FigurePlace {
+pub(super) struct DrawnPlace {
     area: Rect,
     is_image: bool,
 }
 
-impl FigurePlace {
+impl DrawnPlace {
     fn is_possible(&self, page: Rect) -> bool {
         let (width, height) = (self.area.width(), self.area.height());
         let (least_width, least_height) =
@@ -138,7 +138,7 @@ impl FigurePlace {
 
 /// The figures among these places, in points; `glance` is the page, drawn coarsely.
 pub(super) fn tell_figures(
-    places: &[FigurePlace],
+    places: &[DrawnPlace],
     glance: &PageRaster,
     lines: &[TextLine],
     codes: &[PageCode],

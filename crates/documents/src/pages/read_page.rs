@@ -13,8 +13,8 @@ use super::page_error::PageError;
 use super::read_picture::{PictureRead, PictureReader};
 use super::recognise::PageRecogniser;
 use docmill_core::model::{
-    BoundingBox, PageDefect, PageDefectKind, PageMark, PageReadResult, PageSource, PageText,
-    ReadRecipe, RepairSwitches, TextLayer, TextLine,
+    BoundingBox, PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource,
+    PageText, ReadRecipe, RepairSwitches, TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
@@ -130,7 +130,12 @@ pub(super) fn merge_suspect_layer(
         marks: marks.clone(),
         ..PageText::from_native(number, (width, height), quality, lines)
     };
-    let drawn = |page: PageText| PageText { marks: scale_marks(&marks, dpi), ..page };
+    let drawn = |mut page: PageText| {
+        // What a reader says of hands is of the picture; what is drawn the file says better.
+        page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
+        let marks = scale_marks(&marks, dpi).into_iter().chain(page.marks);
+        PageText { marks: marks.take(PageMark::MOST_PER_PAGE).collect(), ..page }
+    };
     if garbled {
         // Digits that are drawn as others stand among letters that are not. Where the picture has
         // other letters too it is the picture that is wrong: a font that cannot be drawn here.

@@ -117,7 +117,8 @@ pub fn page_from_reading(
     image: &ImageHeader,
     reading: ProviderReading,
 ) -> PageText {
-    let ProviderReading { lines, score, defects, languages, transform, version, .. } = reading;
+    let ProviderReading { lines, score, defects, languages, transform, version, marks, .. } =
+        reading;
     let seen = || {
         score_legibility(&TextCells::from_map(&facts.text), &lines).combine_with_image(facts.score)
     };
@@ -133,8 +134,7 @@ pub fn page_from_reading(
         heard: None,
         repaired: None,
         codes: facts.codes.clone(),
-        // Told beside words, which whoever read it has not seen as ink.
-        marks: Vec::new(),
+        marks,
     };
     let page = match facts.layer.clone() {
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },
