@@ -117,3 +117,20 @@ fn places_that_are_none_are_no_figures() {
     let empty = PageText { width: 0.0, ..page(1, Vec::new(), &[area(0.0, 0.0, 1.0, 1.0)]) };
     assert_eq!(list_figures(&layout_of(vec![empty])).len(), 0);
 }
+
+#[test]
+fn a_figure_across_two_columns_stands_by_its_caption_in_the_first() {
+    let block =
+        |content, bounding_box| PageBlock { content, page: 1, bounding_box, words: Vec::new() };
+    let paragraph = || BlockContent::Paragraph { text: "so it goes".to_owned() };
+    let caption = BlockContent::Caption { text: "Figure 1: both".to_owned() };
+    let mut blocks = vec![
+        block(paragraph(), area(50.0, 100.0, 200.0, 50.0)),
+        block(caption, area(50.0, 410.0, 200.0, 10.0)),
+        block(paragraph(), area(320.0, 100.0, 200.0, 90.0)),
+    ];
+    let figure = BlockContent::Figure { text: String::new() };
+    place_figures(&mut blocks, vec![block(figure, area(50.0, 200.0, 480.0, 200.0))], 800.0);
+    let at = blocks.iter().position(|it| matches!(it.content, BlockContent::Figure { .. }));
+    assert_eq!(at, Some(1), "{blocks:#?}");
+}
