@@ -15,7 +15,7 @@ use self::transcript_form::{TranscriptFormat, cut_document, join_blocks, render_
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::App;
 use crate::ops::process::{LocalPipeline, ProcessReport};
-use crate::pipeline::StepError;
+use crate::pipeline::{CutFigures, StepError, cut_figures};
 use docmill_core::config::LlmProvider;
 use docmill_core::model::IngestionStatus;
 use docmill_eval::eval::baseline::{EarlierReport, RunComparison};
@@ -23,7 +23,7 @@ use docmill_eval::eval::inject::{ErrorInjector, InjectReport};
 use docmill_eval::eval::limits::{self, MeasureLimit};
 use docmill_eval::eval::{self, EvalReport, EvalSample, FamilyPart};
 use docmill_gate::gate::{EinvoiceState, GateLookups};
-use docmill_layout::layout::read_layout;
+use docmill_layout::layout::{PicturePaths, read_layout};
 use docmill_storage::store::folder::FolderStore;
 
 /// Arguments of `process`.
@@ -47,6 +47,9 @@ pub(super) struct TranscribeArgs {
     /// Write the document there as well, as a PDF/A in which what was read from its pictures is found
     #[arg(long, value_name = "PDF")]
     searchable: Option<PathBuf>,
+    /// Write the pictures of its figures into this folder, and let Markdown lead to them
+    #[arg(long, value_name = "DIR")]
+    assets: Option<PathBuf>,
 }
 
 /// Arguments of `eval`.
@@ -184,16 +187,24 @@ pub(super) async fn transcribe(
     let is_data = matches!(arguments.format, TranscriptFormat::Json | TranscriptFormat::Chunks);
     let as_json = context.global.json || is_data;
     let out = print::ResultOutput { json: as_json };
-    match app.local_pipeline().await?.transcribe_with_copy(bytes).await {
+    let pipeline = app.local_pipeline().await?;
+    match pipeline.transcribe_with_copy(bytes.clone()).await {
         Ok((read, copy)) => {
             let written = arguments.searchable.as_deref().map(|path| write_copy(path, copy));
             let found = read_layout(&read);
+            let pictures = match &arguments.assets {
+                None => PicturePaths::new(),
+                Some(folder) => {
+                    let cut = cut_figures(pipeline.services(), bytes, &read, &found).await?;
+                    write_figures(folder, &cut)?
+                }
+            };
             if arguments.format == TranscriptFormat::Chunks {
                 let chunks = cut_document(&read, &found, arguments.chunk_tokens);
                 out.show(&chunks, String::new)?;
             } else {
                 let shown = join_blocks(&read, &found);
-                out.show(&shown, || render_document(&read, &found, arguments.format))?;
+                out.show(&shown, || render_document(&read, &found, &pictures, arguments.format))?;
             }
             written.transpose()?;
             Ok(CommandExit::Done)
@@ -209,6 +220,20 @@ pub(super) async fn transcribe(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Writes the pictures of figures; the paths by which Markdown leads to them.
+fn write_figures(folder: &Path, cut: &CutFigures) -> anyhow::Result<PicturePaths> {
+    let name = folder.to_str().filter(|name| !name.contains(|c: char| "()<>\\\n\r\"".contains(c)));
+    let name = name.context("--assets wants a folder whose name Markdown can have as a path")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {name}"))?;
+    for picture in &cut.pictures {
+        let path = folder.join(&picture.name);
+        std::fs::write(&path, &picture.bytes)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let paths = cut.paths_below(&name.replace(' ', "%20"));
+    Ok(paths)
 }
 
 /// Writes the searchable copy.

@@ -74,6 +74,7 @@ fn transcript(injected: &[&str]) -> Transcript {
         repaired: false,
         provider: None,
         codes: Vec::new(),
+        marks: Vec::new(),
         lines: lines.collect(),
     };
     Transcript {

@@ -76,6 +76,7 @@ fn transcript(pages: &[&[&str]]) -> Transcript {
         repaired: false,
         provider: None,
         codes: Vec::new(),
+        marks: Vec::new(),
         lines: lines.iter().map(line).collect(),
     };
     Transcript {

@@ -102,6 +102,7 @@ impl PageReader for Counting {
             repaired,
             provider: None,
             codes: Vec::new(),
+            marks: Vec::new(),
             lines: vec![TextLine { words: vec![word] }],
         };
         let repaired = repaired.then(|| text_page(&format!("Repaired page {number}")));

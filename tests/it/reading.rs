@@ -1,6 +1,7 @@
 //! Documents to transcripts, with the real Tesseract where a page is a picture.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+pub(crate) mod figures;
 mod hostile;
 pub(crate) mod marks;
 mod neural;

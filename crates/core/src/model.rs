@@ -12,6 +12,7 @@ pub mod message;
 pub mod outcome;
 pub mod page_code;
 pub mod page_crop;
+pub mod page_mark;
 pub mod page_work;
 pub mod picture_rule;
 pub mod priority;
@@ -31,6 +32,7 @@ pub use local_models::{LocalDevice, LocalModelCalls, LocalModelReport, LocalMode
 pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_code::{CodeSymbology, PageCode};
 pub use page_crop::PageCrop;
+pub use page_mark::{PageMark, PageMarkKind};
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
     PageViewResult, PictureFacts, PictureFit, ProviderReading, ReadRecipe, ReadingRefusal,

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use docmill_core::model::{PageText, Transcript};
-use docmill_layout::layout::{self, DocumentLayout, PageBlock, TextChunk};
+use docmill_layout::layout::{self, DocumentLayout, PageBlock, PicturePaths, TextChunk};
 use serde::Serialize;
 
 /// How a document is printed.
@@ -73,11 +73,12 @@ pub(super) fn cut_document<'a>(
 pub(super) fn render_document(
     read: &Transcript,
     found: &DocumentLayout,
+    pictures: &PicturePaths,
     format: TranscriptFormat,
 ) -> String {
     match format {
         TranscriptFormat::Text => layout::render_text(found),
-        TranscriptFormat::Markdown => layout::render_markdown(found),
+        TranscriptFormat::Markdown => layout::render_with_pictures(found, pictures),
         TranscriptFormat::Lines | TranscriptFormat::Json | TranscriptFormat::Chunks => {
             let pages: Vec<String> = read.pages.iter().map(PageText::text).collect();
             pages.join("\u{c}\n")

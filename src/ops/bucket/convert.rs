@@ -3,6 +3,7 @@
 //! pays nothing twice.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::ops::object_pipeline::{ObjectPipeline, ingestion_of};
 use crate::ops::process::ProcessReport;
-use crate::pipeline::{ClaimHandle, StepError, find_layout};
+use crate::pipeline::{ClaimHandle, CutFigures, StepError, cut_figures, find_layout};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId, Transcript};
-use docmill_layout::layout::render_markdown;
+use docmill_layout::layout::{DocumentLayout, render_with_pictures};
 
 /// A document as it lies in the bucket.
 #[derive(Debug, Clone)]
@@ -95,19 +96,32 @@ impl DocumentConverter for PipelineConverter {
             let code = processed.reason.map_or("internal", |reason| reason.code()).to_owned();
             return Ok(ConversionResult::Refused { code, detail: processed.detail });
         };
-        let layout = match find_layout(self.pipeline.services(), transcript).await {
-            Ok(layout) => layout,
+        let (layout, figures) = match self.find_structure(transcript, bytes).await {
+            Ok(found) => found,
             Err(StepError::Rejected { reason, detail }) => {
                 return Ok(ConversionResult::Refused { code: reason.code().to_owned(), detail });
             }
             Err(StepError::Fault(error)) => return Err(error),
         };
-        let markdown = render_markdown(&layout);
-        Ok(ConversionResult::Whole(build_output(transcript, &processed, markdown)?))
+        Ok(ConversionResult::Whole(build_output(transcript, &processed, &layout, figures)?))
     }
 
     fn find_outage(&self) -> Option<String> {
         self.pipeline.services().find_outage()
+    }
+}
+
+impl PipelineConverter {
+    /// The blocks of a document, and the pictures of its figures.
+    async fn find_structure(
+        &self,
+        transcript: &Arc<Transcript>,
+        bytes: &Bytes,
+    ) -> std::result::Result<(DocumentLayout, CutFigures), StepError> {
+        let services = self.pipeline.services();
+        let layout = find_layout(services, transcript).await?;
+        let figures = cut_figures(services, bytes.clone(), transcript, &layout).await?;
+        Ok((layout, figures))
     }
 }
 
@@ -125,7 +139,8 @@ pub(super) fn artefact_id(hash: &str) -> IngestionId {
 fn build_output(
     transcript: &Transcript,
     processed: &ProcessReport,
-    markdown: String,
+    layout: &DocumentLayout,
+    figures: CutFigures,
 ) -> Result<ConversionOutput> {
     let part = |value: serde_json::Result<Vec<u8>>| {
         value.map_err(|error| Error::internal("the result has no JSON").with_source(error))
@@ -150,9 +165,12 @@ fn build_output(
         "reader": processed.reader,
         "review_reasons": processed.review_reasons,
     });
-    let assets = vec![
+    let paths = figures.paths_below("assets");
+    let markdown = render_with_pictures(layout, &paths);
+    let mut assets = vec![
         ("transcription.json".to_owned(), part(serde_json::to_vec(transcript))?.into()),
         ("extraction.json".to_owned(), part(serde_json::to_vec_pretty(&extraction))?.into()),
     ];
+    assets.extend(figures.pictures.into_iter().map(|figure| (figure.name, figure.bytes)));
     Ok(ConversionOutput { markdown, assets, meta })
 }

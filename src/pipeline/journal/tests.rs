@@ -53,6 +53,7 @@ fn page(number: u32, source: PageSource) -> PageText {
         repaired: false,
         provider: None,
         codes: Vec::new(),
+        marks: Vec::new(),
         lines: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::reading::figures::illustrated;
 use crate::support::documents::{invoice, pdf};
 use crate::support::process::Process;
 use crate::support::world::{SOON, until};
@@ -41,11 +42,15 @@ impl Desk {
 
     /// A file of a document's result.
     fn packed_text(&self, hash: &str, name: &str) -> String {
+        String::from_utf8(self.packed_bytes(hash, name)).unwrap()
+    }
+
+    fn packed_bytes(&self, hash: &str, name: &str) -> Vec<u8> {
         let packed = self.dir.path().join(format!("bucket/odd+%25/store/out/{hash}.zip"));
         let mut packed = zip::ZipArchive::new(std::fs::File::open(packed).unwrap()).unwrap();
-        let mut text = String::new();
-        packed.by_name(name).unwrap().read_to_string(&mut text).unwrap();
-        text
+        let mut bytes = Vec::new();
+        packed.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -106,6 +111,21 @@ fn a_folder_of_papers_is_handed_in_converted_and_found_again() {
     let again = desk.json(&["ingest", &papers]);
     assert!(again.as_array().unwrap().iter().all(|file| file["fate"] == "known"), "{again}");
     assert_eq!(desk.json(&["search", "VOICE", "2026"])[0][0], hash);
+}
+
+#[test]
+fn figures_of_a_document_are_published_beside_its_markdown_and_it_leads_to_them() {
+    let desk = Desk::new();
+    let papers = desk.dir.path().join("papers");
+    std::fs::write(papers.join("tide.pdf"), illustrated()).unwrap();
+    desk.json(&["ingest", &papers.display().to_string()]);
+    assert_eq!(desk.json(&["work", "--once"])["done"], 1);
+    let hash = desk.json(&["lookup", "--path", "tide.pdf"])["hash"].as_str().unwrap().to_owned();
+    let text = desk.packed_text(&hash, "content.md");
+    assert!(text.contains("![Figure 1 of page 1](assets/_page_0_Figure_1.jpeg)\n"), "{text}");
+    let picture = desk.packed_bytes(&hash, "assets/_page_0_Figure_1.jpeg");
+    let picture = image::load_from_memory(&picture).unwrap();
+    assert!(picture.width() > picture.height() && picture.height() > 400, "{picture:?}");
 }
 
 #[test]

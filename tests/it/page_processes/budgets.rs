@@ -42,6 +42,7 @@ fn liar(words: usize) -> ProcessProgram {
                 DocumentRequest::Reread { .. } => DocumentAnswer::Reread { lines: page.lines },
                 DocumentRequest::Draw { .. }
                 | DocumentRequest::Copy { .. }
+                | DocumentRequest::Cut { .. }
                 | DocumentRequest::Look { .. }
                 | DocumentRequest::Fields { .. }
                 | DocumentRequest::Close { .. } => continue,

@@ -60,6 +60,7 @@ impl PageReader for Deeds {
             repaired: false,
             provider: None,
             codes: Vec::new(),
+            marks: Vec::new(),
             lines: done(&deed).into_iter().map(|text| line(&text)).collect(),
         };
         Ok(PageReadResult { page, repaired: None })

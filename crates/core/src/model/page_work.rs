@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModelUsage, PageCode, PageDefect, PageText, TextLine};
+use super::{ModelUsage, PageCode, PageDefect, PageMark, PageText, TextLine};
 
 /// How the pages of a document are to be read: everything but the document itself and the caps on
 /// it.
@@ -251,6 +251,9 @@ pub struct TextLayer {
     pub lines: Vec<TextLine>,
     /// Its words are none: the layer cannot be right.
     pub garbled: bool,
+    /// What the file draws besides, boxes in points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<PageMark>,
 }
 
 /// Where on a picture there seems to be text: the numbers of such cells in a grid of squares.
@@ -277,6 +280,8 @@ pub struct ProviderReading {
     pub defects: Vec<PageDefect>,
     /// Languages it found, as Tesseract names them where they are known to us.
     pub languages: Vec<String>,
+    /// Words that were written by hand, if it says so; boxes as those of the lines.
+    pub marks: Vec<PageMark>,
     /// How it straightened the picture, see [`ProviderNotes::transform`](super::ProviderNotes).
     pub transform: Option<[f32; 6]>,
     /// Version of its model, if it says.

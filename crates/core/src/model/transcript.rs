@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PageCode, ReadingRefusal};
+use super::{PageCode, PageMark, ReadingRefusal};
 
 /// Everything that was read from a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +78,9 @@ pub struct PageText {
     /// Codes for machines that were read from its picture.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<PageCode>,
+    /// What it shows besides words and codes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<PageMark>,
     /// Lines in reading order.
     pub lines: Vec<TextLine>,
 }
@@ -126,6 +129,7 @@ impl PageText {
             languages: Vec::new(),
             provider: None,
             codes: Vec::new(),
+            marks: Vec::new(),
             lines,
         }
     }

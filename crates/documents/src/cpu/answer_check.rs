@@ -10,8 +10,9 @@ use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
-    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageReadResult, PageText,
-    PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap, TextWord,
+    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageMark, PageMarkKind,
+    PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer,
+    TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -218,11 +219,15 @@ fn is_page(page: &PageText) -> bool {
         // Only the worker talks to providers.
         && page.provider.is_none()
         && are_codes(&page.codes)
+        && are_marks(&page.marks)
         && page.lines.iter().all(is_line)
 }
 
 fn is_layer(layer: &TextLayer) -> bool {
-    is_length(layer.width) && is_length(layer.height) && layer.lines.iter().all(is_line)
+    is_length(layer.width)
+        && is_length(layer.height)
+        && are_marks(&layer.marks)
+        && layer.lines.iter().all(is_line)
 }
 
 fn is_line(line: &TextLine) -> bool {
@@ -237,6 +242,12 @@ fn are_codes(codes: &[PageCode]) -> bool {
     let is_code =
         |code: &PageCode| code.payload.len() <= PageCode::MOST_BYTES && is_box(code.bounding_box);
     codes.len() <= PageCode::MOST_PER_PAGE && codes.iter().all(is_code)
+}
+
+fn are_marks(marks: &[PageMark]) -> bool {
+    // Whose hand wrote a word only providers say.
+    let is_mark = |mark: &PageMark| mark.kind == PageMarkKind::Figure && is_box(mark.bounding_box);
+    marks.len() <= PageMark::MOST_PER_PAGE && marks.iter().all(is_mark)
 }
 
 fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {
@@ -316,6 +327,10 @@ mod tests {
         PageCode { symbology, payload, bytes: false, bounding_box: area }
     }
 
+    fn mark(kind: PageMarkKind) -> PageMark {
+        PageMark { kind, bounding_box: BoundingBox::default() }
+    }
+
     fn word(change: impl FnOnce(&mut TextWord)) -> bool {
         read(|page| change(&mut page.lines[0].words[0]))
     }
@@ -324,6 +339,7 @@ mod tests {
     fn a_page_with_a_number_or_a_length_that_cannot_be_is_not_believed() {
         assert!(read(|_| ()));
         assert!(read(|page| page.codes = vec![code(7_089); 32]));
+        assert!(read(|page| page.marks = vec![mark(PageMarkKind::Figure); 32]));
         #[rustfmt::skip]
         let table = [
             ("another page",            read(|page| page.number = 2)),
@@ -334,6 +350,8 @@ mod tests {
             ("too many languages",      read(|page| page.languages = vec!["eng".to_owned(); 300])),
             ("a language with an end",  read(|page| page.languages = vec!["eng\n".to_owned()])),
             ("a provider",              read(|page| page.provider = Some(Box::default()))),
+            ("too many marks",          read(|page| page.marks = vec![mark(PageMarkKind::Figure); 33])),
+            ("a hand",                  read(|page| page.marks = vec![mark(PageMarkKind::Handwriting)])),
             ("too many codes",          read(|page| page.codes = vec![code(1); 33])),
             ("a code without end",      read(|page| page.codes = vec![code(7_090)])),
             ("a code nowhere",          read(|page| {

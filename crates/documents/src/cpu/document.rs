@@ -257,6 +257,24 @@ impl OpenDocument {
         .await
     }
 
+    /// Cuts a figure out of page `index`, which starts at 0. `repaired`: its text was read from a
+    /// repaired picture. `None`: nothing of the page can be drawn.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn cut_figure(
+        &self,
+        index: u32,
+        repaired: bool,
+        crop: PageCrop,
+    ) -> Result<Option<EncodedImage>, DocumentReadError> {
+        let request = DocumentRequest::Cut { document: self.number, index, repaired, crop };
+        self.ask_with_retry(request, |answer, body| {
+            answer.into_drawn(body).filter(|drawn| self.check().is_copied_page(drawn.as_ref()))
+        })
+        .await
+    }
+
     /// Reads a piece of page `index`, which starts at 0, once more, enlarged; the boxes of what it
     /// says are shares of the page's width and height.
     ///

@@ -77,6 +77,17 @@ pub enum DocumentRequest {
         /// Index of the page, starting at 0.
         index: u32,
     },
+    /// Cut a figure out of a page.
+    Cut {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+        /// As in [`DocumentRequest::Draw`].
+        repaired: bool,
+        /// Where on the page.
+        crop: PageCrop,
+    },
     /// Read a piece of a page once more, enlarged.
     Reread {
         /// The number under which the document was opened.
@@ -123,6 +134,7 @@ impl DocumentRequest {
             | Self::Witness { document, .. }
             | Self::Draw { document, .. }
             | Self::Copy { document, .. }
+            | Self::Cut { document, .. }
             | Self::Reread { document, .. }
             | Self::Print { document, .. }
             | Self::Look { document }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use bytes::Bytes;
+use hayro::kurbo::Rect;
 
 use super::format::{self, DocumentFormat};
 use super::page::{CUT_QUALITY, PageContent, PageRaster};
@@ -156,6 +157,21 @@ impl ParsedDocument {
         catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
     }
 
+    /// Draws a part of page `index`, which starts at 0, in points from its top left corner, of a format
+    /// whose pages are drawn.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(super) fn draw_part(
+        &self,
+        index: u32,
+        area: Rect,
+        dpi: u32,
+    ) -> Result<Option<PageRaster>, PageRefusal> {
+        let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
+        catch_decoder(|| file.draw_part(index, area, dpi)).map(Some)
+    }
+
     /// Looks for e-invoices in it and reads them. Reads no picture.
     pub fn find_einvoice(&self) -> EinvoiceFinding {
         let is_document = self.format == DocumentFormat::Xml;
@@ -216,5 +232,5 @@ fn text_page(lines: Vec<TextLine>) -> PageContent {
     let (width, height) = boxes.fold((0.0_f32, 0.0_f32), |(width, height), area| {
         (width.max(area.right()), height.max(area.bottom()))
     });
-    PageContent::Text { width, height, lines, codes: Vec::new() }
+    PageContent::Text { width, height, lines, codes: Vec::new(), marks: Vec::new() }
 }

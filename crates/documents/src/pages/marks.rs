@@ -1,4 +1,4 @@
-//! Marks on a page's picture that are no text: QR codes with what they say, and boxes to be ticked.
+//! Marks on a page's picture that are no text: QR codes with what they say, boxes to be ticked, figures.
 //!
 //! Everything is bounded by counts, not by time: pixels that are looked at, corner patterns, codes that
 //! are tried. A code that cannot be read is left out, and so is a box of which it is not clear what it
@@ -6,13 +6,14 @@
 //! of any other symbology. Belongs into a page process.
 
 mod checkboxes;
+mod figures;
 mod finders;
 mod ink;
 mod qr;
 
 use super::page::PageRaster;
 use super::plane::OpenCvError;
-use docmill_core::model::{BoundingBox, PageCode, TextLine};
+use docmill_core::model::{BoundingBox, PageCode, PageMark, TextLine};
 
 use self::finders::FinderTriple;
 use self::ink::PageInk;
@@ -24,6 +25,8 @@ pub(super) struct PageMarks {
     pub(super) codes: Vec<PageCode>,
     /// Boxes beside words.
     pub(super) boxes: Vec<TickBox>,
+    /// Pictures on it.
+    pub(super) figures: Vec<PageMark>,
 }
 
 /// Looks for marks on a picture of which `lines` were read, boxes in its pixels.
@@ -41,7 +44,8 @@ pub(super) fn find_marks(
     let areas = triples.iter().map(FinderTriple::area);
     let taken: Vec<BoundingBox> = areas.filter(|area| ink.is_dense(area)).collect();
     let boxes = checkboxes::find_boxes(&ink, picture.dpi, &taken, lines);
-    Ok(PageMarks { codes, boxes })
+    let figures = figures::find_figures(picture, lines)?;
+    Ok(PageMarks { codes, boxes, figures })
 }
 
 /// Whether there may be a code on the picture, and the codes that can be read there: three corner

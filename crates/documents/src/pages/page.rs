@@ -1,6 +1,6 @@
 //! What a page consists of, before anything is read from a picture.
 
-use docmill_core::model::{PageCode, TextLayer, TextLine};
+use docmill_core::model::{PageCode, PageMark, TextLayer, TextLine};
 
 /// Best quality of a page whose file or picture is cut off: what is missing may be what matters, so
 /// a document of such pages stays below any threshold that lets it pass unseen.
@@ -32,6 +32,8 @@ pub enum PageContent {
         lines: Vec<TextLine>,
         /// Codes that are drawn on it.
         codes: Vec<PageCode>,
+        /// What is drawn on it besides.
+        marks: Vec<PageMark>,
     },
     /// A picture that has to be read by OCR.
     Image(PageRaster),

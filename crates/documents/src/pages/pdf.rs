@@ -14,6 +14,7 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::Rect;
 
+use super::drawn_figures::tell_figures;
 use super::expansion::ExpansionScan;
 use super::page::{PageContent, PageRaster};
 use super::refusal::PageRefusal;
@@ -169,7 +170,7 @@ impl PdfFile {
             return Ok(PageContent::Damaged { width, height });
         }
         let lines = ordered_lines(surface, bounds)?;
-        Ok(PageContent::Text { width, height, lines, codes: Vec::new() })
+        Ok(PageContent::Text { width, height, lines, codes: Vec::new(), marks: Vec::new() })
     }
 
     /// Draws page `index`, starting at 0, as it looks.
@@ -179,6 +180,16 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<PageRaster, PageRefusal> {
         render::render_page(self.page_at(index)?, bounds)
+    }
+
+    /// Draws a part of page `index`, starting at 0, in points from its top left corner.
+    pub(super) fn draw_part(
+        &self,
+        index: u32,
+        area: Rect,
+        dpi: u32,
+    ) -> Result<PageRaster, PageRefusal> {
+        Ok(render::render_part(self.page_at(index)?, area, dpi))
     }
 
     /// Reads page `index`, starting at 0.
@@ -230,20 +241,28 @@ fn text_or_doubt(
     let mut lines = ordered_lines(surface, bounds)?;
     let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
     let garbled = surface.has_false_digits() || doubt::is_garbled(&lines);
-    let is_looked_at = !garbled && (may_show_more || surface.marks.is_any());
+    let page_area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let places = surface.figures.list_places(page_area);
+    let is_looked_at = !places.is_empty() || !garbled && (may_show_more || surface.marks.is_any());
     let glance = is_looked_at.then(|| doubt::glance_at(page, bounds)).transpose()?;
-    let shows_more = may_show_more
+    let shows_more = !garbled
+        && may_show_more
         && glance.as_ref().is_some_and(|glance| doubt::leaves_text_out(glance, &lines));
     if garbled || shows_more {
         let picture = render::render_page(page, bounds)?;
-        let layer = TextLayer { width, height, lines, garbled };
+        let seen = glance.as_ref();
+        let marks = seen.map(|glance| tell_figures(&places, glance, &lines, &[]));
+        let marks = marks.unwrap_or_default();
+        let layer = TextLayer { width, height, lines, garbled, marks };
         return Ok(PageContent::Doubtful { layer, picture });
     }
-    let codes = match glance {
-        Some(glance) => surface.marks.read(page, &glance, &mut lines, bounds)?,
-        None => Vec::new(),
+    let Some(glance) = glance else {
+        let (codes, marks) = (Vec::new(), Vec::new());
+        return Ok(PageContent::Text { width, height, lines, codes, marks });
     };
-    Ok(PageContent::Text { width, height, lines, codes })
+    let codes = surface.marks.read(page, &glance, &mut lines, bounds)?;
+    let marks = tell_figures(&places, &glance, &lines, &codes);
+    Ok(PageContent::Text { width, height, lines, codes, marks })
 }
 
 /// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes

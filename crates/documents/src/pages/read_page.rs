@@ -13,8 +13,8 @@ use super::page_error::PageError;
 use super::read_picture::{PictureRead, PictureReader};
 use super::recognise::PageRecogniser;
 use docmill_core::model::{
-    PageDefect, PageDefectKind, PageReadResult, PageSource, PageText, ReadRecipe, RepairSwitches,
-    TextLayer, TextLine,
+    BoundingBox, PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource,
+    PageText, ReadRecipe, RepairSwitches, TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
@@ -78,11 +78,12 @@ fn read_content(
     let started = Instant::now();
     let number = index + 1;
     let page = match page {
-        PageContent::Text { width, height, lines, codes } => {
+        PageContent::Text { width, height, lines, codes, marks } => {
             document.remember_language(
                 LanguageEvidence::from_lines(&lines).leading_language(recogniser.languages()),
             );
-            PageText { codes, ..PageText::from_native(number, (width, height), 1.0, lines) }
+            let page = PageText::from_native(number, (width, height), 1.0, lines);
+            PageText { codes, marks, ..page }
         }
         PageContent::Doubtful { layer, picture } => {
             let page_time = document.limits.page_time;
@@ -119,14 +120,21 @@ pub(super) fn merge_suspect_layer(
     dpi: u32,
     read: PictureRead,
 ) -> PageText {
-    let TextLayer { width, height, lines, garbled } = layer;
+    let TextLayer { width, height, lines, garbled, marks } = layer;
     let mut codes = read.codes.clone();
     for code in &mut codes {
         code.bounding_box = box_in_points(code.bounding_box, dpi);
     }
     let native = |quality, lines| PageText {
         codes: codes.clone(),
+        marks: marks.clone(),
         ..PageText::from_native(number, (width, height), quality, lines)
+    };
+    let drawn = |mut page: PageText| {
+        // What a reader says of hands is of the picture; what is drawn the file says better.
+        page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
+        let marks = scale_marks(&marks, dpi).into_iter().chain(page.marks);
+        PageText { marks: marks.take(PageMark::MOST_PER_PAGE).collect(), ..page }
     };
     if garbled {
         // Digits that are drawn as others stand among letters that are not. Where the picture has
@@ -135,7 +143,7 @@ pub(super) fn merge_suspect_layer(
             return native(1.0, lines);
         }
         return match read.quality >= READABLE {
-            true => read_from(number, read),
+            true => drawn(read_from(number, read)),
             false => native(0.0, lines),
         };
     }
@@ -149,7 +157,18 @@ pub(super) fn merge_suspect_layer(
     let (sure, added) = (words(&in_pixels), words(&missing));
     let quality = (sure + added * read.quality) / (sure + added);
     let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
-    PageText { lines, quality, ..read_from(number, read) }
+    PageText { lines, quality, ..drawn(read_from(number, read)) }
+}
+
+/// Marks in points in pixels of the page drawn at `dpi`.
+fn scale_marks(marks: &[PageMark], dpi: u32) -> Vec<PageMark> {
+    let scale = pixels_to_f32(dpi) / 72.0;
+    let scaled = |mark: &PageMark| {
+        let BoundingBox { x, y, w, h } = mark.bounding_box;
+        let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
+        PageMark { bounding_box, ..*mark }
+    };
+    marks.iter().map(scaled).collect()
 }
 
 fn page_from_picture(number: u32, mut read: PictureRead) -> PageReadResult {
@@ -165,6 +184,7 @@ pub(super) fn read_from(number: u32, read: PictureRead) -> PageText {
         defects: read.defects,
         languages: read.languages,
         codes: read.codes,
+        marks: read.marks,
         ..PageText::from_native(number, (width, height), read.quality, read.lines)
     }
 }

@@ -23,7 +23,7 @@ use super::score::{LegibilityScore, score_legibility};
 use super::text_cells::TextCells;
 use super::two_readings::{ReadingOrigins, merge_lines};
 use docmill_core::model::{
-    EncodedImage, PageCode, PageDefect, PageDefectKind, ReadRecipe, TextLine,
+    EncodedImage, PageCode, PageDefect, PageDefectKind, PageMark, ReadRecipe, TextLine,
 };
 
 /// What is read first where nothing is known, if it is installed.
@@ -62,6 +62,8 @@ pub(super) struct PictureRead {
     pub repaired: Option<EncodedImage>,
     /// Codes on the picture that was read.
     pub codes: Vec<PageCode>,
+    /// What else it shows.
+    pub marks: Vec<PageMark>,
 }
 
 /// Reads pictures of one document's pages.
@@ -191,7 +193,7 @@ impl PictureReader<'_> {
         // What a repair has mended does not count any more.
         let image_score = if is_altered || is_repaired { 1.0 } else { found.score };
         let mut lines = join_rows(best.lines);
-        let PageMarks { codes, boxes } = find_marks(&best.picture, &lines)?;
+        let PageMarks { codes, boxes, figures } = find_marks(&best.picture, &lines)?;
         write_boxes(&mut lines, &boxes);
         Ok(PictureRead {
             width: best.picture.width,
@@ -200,6 +202,7 @@ impl PictureReader<'_> {
             repaired: if is_altered { Some(encode_page(&best.picture)?) } else { None },
             lines,
             codes,
+            marks: figures,
             defects,
             languages: best.languages,
             heard: best.heard,

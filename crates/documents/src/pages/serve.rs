@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, Sender};
 
 use bytes::Bytes;
 
+use super::cut_figure::cut_figure;
 use super::document::{ParsedDocument, open_locked_document};
 use super::page::PageRaster;
 use super::page_copy::copy_page;
@@ -29,7 +30,8 @@ use crate::cpu::wire::{
 use crate::cpu::{ProcessSetup, STACK_BYTES};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
-    OutcomeReason, PageCrop, PageReadResult, PageText, PageViewResult, ReadRecipe, TextLine,
+    EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewResult, ReadRecipe,
+    TextLine,
 };
 use parking_lot::Mutex;
 
@@ -224,16 +226,9 @@ impl<W: Write> PageServer<W> {
                 let shown = show_witnessed(&document, index, fit, read)?;
                 Ok(DocumentAnswer::from_shown(shown))
             }
-            DocumentRequest::Draw { document, index, repaired, fit } => {
-                let document = self.find_document(document)?;
-                let page = seen_page(&document, index, repaired, &self.setup.recipe)?;
-                let drawn = page.map(|page| draw_for_model(&page, fit)).transpose()?;
-                Ok(DocumentAnswer::from_drawn(drawn))
-            }
-            DocumentRequest::Copy { document, index } => {
-                let drawn = copy_page(&*self.find_document(document)?, index)?;
-                Ok(DocumentAnswer::from_drawn(drawn))
-            }
+            DocumentRequest::Draw { .. }
+            | DocumentRequest::Copy { .. }
+            | DocumentRequest::Cut { .. } => self.draw(request).map(DocumentAnswer::from_drawn),
             DocumentRequest::Reread { document, index, repaired, crop } => {
                 let document = self.find_document(document)?;
                 let lines = self.reread_crop(&document, index, repaired, crop)?;
@@ -255,6 +250,23 @@ impl<W: Write> PageServer<W> {
             DocumentRequest::Close { .. } => {
                 Err(fault::Error::internal("nothing to answer").into())
             }
+        }
+    }
+
+    /// The picture that is asked for.
+    fn draw(&self, request: DocumentRequest) -> Result<Option<EncodedImage>, PageError> {
+        let document = self.find_document(request.document())?;
+        let recipe = &self.setup.recipe;
+        match request {
+            DocumentRequest::Draw { index, repaired, fit, .. } => {
+                let page = seen_page(&document, index, repaired, recipe)?;
+                page.map(|page| draw_for_model(&page, fit)).transpose()
+            }
+            DocumentRequest::Copy { index, .. } => copy_page(&document, index),
+            DocumentRequest::Cut { index, repaired, crop, .. } => {
+                cut_figure(&document, index, repaired, crop, recipe)
+            }
+            _ => Err(fault::Error::internal("nothing to draw").into()),
         }
     }
 

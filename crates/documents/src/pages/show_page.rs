@@ -39,9 +39,9 @@ pub fn show_page(
     let known =
         |page| Ok(PageViewResult::Text(Box::new(if cut { mark_incomplete(page) } else { page })));
     let (raster, layer) = match page {
-        PageContent::Text { width, height, lines, codes } => {
+        PageContent::Text { width, height, lines, codes, marks } => {
             let page = PageText::from_native(number, (width, height), 1.0, lines);
-            return known(PageText { codes, ..page });
+            return known(PageText { codes, marks, ..page });
         }
         PageContent::Damaged { width, height } => {
             return known(PageText::from_native(number, (width, height), 0.0, Vec::new()));
@@ -117,7 +117,8 @@ pub fn page_from_reading(
     image: &ImageHeader,
     reading: ProviderReading,
 ) -> PageText {
-    let ProviderReading { lines, score, defects, languages, transform, version, .. } = reading;
+    let ProviderReading { lines, score, defects, languages, transform, version, marks, .. } =
+        reading;
     let seen = || {
         score_legibility(&TextCells::from_map(&facts.text), &lines).combine_with_image(facts.score)
     };
@@ -133,6 +134,7 @@ pub fn page_from_reading(
         heard: None,
         repaired: None,
         codes: facts.codes.clone(),
+        marks,
     };
     let page = match facts.layer.clone() {
         None => PageText { repaired: facts.repaired, ..read_from(facts.number, read) },

@@ -20,6 +20,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use super::digit_shapes::DigitShapes;
+use super::drawn_figures::DrawnFigures;
 use super::drawn_marks::DrawnMarks;
 use super::expansion::stream_bytes;
 use super::luminance::is_seen_on_white;
@@ -102,6 +103,8 @@ pub(super) struct GlyphCollector {
     pub shapes: usize,
     /// Where codes and boxes to be ticked may be.
     pub marks: DrawnMarks,
+    /// What may be of a figure.
+    pub figures: DrawnFigures,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
     painted: Vec<Rect>,
@@ -137,6 +140,7 @@ impl GlyphCollector {
             curves: 0,
             shapes: 0,
             marks: DrawnMarks::default(),
+            figures: DrawnFigures::default(),
             clips: vec![page],
             groups: Vec::new(),
             painted: Vec::new(),
@@ -286,10 +290,21 @@ impl GlyphCollector {
         }
     }
 
-    fn note_mark(&mut self, bounds: Rect, props: &DrawProps<'_>, path: Option<&BezPath>) {
+    fn note_mark(
+        &mut self,
+        bounds: Rect,
+        props: &DrawProps<'_>,
+        mode: &DrawMode,
+        path: Option<&BezPath>,
+    ) {
         let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
         if area.is_finite() {
             self.marks.note_shape(area, path);
+            let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
+            let ink = paint_appearance(&props.paint);
+            if ink.alpha > 0.05 && (ink.luma < WHITE || !filled) {
+                self.figures.note_shape(area, path, filled.then_some(ink.luma));
+            }
         }
     }
 
@@ -441,7 +456,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 |element: &&PathEl| matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
             self.curves += path.elements().iter().filter(is_curve).count();
         }
-        self.note_mark(path.control_box(), &props, Some(path));
+        self.note_mark(path.control_box(), &props, mode, Some(path));
         let area = self.paint_shape(path.control_box(), &props, mode);
         if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
         {
@@ -452,7 +467,7 @@ impl<'a> Device<'a> for GlyphCollector {
 
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(0);
-        self.note_mark(*rect, &props, None);
+        self.note_mark(*rect, &props, mode, None);
         if let Some(area) = self.paint_shape(*rect, &props, mode) {
             self.cover_area(area);
         }
@@ -541,6 +556,7 @@ impl<'a> Device<'a> for GlyphCollector {
         }
         self.images.push(PlacedImage { area });
         self.marks.note_image(area);
+        self.figures.note_image(area);
         self.painted.push(area);
         self.mark_paint(area);
         if let Image::Raster(raster) = &image {

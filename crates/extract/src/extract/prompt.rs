@@ -272,6 +272,7 @@ pub(super) mod tests {
             repaired: false,
             provider: None,
             codes: Vec::new(),
+            marks: Vec::new(),
             lines: lines.iter().map(line).collect(),
         };
         Transcript {

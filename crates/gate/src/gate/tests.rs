@@ -52,6 +52,7 @@ fn transcript(text: &str) -> Transcript {
         repaired: false,
         provider: None,
         codes: Vec::new(),
+        marks: Vec::new(),
         lines: lines.collect(),
     };
     Transcript {

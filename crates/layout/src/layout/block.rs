@@ -30,7 +30,8 @@ pub struct PageBlock {
     pub content: BlockContent,
     /// Number of its page, starting at 1.
     pub page: u32,
-    /// The smallest box around its words, in the unit of the page's boxes.
+    /// The smallest box around its words, of a figure around what is drawn; in the unit of the page's
+    /// boxes.
     #[serde(rename = "box")]
     pub bounding_box: BoundingBox,
     /// Which words of the page's lines it has, in the order in which they are read.
@@ -83,6 +84,11 @@ pub enum BlockContent {
         columns: u32,
         /// Cells with words, row by row; a place that no cell covers is empty.
         cells: Vec<TableCell>,
+    },
+    /// A picture or drawing.
+    Figure {
+        /// The words on it; mostly none.
+        text: String,
     },
     /// What a figure or table shows.
     Caption {
@@ -161,6 +167,7 @@ impl BlockContent {
             Self::Title { text }
             | Self::Heading { text, .. }
             | Self::Paragraph { text }
+            | Self::Figure { text }
             | Self::Caption { text }
             | Self::Header { text }
             | Self::Footer { text }

@@ -40,6 +40,22 @@ pub(super) struct PageFrames<'a> {
     pub(super) nowhere: Vec<PlacedWord<'a>>,
 }
 
+impl<'a> PageFrames<'a> {
+    /// Leaves out the words that `take` keeps; it gives the others back.
+    pub(super) fn set_apart(
+        &mut self,
+        mut take: impl FnMut(PlacedWord<'a>) -> Option<PlacedWord<'a>>,
+    ) {
+        for frame in &mut self.frames {
+            for line in &mut frame.lines {
+                *line = std::mem::take(line).into_iter().filter_map(&mut take).collect();
+            }
+            frame.lines.retain(|line| !line.is_empty());
+        }
+        self.frames.retain(|frame| !frame.lines.is_empty());
+    }
+}
+
 /// No page is so large in any unit; beyond it differences of coordinates are lost.
 const FARTHEST: f32 = 1.0e6;
 /// Lines that are wider than so many letters tell whether a page is askew.

@@ -1,23 +1,44 @@
 //! A layout as Markdown, as GitHub reads it. What would be markup and is none in the document is
 //! escaped; a cell that reaches across stands in its first place, the others are empty.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::block::{BlockContent, DocumentLayout, ListItem, TableCell};
 
 /// The pages of a document, set apart by rules. Page numbers are left out, and headers and footers
 /// that stood on a page before; all else is there.
+///
+/// A figure is a picture whose text says which it is. It leads nowhere: see
+/// [`render_with_pictures`].
 pub fn render_markdown(layout: &DocumentLayout) -> String {
+    render_with_pictures(layout, &PicturePaths::new())
+}
+
+/// Where the pictures of figures lie, by page and number on the page; see
+/// [`list_figures`](super::list_figures).
+pub type PicturePaths = BTreeMap<(u32, u32), String>;
+
+/// As [`render_markdown`], with figures leading to their pictures. Paths are taken as they are: they
+/// have to be plain.
+pub fn render_with_pictures(layout: &DocumentLayout, pictures: &PicturePaths) -> String {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut pages = Vec::new();
     for page in &layout.pages {
-        let mut shown = Vec::new();
+        let (mut shown, mut figures) = (Vec::new(), 0);
         for block in &page.blocks {
             let again = match &block.content {
                 BlockContent::PageNumber { .. } => true,
                 BlockContent::Header { text } | BlockContent::Footer { text } => !seen.insert(text),
                 _ => false,
             };
+            if let BlockContent::Figure { text } = &block.content {
+                figures += 1;
+                let path = pictures.get(&(page.number, figures)).map_or("", String::as_str);
+                shown.push(format!("![Figure {figures} of page {}]({path})\n", page.number));
+                if text.is_empty() {
+                    continue;
+                }
+            }
             if !again {
                 shown.push(render_block(&block.content));
             }
@@ -53,6 +74,7 @@ fn render_block(content: &BlockContent) -> String {
             out.push('\n');
         }
         BlockContent::Paragraph { text }
+        | BlockContent::Figure { text }
         | BlockContent::Header { text }
         | BlockContent::Footer { text }
         | BlockContent::PageNumber { text }

@@ -6,6 +6,7 @@ mod tests;
 use docmill_core::model::{PageSource, PageText, Transcript};
 
 use super::block::{BlockContent, DocumentLayout, PageBlock, PageLayout, WordSpan};
+use super::figures::{OpenFigure, figure_parts, open_figures, place_figures, take_word};
 use super::flow::{DraftBlock, read_lines};
 use super::frame::{DirectionFrame, PlacedWord, box_around, median, sort_directions};
 use super::grid::{FoundTable, build_table};
@@ -25,12 +26,18 @@ struct OpenPage<'a> {
     height: f32,
     others: Vec<DirectionFrame<'a>>,
     nowhere: Vec<PlacedWord<'a>>,
+    figures: Vec<OpenFigure<'a>>,
 }
 
 /// Finds the blocks of every page. Headers and footers are told by what the pages have in common,
 /// and levels of headings by their sizes in the whole document.
 pub fn read_layout(transcript: &Transcript) -> DocumentLayout {
-    let open: Vec<OpenPage<'_>> = transcript.pages.iter().map(open_page).collect();
+    let figures = open_figures(&transcript.pages);
+    let pages = transcript.pages.iter().zip(figures);
+    let mut open: Vec<OpenPage<'_>> =
+        pages.map(|(page, figures)| open_page(page, figures)).collect();
+    let figures: Vec<Vec<OpenFigure<'_>>> =
+        open.iter_mut().map(|page| std::mem::take(&mut page.figures)).collect();
     let mut texts = MarginTexts::default();
     for page in &open {
         texts.add_page(&page.rows, page.height);
@@ -39,23 +46,25 @@ pub fn read_layout(transcript: &Transcript) -> DocumentLayout {
     let mut drafts: Vec<DraftPage<'_>> =
         open.into_iter().map(|page| draft_page(page, &texts)).collect();
     name_headings(&mut drafts, guessed);
-    let pages = transcript.pages.iter().zip(drafts);
-    DocumentLayout { pages: pages.map(|(page, draft)| finish_page(page, draft)).collect() }
+    let pages = transcript.pages.iter().zip(drafts).zip(figures);
+    let finish = |((page, draft), figures)| finish_page(page, draft, figures);
+    DocumentLayout { pages: pages.map(finish).collect() }
 }
 
-fn open_page(page: &PageText) -> OpenPage<'_> {
-    let found = sort_directions(page);
+fn open_page<'a>(page: &'a PageText, mut figures: Vec<OpenFigure<'a>>) -> OpenPage<'a> {
+    let mut found = sort_directions(page);
+    found.set_apart(|word| take_word(&mut figures, word));
     let mut frames = found.frames.into_iter();
     let rows = frames.next().map_or_else(Vec::new, |frame| group_rows(cut_lines(&frame)));
     // A page that is read turned has its height across.
     let reach = rows.iter().map(|row| row.area.bottom()).fold(0.0, f32::max);
     let turned = reach > 1.02 * page.height;
     let height = if turned { page.width } else { page.height };
-    OpenPage { page, rows, height, others: frames.collect(), nowhere: found.nowhere }
+    OpenPage { page, rows, height, others: frames.collect(), nowhere: found.nowhere, figures }
 }
 
 fn draft_page<'a>(open: OpenPage<'a>, texts: &MarginTexts) -> DraftPage<'a> {
-    let OpenPage { page, rows, height, others, nowhere } = open;
+    let OpenPage { page, rows, height, others, nowhere, .. } = open;
     let body = median(
         rows.iter().flat_map(|row| &row.pieces).flat_map(|piece| &piece.words).map(|word| word.em),
     );
@@ -146,14 +155,19 @@ fn field_block(row: PieceRow<'_>) -> Option<DraftBlock<'_>> {
     Some(DraftBlock { content, words, em, lines: 1, stands_alone: false })
 }
 
-fn finish_page(page: &PageText, draft: DraftPage<'_>) -> PageLayout {
+fn finish_page(page: &PageText, draft: DraftPage<'_>, figures: Vec<OpenFigure<'_>>) -> PageLayout {
     let finish = |block: DraftBlock<'_>| PageBlock {
         content: block.content,
         page: page.number,
         bounding_box: box_around(&block.words),
         words: spans_of(&block.words),
     };
-    let blocks = draft.blocks.into_iter().map(finish).collect();
+    let mut blocks: Vec<PageBlock> = draft.blocks.into_iter().map(finish).collect();
+    let finish = |figure| {
+        let (content, bounding_box, words) = figure_parts(figure);
+        PageBlock { content, page: page.number, bounding_box, words: spans_of(&words) }
+    };
+    place_figures(&mut blocks, figures.into_iter().map(finish).collect(), page.height);
     PageLayout { number: page.number, source: page.source, blocks }
 }
 

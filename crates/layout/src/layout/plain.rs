@@ -7,7 +7,9 @@ use super::block::DocumentLayout;
 pub fn render_text(layout: &DocumentLayout) -> String {
     let mut pages = Vec::new();
     for page in &layout.pages {
-        let blocks: Vec<String> = page.blocks.iter().map(|block| block.content.text()).collect();
+        let texts = page.blocks.iter().map(|block| block.content.text());
+        // A figure may be without words.
+        let blocks: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
         pages.push(blocks.join("\n\n"));
     }
     pages.join("\n\u{c}\n")

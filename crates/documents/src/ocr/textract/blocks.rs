@@ -3,12 +3,14 @@
 //! Blocks come in parts, and a line may come before the words it consists of, so everything is kept
 //! until the last part is there. Boxes are shares of the page's width and height.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDetectionOutput;
-use aws_sdk_textract::types::{Block, BlockType, RelationshipType};
+use aws_sdk_textract::types::{Block, BlockType, RelationshipType, TextType};
 
-use docmill_core::model::{BoundingBox, ProviderReading, TextLine, TextWord};
+use docmill_core::model::{
+    BoundingBox, PageMark, PageMarkKind, ProviderReading, TextLine, TextWord,
+};
 
 /// Everything that was read.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ struct TextractPage {
     /// Ids of the words of each line.
     lines: Vec<Vec<String>>,
     words: HashMap<String, TextWord>,
+    /// Ids of those that were written by hand.
+    by_hand: HashSet<String>,
     /// Ids in the order of the response.
     order: Vec<String>,
 }
@@ -67,6 +71,9 @@ impl TextractBlocks {
             Some(BlockType::Word) => {
                 let id = block.id().unwrap_or_default().to_owned();
                 page.order.push(id.clone());
+                if block.text_type() == Some(&TextType::Handwriting) {
+                    page.by_hand.insert(id.clone());
+                }
                 page.words.insert(id, word_of_block(&block));
             }
             _ => {}
@@ -85,27 +92,61 @@ impl TextractBlocks {
         (width, height): (u32, u32),
         version: Option<&str>,
     ) -> ProviderReading {
-        let TextractPage { lines, mut words, order } = self.found.remove(&page).unwrap_or_default();
+        let found = self.found.remove(&page).unwrap_or_default();
+        let TextractPage { mut lines, mut words, by_hand, order } = found;
+        // A word of no line is a line.
+        let placed: HashSet<String> = lines.iter().flatten().cloned().collect();
+        lines.extend(order.into_iter().filter(|id| !placed.contains(id)).map(|id| vec![id]));
         let (width, height) = (pixels_to_f32(width), pixels_to_f32(height));
-        let mut take = |id: &String| {
+        let mut marks = HandwrittenRuns::default();
+        let mut take = |id: &String, marks: &mut HandwrittenRuns| {
             let mut word = words.remove(id)?;
             let BoundingBox { x, y, w, h } = word.bounding_box;
             word.bounding_box =
                 BoundingBox { x: x * width, y: y * height, w: w * width, h: h * height };
+            marks.add_word(word.bounding_box, by_hand.contains(id));
             Some(word)
         };
-        let mut read: Vec<TextLine> = lines
-            .iter()
-            .map(|ids| TextLine { words: ids.iter().filter_map(&mut take).collect() })
-            .collect();
-        // A word of no line is a line.
-        read.extend(order.iter().filter_map(&mut take).map(|word| TextLine { words: vec![word] }));
+        let mut read = Vec::new();
+        for ids in &lines {
+            let words = ids.iter().filter_map(|id| take(id, &mut marks)).collect();
+            read.push(TextLine { words });
+            marks.end_line();
+        }
         read.retain(|line| !line.words.is_empty());
         ProviderReading {
             lines: read,
+            marks: marks.found,
             version: version.map(str::to_owned),
             ..ProviderReading::default()
         }
+    }
+}
+
+/// Words by hand that follow each other on a line.
+#[derive(Default)]
+struct HandwrittenRuns {
+    found: Vec<PageMark>,
+    is_open: bool,
+}
+
+impl HandwrittenRuns {
+    fn add_word(&mut self, area: BoundingBox, by_hand: bool) {
+        let has_room = self.found.len() < PageMark::MOST_PER_PAGE;
+        let run = self.found.last_mut().filter(|_| self.is_open);
+        self.is_open = by_hand;
+        match run {
+            _ if !by_hand => {}
+            Some(run) => run.bounding_box = run.bounding_box.union(area),
+            None if has_room => {
+                self.found.push(PageMark { kind: PageMarkKind::Handwriting, bounding_box: area });
+            }
+            None => self.is_open = false,
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.is_open = false;
     }
 }
 
@@ -199,6 +240,38 @@ mod tests {
         let BoundingBox { x, y, w, h } = word.bounding_box;
         assert!([x - 100.0, y - 400.0, w - 300.0, h - 100.0].iter().all(|off| off.abs() < 0.01));
         assert_eq!(blocks.take_reading(2, (1, 1), None).lines[0].text(), "alone");
+    }
+
+    #[test]
+    fn words_by_hand_that_follow_each_other_on_a_line_are_one_mark() {
+        let word = |id: &str, left: f32, by_hand: bool| {
+            let place = Place::builder().left(left).top(0.2).width(0.1).height(0.05).build();
+            let geometry = Geometry::builder().bounding_box(place).build();
+            let kind = if by_hand { TextType::Handwriting } else { TextType::Printed };
+            let word = block(BlockType::Word, 1, id).text(id).geometry(geometry);
+            word.text_type(kind).build()
+        };
+        let mut blocks = TextractBlocks::default();
+        let all = vec![
+            line_block(1, "l1", &["Name", "Ada", "Lovelace"]),
+            word("Name", 0.1, false),
+            word("Ada", 0.3, true),
+            word("Lovelace", 0.5, true),
+            word("alone", 0.8, true),
+        ];
+        blocks.add_part(part(all, None));
+        let reading = blocks.take_reading(1, (1000, 1000), None);
+        let places: Vec<(f32, f32)> = reading
+            .marks
+            .iter()
+            .map(|mark| (mark.bounding_box.x.round(), mark.bounding_box.right().round()))
+            .collect();
+        assert_eq!(places, [(300.0, 600.0), (800.0, 900.0)], "one on the line, one of no line");
+        assert!(reading.marks.iter().all(|mark| mark.kind == PageMarkKind::Handwriting));
+        let many = (0..100).map(|at| word(&format!("w{at}"), 0.1, true)).collect();
+        blocks.add_part(part(many, None));
+        let found = blocks.take_reading(1, (10, 10), None).marks;
+        assert_eq!(found.len(), PageMark::MOST_PER_PAGE);
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn what_a_doubtful_layer_leaves_out_is_added_and_the_call_is_not_forgotten() {
     let word =
         TextWord { text: "Total".to_owned(), bounding_box, confidence: 1.0, unwitnessed: false };
     let lines = vec![TextLine { words: vec![word] }];
-    let layer = TextLayer { width: 432.0, height: 576.0, lines, garbled: false };
+    let layer = TextLayer { width: 432.0, height: 576.0, lines, garbled: false, marks: Vec::new() };
     let facts = PictureFacts { layer: Some(layer.clone()), ..shown.facts };
     let image = ImageHeader { width: 600, height: 800, dpi: 100, ..shown.image.header };
     let all_there = page_from_reading("textract", &facts, &image, reading(None));

@@ -403,6 +403,7 @@ pub(super) mod tests {
             repaired: false,
             provider: None,
             codes: Vec::new(),
+            marks: Vec::new(),
             lines: lines.collect(),
         }
     }

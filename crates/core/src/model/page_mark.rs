@@ -1,0 +1,30 @@
+//! What a page shows besides its words and codes, and where: told by its ink, kept in the transcript.
+
+use serde::{Deserialize, Serialize};
+
+use super::BoundingBox;
+
+/// What a mark is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageMarkKind {
+    /// A picture or drawing.
+    Figure,
+    /// Words that a provider says were written by hand, those of a line that follow each other.
+    Handwriting,
+}
+
+/// Something on a page that is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PageMark {
+    /// What it is.
+    pub kind: PageMarkKind,
+    /// The smallest box around it, in the unit of the page's boxes.
+    #[serde(rename = "box")]
+    pub bounding_box: BoundingBox,
+}
+
+impl PageMark {
+    /// Marks of one page that are kept. A page that has so many may have had more.
+    pub const MOST_PER_PAGE: usize = 32;
+}
