@@ -98,7 +98,7 @@ pub(in crate::pages) fn speckled(page: &PageRaster, share: f32) -> PageRaster {
 
 /// Grey paper with this share of its pixels made black, and a tenth as many specks of three by three.
 pub(in crate::pages) fn specked(page: &PageRaster, share: f32) -> PageRaster {
-    let mut dirty = speckled(&noisy(page, 3), share);
+    let mut dirty = speckled(&scaled(page, 0.85, 0.0), share);
     let mut random = fastrand::Rng::with_seed(8);
     let across = dirty.width as usize;
     for at in 0..dirty.pixels.len() {

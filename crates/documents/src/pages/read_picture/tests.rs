@@ -323,7 +323,7 @@ fn small_letters_count_against_tesseract_alone_because_the_keen_reader_says_it_i
 
 #[test]
 fn specks_are_no_text_that_was_not_found() {
-    let clean = text_page(1240, 1754, 12);
+    let clean = PageRaster { dpi: 150, ..text_page(1240, 1754, 12) };
     let dirty = specked(&clean, 0.012);
     let count = |page: &PageRaster| {
         let found = quality::assess_page(page).unwrap();
