@@ -2,7 +2,7 @@
 //! of its letters, which are black above and grey below.
 
 use super::*;
-use crate::pages::quality::page_in_code::{skewed, specked, text_page};
+use crate::pages::quality::page_in_code::{skewed, text_page};
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextWord};
 
@@ -319,17 +319,4 @@ fn small_letters_count_against_tesseract_alone_because_the_keen_reader_says_it_i
         |is_keen| score_reading(&TextCells::from_raster(&blank), &lines, is_keen).quality();
     assert!((quality(true) - 0.9).abs() < 0.001, "{}", quality(true));
     assert!(quality(false) < 0.5, "{}", quality(false));
-}
-
-#[test]
-fn specks_are_no_text_that_was_not_found() {
-    let clean = PageRaster { dpi: 150, ..text_page(1240, 1754, 12) };
-    let dirty = specked(&clean, 0.03);
-    let found = quality::assess_page(&dirty).unwrap();
-    assert!(found.is_speckled(), "{found:?}");
-    let cells = text_cells(&dirty, &found).unwrap().to_map();
-    // An eighth of the page is its margin, of more than a thousand cells.
-    let in_margin = cells.text.iter().filter(|cell| **cell % cells.across < 8).count();
-    assert!(in_margin < 20, "{in_margin} of {}", cells.text.len());
-    assert!(cells.text.len() > 1000, "{}", cells.text.len());
 }
