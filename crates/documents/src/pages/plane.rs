@@ -4,6 +4,7 @@
 //! that names the error's number and nothing of the page. What `OpenCV` writes to stderr itself
 //! holds sizes and types only.
 
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use opencv::boxed_ref::BoxedRef;
@@ -139,6 +140,57 @@ pub(super) fn reduce_noise(plane: &impl PixelMatrix) -> Result<Mat> {
     smooth_gaussian(&smooth_median(plane, 3)?, 0.8)
 }
 
+/// A pixel is ink if it is this much darker than most of the page.
+const INK_CONTRAST: f32 = 40.0;
+/// What of a letter's height a stroke is long at least, and how long that may be in pixels: specks of
+/// three pixels are none, and the strokes of a headline need not all be found.
+const STROKE: f32 = 0.5;
+const STROKES: RangeInclusive<f32> = (5.0)..=15.0;
+/// Farthest that ink may be from a stroke, in pixels, to belong to it: a letter's height, within
+/// bounds that keep the dots of small letters, and the work small.
+const REACHES: RangeInclusive<f32> = 8.0..=40.0;
+
+/// Ink without a stroke near it made paper, on paper of even light. Near is as far as a letter of
+/// `letter_height` pixels is high, so that the dots and commas of a text stay, specks among them.
+pub(super) fn remove_lone_specks(plane: &impl PixelMatrix, letter_height: f32) -> Result<Mat> {
+    let page = plane.try_clone()?;
+    let paper = count_values(&page, &Mat::default())?.quantile(0.5);
+    let mut ink = Mat::default();
+    let darkest = f64::from(paper - INK_CONTRAST);
+    imgproc::threshold(&page, &mut ink, darkest, 255.0, imgproc::THRESH_BINARY_INV)?;
+    let stroke = length_in_pixels(letter_height * STROKE, &STROKES);
+    let mut strokes = opened_mask(&ink, Size::new(stroke, 1))?;
+    let down = opened_mask(&ink, Size::new(1, stroke))?;
+    let across = std::mem::take(&mut strokes);
+    core::bitwise_or_def(&across, &down, &mut strokes)?;
+    let reach = 2 * length_in_pixels(letter_height, &REACHES) + 1;
+    let (mut near, mut lone) = (Mat::default(), Mat::default());
+    imgproc::dilate_def(&strokes, &mut near, &rectangle(Size::new(reach, reach))?)?;
+    core::subtract_def(&ink, &near, &mut lone)?;
+    // What is a little lighter around a speck goes with it.
+    let mut specks = Mat::default();
+    imgproc::dilate_def(&lone, &mut specks, &rectangle(Size::new(3, 3))?)?;
+    let mut kept = page;
+    kept.set_to(&Scalar::all(f64::from(paper)), &specks)?;
+    Ok(kept)
+}
+
+/// The parts of a mask that a rectangle of this size fits into.
+fn opened_mask(mask: &Mat, size: Size) -> Result<Mat> {
+    let mut opened = Mat::default();
+    imgproc::morphology_ex_def(mask, &mut opened, imgproc::MORPH_OPEN, &rectangle(size)?)?;
+    Ok(opened)
+}
+
+fn rectangle(size: Size) -> Result<Mat> {
+    imgproc::get_structuring_element_def(imgproc::MORPH_RECT, size)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "clamped")]
+fn length_in_pixels(length: f32, within: &RangeInclusive<f32>) -> i32 {
+    length.clamp(*within.start(), *within.end()).round() as i32
+}
+
 /// How many of the pixels under `mask` have each of the 256 values.
 pub(super) fn count_values(plane: &Mat, mask: &Mat) -> Result<GreyHistogram> {
     let images = core::Vector::<Mat>::from_iter([plane.try_clone()?]);
@@ -213,6 +265,26 @@ pub(super) fn to_f32(value: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn specks_that_lie_alone_become_paper_and_the_dots_beside_letters_stay() {
+        let mut page = uniform_mat(Size::new(200, 100), 220.0).unwrap();
+        let mut draw = |x, y, width, height| {
+            let part = core::Rect::new(x, y, width, height);
+            imgproc::rectangle(&mut page, part, Scalar::all(20.0), -1, imgproc::LINE_8, 0).unwrap();
+        };
+        // A letter, its dot, a comma behind it, and a speck as large as the dot far from all.
+        draw(40, 40, 2, 12);
+        draw(40, 34, 2, 2);
+        draw(46, 50, 2, 4);
+        draw(120, 40, 3, 3);
+        let clean = remove_lone_specks(&page, 12.0).unwrap();
+        let at = |x, y| *clean.at_2d::<u8>(y, x).unwrap();
+        assert_eq!([at(40, 45), at(41, 35), at(47, 51)], [20; 3]);
+        assert_eq!(at(121, 41), 220);
+        let letters = |height| remove_lone_specks(&page, height).map(|_| ());
+        assert!([0.0, 1.0, 5000.0].into_iter().all(|height| letters(height).is_ok()));
+    }
 
     #[test]
     fn many_threads_may_look_at_pages_at_the_same_time() {

@@ -70,6 +70,9 @@ const WEIGHTS: [(PageDefectKind, f32); 11] = [
     (PageDefectKind::Shadowed, 0.7),
 ];
 
+/// Noise in grey levels from which it is noise and not specks.
+const GRAIN: f32 = 5.0;
+
 /// What is known of a page image before it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageAssessment {
@@ -117,6 +120,12 @@ impl PageAssessment {
     /// Whether a defect is there, beyond doubt enough to act on it.
     pub fn has_defect(&self, kind: PageDefectKind) -> bool {
         self.defect_confidence(kind) >= CERTAIN
+    }
+
+    /// Whether the noise is lone specks on grey paper. On a fax the letters are made of specks as
+    /// well.
+    pub(super) fn is_speckled(&self) -> bool {
+        self.has_defect(PageDefectKind::Noisy) && !self.bilevel && self.noise < GRAIN
     }
 
     /// Quarter turns clockwise, 0 to 3, that make the page upright, as far as can be told from the

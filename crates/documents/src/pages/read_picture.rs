@@ -449,7 +449,10 @@ fn text_cells(picture: &PageRaster, found: &PageAssessment) -> Result<TextCells,
     if !found.has_defect(PageDefectKind::Noisy) {
         return Ok(TextCells::from_raster(picture));
     }
-    let calm = plane::reduce_noise(&plane::view_raster(picture)?)?;
+    let mut calm = plane::reduce_noise(&plane::view_raster(picture)?)?;
+    if found.is_speckled() {
+        calm = plane::remove_lone_specks(&calm, found.letter_height)?;
+    }
     Ok(TextCells::from_raster(&plane::raster_from_mat(&calm, picture.dpi)?))
 }
 

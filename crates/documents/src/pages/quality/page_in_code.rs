@@ -96,6 +96,22 @@ pub(in crate::pages) fn speckled(page: &PageRaster, share: f32) -> PageRaster {
     dirty
 }
 
+/// Grey paper with this share of its pixels made black, and a tenth as many specks of three by three.
+pub(in crate::pages) fn specked(page: &PageRaster, share: f32) -> PageRaster {
+    let mut dirty = speckled(&scaled(page, 0.85, 0.0), share);
+    let mut random = fastrand::Rng::with_seed(8);
+    let across = dirty.width as usize;
+    for at in 0..dirty.pixels.len() {
+        if random.f32() < share / 10.0 {
+            for row in 0..3 {
+                let from = (at + row * across).min(dirty.pixels.len() - 3);
+                dirty.pixels[from..from + 3].fill(0);
+            }
+        }
+    }
+    dirty
+}
+
 /// After JPEG of this quality, 1 to 100.
 pub(in crate::pages) fn compressed(page: &PageRaster, quality: u8) -> PageRaster {
     let mut bytes = Vec::new();

@@ -2,8 +2,9 @@
 //!
 //! It is given the picture as the file has it, or the flat sheet where the file has a photograph of
 //! one: what repairs do for Tesseract it needs less, and some take from it what it lives on, the grey
-//! of an edge. Where that falls short Tesseract reads the repaired picture, and where both together
-//! do, the keen reader reads that one too. It tells by itself which way up a page lies.
+//! of an edge. Only of a fax, and of a page full of specks, it is given the repaired picture first.
+//! Where that falls short Tesseract reads the repaired picture, and where both together do, the keen
+//! reader reads the other one too. It tells by itself which way up a page lies.
 
 use std::borrow::Cow;
 
@@ -61,7 +62,8 @@ impl PictureReader<'_> {
     }
 
     /// Reads the picture that most can be expected of: the page as the file has it, or the sheet in
-    /// its photograph; a page of black and white repaired, because its letters are dots by then.
+    /// its photograph; a page of black and white repaired, because its letters are dots by then, and
+    /// one full of specks, because they touch its letters and fill the gaps between its words.
     /// `turns`: which way up it lies, if that is known.
     pub(super) fn read_keen_once<'a>(
         &mut self,
@@ -69,7 +71,7 @@ impl PictureReader<'_> {
         found: &PageAssessment,
         turns: Option<u8>,
     ) -> Result<OcrPass<'a>, PageError> {
-        let candidate = match found.bilevel {
+        let candidate = match is_read_repaired(found) {
             true => self.repair_page(page, found)?,
             false => None,
         };
@@ -93,7 +95,7 @@ impl PictureReader<'_> {
         if !self.falls_short(&best) {
             return Ok((best, is_repaired));
         }
-        let candidate = match found.bilevel {
+        let candidate = match is_read_repaired(found) {
             true if is_repaired => Some(self.unrepaired_candidate(page, found)?),
             true => None,
             false => self.repair_page(page, found)?,
@@ -167,6 +169,11 @@ impl PictureReader<'_> {
             lines,
         })
     }
+}
+
+/// Whether the keen reader gets the repaired picture of a page before the file's own.
+fn is_read_repaired(found: &PageAssessment) -> bool {
+    found.bilevel || found.is_speckled()
 }
 
 #[cfg(test)]

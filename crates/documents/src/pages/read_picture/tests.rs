@@ -32,7 +32,7 @@ fn page() -> PageRaster {
 }
 
 /// The same with a speck on every thirtieth pixel, which calls for a repair.
-fn specked() -> PageRaster {
+fn grainy() -> PageRaster {
     let mut page = page();
     let mut random = fastrand::Rng::with_seed(7);
     for value in &mut page.pixels {
@@ -144,7 +144,7 @@ fn a_page_without_defects_is_read_once_and_left_alone() {
 
 #[test]
 fn of_two_readings_the_better_one_stays_and_the_second_happens_only_if_the_first_falls_short() {
-    let original = specked();
+    let original = grainy();
     #[rustfmt::skip]
     let table = [
         ("the repair did well",        0.9, 0.3, 1, true),
@@ -175,7 +175,7 @@ fn small_print_that_falls_short_twice_is_read_a_third_time_sharpened_and_large_p
         ("read well",           &small,    0.95, RepairSwitches::ALL, 1),
         ("read badly",          &small,    0.6,  RepairSwitches::ALL, 3),
         ("not to be sharpened", &small,    0.6,  without,      2),
-        ("large enough",        &specked(), 0.6, RepairSwitches::ALL, 2),
+        ("large enough",        &grainy(), 0.6, RepairSwitches::ALL, 2),
     ];
     for (name, original, confidence, repairs, readings) in table {
         let mut script = Script::new(|_, _| (ENGLISH, confidence));
@@ -216,7 +216,7 @@ fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_move
 
 #[test]
 fn what_only_the_worse_of_two_equal_readings_has_is_added_and_from_a_far_worse_one_nothing_is() {
-    let original = specked();
+    let original = grainy();
     for (plain, added) in [(0.65, true), (0.5, false)] {
         let answer = |page: &PageRaster, _: &str| match page.pixels == original.pixels {
             true => ("Total", plain),

@@ -25,7 +25,9 @@ pub enum RepairStep {
     Flatten,
     /// The paper was made white and the ink black.
     Stretch,
-    /// Noise was smoothed or specks removed.
+    /// Specks that lie alone were removed.
+    Despeckle,
+    /// Noise was smoothed, or the specks among letters.
     Denoise,
     /// Edges were sharpened.
     Sharpen,
@@ -49,6 +51,7 @@ impl RepairStep {
             Self::Dewarp => "dewarp",
             Self::Flatten => "flatten",
             Self::Stretch => "stretch",
+            Self::Despeckle => "despeckle",
             Self::Denoise => "denoise",
             Self::Sharpen => "sharpen",
             Self::Deskew => "deskew",
@@ -64,8 +67,6 @@ const MOST_ENLARGED: u32 = 4;
 const MOST_ENLARGED_BILEVEL: u32 = 2;
 /// A page that is worked on anyway is enlarged below this height.
 const SMALL_HEIGHT: f32 = 20.0;
-/// Noise in grey levels from which it is noise and not specks.
-const GRAIN: f32 = 5.0;
 /// How many times the difference from a smoothed page is added to a blurred one.
 const SHARPENING: f64 = 3.0;
 /// A page that is turned gets no more than so many times as many pixels: only strips would.
@@ -89,9 +90,11 @@ pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Ve
                 RepairStep::Denoise,
             ),
             (switches.sharpen && found.has_defect(PageDefectKind::Blurry), RepairStep::Sharpen),
+            // While a speck is smaller than any stroke.
+            (found.is_speckled() && switches.noise, RepairStep::Despeckle),
             (enlarge, RepairStep::Upscale),
             // A median is kinder to letters that are large.
-            (is_speckled(found) && switches.noise, RepairStep::Denoise),
+            (found.is_speckled() && switches.noise, RepairStep::Denoise),
             (switches.deskew && needs_deskew(found), RepairStep::Deskew),
         ]
     };
@@ -117,22 +120,17 @@ fn needs_stretch(found: &PageAssessment) -> bool {
         && (found.has_defect(PageDefectKind::Dark) || found.has_defect(PageDefectKind::Faint))
 }
 
-/// Whether the noise is lone specks on grey paper. On a fax the letters are made of specks as well.
-fn is_speckled(found: &PageAssessment) -> bool {
-    found.has_defect(PageDefectKind::Noisy) && !found.bilevel && found.noise < GRAIN
-}
-
 /// Whether noise is smoothed: grain, a fax, and small letters out of a shadow, where evening out
 /// the light multiplied what noise there was.
 fn needs_smoothing(found: &PageAssessment) -> bool {
     let from_shadow = found.has_defect(PageDefectKind::Shadowed) && is_small(found);
-    !is_speckled(found) && (found.has_defect(PageDefectKind::Noisy) || from_shadow)
+    !found.is_speckled() && (found.has_defect(PageDefectKind::Noisy) || from_shadow)
 }
 
 /// Whether a page that is enlarged is smoothed first: the squares of a coarse JPEG and the grain of
 /// a scanner get edges of their own otherwise. Clean letters lose by it, blurred ones too.
 fn needs_presmoothing(found: &PageAssessment) -> bool {
-    found.rough && !is_speckled(found) && !found.has_defect(PageDefectKind::Blurry)
+    found.rough && !found.is_speckled() && !found.has_defect(PageDefectKind::Blurry)
 }
 
 fn is_small(found: &PageAssessment) -> bool {
@@ -156,6 +154,7 @@ pub(super) fn apply_step(step: RepairStep, page: &Mat, found: &PageAssessment) -
         RepairStep::Perspective | RepairStep::Dewarp => page.try_clone(),
         RepairStep::Flatten => plane::flatten_light(page, &plane::estimate_paper(page)?),
         RepairStep::Stretch => stretch_contrast(page),
+        RepairStep::Despeckle => plane::remove_lone_specks(page, found.letter_height),
         RepairStep::Denoise => denoise_page(page, found),
         RepairStep::Sharpen => sharpen_page(page),
         RepairStep::Upscale => enlarge_page(page, enlargement_factor(found)),
@@ -176,7 +175,7 @@ fn stretch_contrast(page: &Mat) -> Result<Mat> {
 /// Specks by a median, grain, the squares of a JPEG and the dots of a fax by smoothing them into
 /// the paper.
 fn denoise_page(page: &Mat, found: &PageAssessment) -> Result<Mat> {
-    if is_speckled(found) {
+    if found.is_speckled() {
         // Specks are single pixels of the page, whose letters may have been enlarged since.
         plane::smooth_median(page, if found.letter_height < SMALL_HEIGHT { 5 } else { 3 })
     } else {

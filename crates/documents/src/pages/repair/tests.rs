@@ -5,7 +5,7 @@ use opencv::core::Point2f;
 use super::*;
 use crate::pages::quality::assess_page;
 use crate::pages::quality::page_in_code::{
-    compressed, curled, noisy, photographed, scaled, shadowed, skewed, speckled, text_page,
+    compressed, curled, noisy, photographed, scaled, shadowed, skewed, specked, speckled, text_page,
 };
 
 fn page() -> PageRaster {
@@ -78,6 +78,16 @@ fn squares_of_a_coarse_jpeg_are_smoothed_before_they_are_enlarged_and_clean_lett
     assert_eq!(steps(&coarse), Some(vec![RepairStep::Denoise, RepairStep::Upscale]));
     let large = compressed(&page(), 9);
     assert_eq!(steps(&large), None, "what is not enlarged is left alone");
+}
+
+#[test]
+fn specks_of_grey_paper_go_before_they_are_enlarged_and_those_of_a_fax_are_its_letters() {
+    let small = text_page(1240, 1754, 12);
+    let steps = |page: &PageRaster| repaired(page).map(|done| done.steps);
+    let (alone, among) = (RepairStep::Despeckle, RepairStep::Denoise);
+    assert_eq!(steps(&specked(&small, 0.01)), Some(vec![alone, RepairStep::Upscale, among]));
+    let fax = steps(&speckled(&small, 0.01)).unwrap();
+    assert!(!fax.contains(&RepairStep::Despeckle), "{fax:?}");
 }
 
 #[test]

@@ -8,7 +8,9 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::pages::PageRecogniser;
-use crate::pages::quality::page_in_code::{noisy, photographed, shadowed, speckled, text_page};
+use crate::pages::quality::page_in_code::{
+    noisy, photographed, shadowed, specked, speckled, text_page,
+};
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, ReadRecipe, RepairSwitches, TextLine, TextWord};
 
@@ -123,6 +125,7 @@ fn a_page_s_picture_and_each_reading_say_who_reads_it_next() {
     let clean = text_page(1240, 1754, 24);
     let bad = noisy(&shadowed(&text_page(1240, 1754, 10)), 25);
     let fax = speckled(&text_page(1240, 1754, 9), 0.01);
+    let specks = specked(&text_page(1240, 1754, 10), 0.012);
     let corners = [(90.0, 130.0), (1150.0, 90.0), (1180.0, 1620.0), (70.0, 1650.0)]
         .map(|(x, y)| Point2f::new(x, y));
     let photo = photographed(&noisy(&shadowed(&text_page(1240, 1754, 12)), 15), corners);
@@ -130,7 +133,7 @@ fn a_page_s_picture_and_each_reading_say_who_reads_it_next() {
     let (first, looking) = ("keen turning: as it is", "keen turning: repaired");
     let (sheet, again) = ("keen turning: sheet", "keen: repaired");
     #[rustfmt::skip]
-    let table: [ReadersCase<'_>; 11] = [
+    let table: [ReadersCase<'_>; 13] = [
         ("clean print, read well",       &clean, 0.95, [0.99, 0.99], &["plain"]),
         ("clean print, read badly",      &clean, 0.6,  [0.97, 0.97], &["plain", first]),
         ("clean print, read fairly",     &clean, 0.75, [0.97, 0.97], &["plain", "keen: as it is"]),
@@ -140,6 +143,8 @@ fn a_page_s_picture_and_each_reading_say_who_reads_it_next() {
         ("a fax, read well",             &fax,   0.95, [0.99, 0.99], &["plain"]),
         ("a fax that the repair mends",  &fax,   0.6,  [0.6, 0.9],   &["plain", looking]),
         ("a fax that nothing mends",     &fax,   0.6,  [0.6, 0.6],   &["plain", looking, first]),
+        ("specks that the repair takes", &specks, 0.6, [0.6, 0.97],  &[looking]),
+        ("specks, read badly",           &specks, 0.6, [0.6, 0.6],   &[looking, "plain", first]),
         ("a photograph of a sheet",      &photo, 0.9,  [0.5, 0.97],  &[sheet]),
         ("a photograph, read badly",     &photo, 0.6,  [0.5, 0.65],  &[sheet, "plain", looking, first]),
     ];
