@@ -208,6 +208,7 @@ impl<'a> SupplierSearch<'a> {
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
         mark_only_company(&mut merged);
+        self.mark_witnessed(&mut merged);
         merged
     }
 
