@@ -90,7 +90,7 @@ fn name_dollars<'a>(
 ) -> (Option<FoundValue<&'a str>>, ReadingSign) {
     match (found, money::resolve_dollar(spots)) {
         (Some(found), DollarSign::Of(code)) if found.value == "USD" => {
-            (Some(FoundValue { value: code, certain: false, ..found }), ReadingSign::CurrencyByTax)
+            (Some(FoundValue { value: code, certain: true, ..found }), ReadingSign::CurrencyByTax)
         }
         (Some(found), DollarSign::Foreign) if found.value == "USD" => {
             (Some(FoundValue { certain: false, ..found }), ReadingSign::CurrencyForeign)

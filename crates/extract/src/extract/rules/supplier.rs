@@ -192,7 +192,7 @@ impl<'a> SupplierSearch<'a> {
                 let mut signs = self.place_signs(index, cell, vat);
                 signs.extend(self.text_signs(&name));
                 if address.is_some() {
-                    signs.push(NameSign::SenderLine);
+                    self.mark_sender_line(cell, &mut signs);
                 }
                 if std::mem::take(&mut first) && cell.page == 0 {
                     signs.push(NameSign::First);

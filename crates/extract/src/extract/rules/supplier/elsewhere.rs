@@ -35,6 +35,15 @@ pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
 }
 
 impl SupplierSearch<'_> {
+    /// Adds what the line with name, street and town of a sender says. It stands over the recipient
+    /// in the window, and is none.
+    pub(super) fn mark_sender_line(&self, cell: &TextCell, signs: &mut Vec<NameSign>) {
+        if self.has_attention_below(cell) && !self.is_addressed(cell) {
+            signs.retain(|sign| !matches!(sign, NameSign::Customer | NameSign::Attention));
+        }
+        signs.push(NameSign::SenderLine);
+    }
+
     /// Marks names in the upper half that come back within a line about an account to pay to, an
     /// identifier or a register. Whose account is debited is no issuer.
     pub(super) fn mark_witnessed(&self, candidates: &mut [NameCandidate<'_>]) {
@@ -68,6 +77,8 @@ impl SupplierSearch<'_> {
                         && !std::ptr::eq(*line, one.cell)
                 });
             if again {
+                // A heading that comes back is none that accounts and registers name.
+                one.signs.retain(|sign| *sign != NameSign::Repeated);
                 one.signs.push(NameSign::Witnessed);
             }
         }

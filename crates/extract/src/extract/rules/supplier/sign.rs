@@ -103,7 +103,7 @@ pub(super) const WEIGHTS: [(NameSign, f32); 36] = [
     (S::Contact, 2.4),
     (S::VatNear, 4.0),
     (S::Domain, 4.4),
-    (S::Witnessed, 2.0),
+    (S::Witnessed, 3.0),
     (S::Repeated, -1.2),
     (S::Customer, -2.5),
     (S::Attention, -3.0),
