@@ -205,12 +205,12 @@ pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
         return DollarSign::Plain;
     }
     let text: String = cells.iter().map(folded_line).collect();
-    let has = |word: &&str| text.contains(&format!(" {word} "));
-    let mut named = DOLLARS.iter().filter(|(_, words)| words.iter().any(|word| has(&word)));
+    let has = |word: &str| text.contains(&format!(" {word} "));
+    let mut named = DOLLARS.iter().filter(|(_, words)| words.iter().any(|word| has(word)));
     match (named.next(), named.next()) {
         (Some((code, _)), None) => DollarSign::Of(code),
         (Some(_), Some(_)) => DollarSign::Foreign,
-        _ if FOREIGN_TAXES.iter().any(|word| has(&word)) => DollarSign::Foreign,
+        _ if FOREIGN_TAXES.iter().any(|word| has(word)) => DollarSign::Foreign,
         _ => DollarSign::Plain,
     }
 }
