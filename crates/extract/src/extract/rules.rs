@@ -38,6 +38,7 @@ use serde_json::{Map, Number, Value};
 use self::certainty::ReadingSign;
 use self::dates::{DateReader, DateRole, DateSearch};
 use self::layout::{CellLayout, TextCell};
+use self::money::DollarSign;
 use self::numbers::NumberSearch;
 use self::spots::LabelMatches;
 use docmill_core::model::{
@@ -77,6 +78,24 @@ impl<T> FoundValue<T> {
 
     fn at_word(value: T, certain: bool, cell: &TextCell, index: usize) -> Self {
         Self { cell: index, ..Self::new(value, certain, cell) }
+    }
+}
+
+/// Another country's dollars where the page says so; a doubt where it only says that they are not
+/// those of the United States.
+fn name_dollars<'a>(
+    spots: &LabelMatches<'_>,
+    found: Option<FoundValue<&'a str>>,
+    reading: ReadingSign,
+) -> (Option<FoundValue<&'a str>>, ReadingSign) {
+    match (found, money::resolve_dollar(spots)) {
+        (Some(found), DollarSign::Of(code)) if found.value == "USD" => {
+            (Some(FoundValue { value: code, certain: true, ..found }), ReadingSign::CurrencyByTax)
+        }
+        (Some(found), DollarSign::Foreign) if found.value == "USD" => {
+            (Some(FoundValue { certain: false, ..found }), ReadingSign::CurrencyForeign)
+        }
+        (found, _) => (found, reading),
     }
 }
 
@@ -313,6 +332,7 @@ impl RulesExtractor<'_> {
             (None, Some(found)) => (Some(found), ReadingSign::CurrencyGuessed),
             (None, None) => (None, ReadingSign::NoCurrency),
         };
+        let (found, reading) = name_dollars(spots, found, reading);
         self.note_reading("currency", vec![reading]);
         let code = found.map(|f| f.map_value(|code| Value::String(code.to_owned())));
         self.put_value("currency", code);

@@ -19,6 +19,11 @@ const CODES: &[&str] = &[
 /// Signs and words; `kr` is not among them, three currencies share it.
 const SIGNS: &[(&str, &str)] = &[
     ("US$", "USD"),
+    ("AU$", "AUD"),
+    ("CA$", "CAD"),
+    ("NZ$", "NZD"),
+    ("MX$", "MXN"),
+    ("S$", "SGD"),
     ("A$", "AUD"),
     ("C$", "CAD"),
     ("HK$", "HKD"),

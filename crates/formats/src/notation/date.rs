@@ -158,7 +158,7 @@ fn parse_month(name: &str) -> Option<Month> {
 }
 
 static ISO: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})\b").ok());
+    LazyLock::new(|| Regex::new(r"\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})(?:\b|T[012]\d:)").ok());
 static NUMERIC: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\b(\d{1,2})\s?([./-])\s?(\d{1,2})\s?([./-])\s?(\d{4}|\d{2})\b").ok()
 });
@@ -338,6 +338,7 @@ mod tests {
             ("5 de enero de 2020", DayMonthOrder::DayFirst, Some("2020-01-05")),
             ("August 3 , 2014", DayMonthOrder::DayFirst, Some("2014-08-03")),
             ("Sept. 12, 2021", DayMonthOrder::DayFirst, Some("2021-09-12")),
+            ("2024-03-12T10:44:18", DayMonthOrder::DayFirst, Some("2024-03-12")),
             ("12-Mar-24", DayMonthOrder::DayFirst, Some("2024-03-12")),
             ("12/Mar/2024", DayMonthOrder::MonthFirst, Some("2024-03-12")),
             ("2024. gada 14. marts", DayMonthOrder::DayFirst, Some("2024-03-14")),

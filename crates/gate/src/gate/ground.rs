@@ -287,7 +287,13 @@ impl PrintedValues {
 
 /// Currencies that are printed with one sign: which one is meant, the page does not say.
 const FAMILIES: &[(&str, &[&str])] = &[
-    ("USD", &["USD", "AUD", "CAD", "NZD", "HKD", "SGD", "MXN", "TWD", "BSD", "BBD", "JMD", "FJD"]),
+    (
+        "USD",
+        &[
+            "USD", "AUD", "CAD", "NZD", "HKD", "SGD", "MXN", "TWD", "BSD", "BBD", "JMD", "FJD",
+            "ARS", "CLP", "COP",
+        ],
+    ),
     ("kr", &["SEK", "NOK", "DKK", "ISK"]),
     ("JPY", &["JPY", "CNY"]),
 ];

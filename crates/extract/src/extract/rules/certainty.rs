@@ -49,6 +49,10 @@ pub(super) enum ReadingSign {
     CurrencyCounted,
     /// It is that of the country, or what the language makes of a sign.
     CurrencyGuessed,
+    /// It is that of the one country whose tax the page names, of those that share a sign.
+    CurrencyByTax,
+    /// It has a sign that several countries share, and the page names a tax of another one.
+    CurrencyForeign,
     /// No currency was found.
     NoCurrency,
     /// The identifier is labelled as the issuer's.
@@ -108,7 +112,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 47] = [
+const WEIGHTS: [(ReadingSign, f32); 49] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -129,6 +133,8 @@ const WEIGHTS: [(ReadingSign, f32); 47] = [
     (S::CurrencyOfTotal, 7.1),
     (S::CurrencyCounted, 3.5),
     (S::CurrencyGuessed, 2.7),
+    (S::CurrencyByTax, 2.7),
+    (S::CurrencyForeign, 0.0),
     (S::NoCurrency, 3.9),
     (S::IdLabelled, 4.7),
     (S::IdBare, 1.0),

@@ -93,6 +93,7 @@ impl<'a> DateSearch<'a> {
             found.retain(|one| one.range.start < end && one.range.end > end);
         }
         let alone = found.len() == 1;
+        let head = cell.page == 0 && self.spots.layout.depth_on_page(cell) < 0.5;
         for one in &found {
             let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
             let before = text.get(..one.range.start).unwrap_or_default();
@@ -106,7 +107,10 @@ impl<'a> DateSearch<'a> {
                 }
             };
             add(DateSign::Alone, alone && rest <= 2);
-            add(DateSign::Dated, alone && rest > 2 && before.len() < 30 && after.len() <= 2);
+            let dated = alone && rest > 2 && before.len() < 30 && after.len() <= 2;
+            add(DateSign::Dated, dated);
+            let labelled = self.spots.in_cell(index).any(|spot| spot.strong);
+            add(DateSign::Town, dated && head && !labelled && calendar::ends_in_town(before));
             let timed = time || self.has_time_beside(index);
             add(DateSign::WithTime, timed);
             add(DateSign::TillTime, timed && self.spots.till);

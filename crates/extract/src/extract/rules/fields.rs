@@ -7,7 +7,8 @@ use docmill_formats::notation::{date, fold_text, number, vat_id};
 
 /// Folded words between a label and its value.
 const BETWEEN: &[&str] = &[
-    "", "nr", "no", "n", "num", "number", "nummer", "numero", "is", "id", "ref", "der", "die", "o",
+    "", "nr", "no", "n", "nro", "num", "number", "nummer", "numero", "is", "id", "ref", "der",
+    "die", "o",
 ];
 
 /// Folded words after which an identifier is over.

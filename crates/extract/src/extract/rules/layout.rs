@@ -16,6 +16,9 @@ const CELL_GAP: f32 = 0.85;
 /// ... if it is also wider than this many characters: typewriters' spaces are as wide as letters.
 const CELL_GAP_IN_CHARACTERS: f32 = 1.4;
 
+/// So many capitals in a row, each a word, are one word.
+const SPACED_LETTERS: usize = 5;
+
 /// Less than this is the noise of descenders, not a crooked page (a fifth of a degree).
 const LEAST_TILT: f32 = 0.004;
 
@@ -349,12 +352,31 @@ fn is_rule(word: &str) -> bool {
 }
 
 fn finish_cell(mut cell: TextCell) -> TextCell {
+    join_spaced_letters(&mut cell);
     for (index, word) in cell.words.iter().enumerate() {
         for part in fold_text(word).split(' ').filter(|part| !part.is_empty()) {
             cell.folded.push((part.to_owned(), index));
         }
     }
     cell
+}
+
+/// `I N V O I C E` is a word that was set with spaces.
+fn join_spaced_letters(cell: &mut TextCell) {
+    let is_letter = |word: &String| {
+        let mut letters = word.chars();
+        letters.next().is_some_and(char::is_uppercase) && letters.next().is_none()
+    };
+    let front = cell.words.iter().take_while(|word| is_letter(word)).count();
+    if front < SPACED_LETTERS {
+        return;
+    }
+    let word: String = cell.words.drain(..front).collect();
+    let areas: Vec<BoundingBox> = cell.boxes.drain(..front).collect();
+    if let Some(area) = areas.into_iter().reduce(BoundingBox::union) {
+        cell.words.insert(0, word);
+        cell.boxes.insert(0, area);
+    }
 }
 
 #[cfg(test)]

@@ -154,11 +154,7 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let is_sign =
         |word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr");
     let cell = cells.iter().find(|cell| cell.words.iter().any(is_sign))?;
-    let text = |cell: &TextCell| {
-        let words: Vec<&str> = cell.folded.iter().map(|(word, _)| word.as_str()).collect();
-        format!(" {} ", words.join(" "))
-    };
-    let text: String = cells.iter().map(text).collect();
+    let text: String = cells.iter().map(folded_line).collect();
     // An identifier of the country counts as much as two of its words.
     let country = country_currency(spots).map(|found| found.value);
     let votes = |code: &str, words: &[&str]| {
@@ -174,6 +170,55 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
         }
         _ => None,
     }
+}
+
+/// `$` alone: folded words of taxes, registers and accounts that one country alone has, among those
+/// whose money has that sign.
+const DOLLARS: [(&str, &[&str]); 6] = [
+    ("CAD", &["tps", "tvq", "hst", "gst hst", "qst"]),
+    ("AUD", &["abn", "bpay", "bsb"]),
+    ("MXN", &["rfc", "cfdi"]),
+    ("ARS", &["cuit"]),
+    ("NZD", &["nzbn"]),
+    ("SGD", &["paynow"]),
+];
+
+/// Folded words of taxes that several of them have, and the United States have not.
+const FOREIGN_TAXES: [&str; 2] = ["gst", "iva"];
+
+/// What `$` means where no code is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DollarSign {
+    /// The page names a tax or register of one country alone.
+    Of(&'static str),
+    /// It names a tax that the United States have not.
+    Foreign,
+    /// Nothing speaks against the United States.
+    Plain,
+}
+
+/// Whose dollars or pesos a document's `$` are.
+pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
+    let cells = &spots.layout.cells;
+    let codes = |word: &String| word.contains("USD") || word.contains("US$");
+    if cells.iter().any(|cell| cell.words.iter().any(codes)) {
+        return DollarSign::Plain;
+    }
+    let text: String = cells.iter().map(folded_line).collect();
+    let has = |word: &str| text.contains(&format!(" {word} "));
+    let mut named = DOLLARS.iter().filter(|(_, words)| words.iter().any(|word| has(word)));
+    match (named.next(), named.next()) {
+        (Some((code, _)), None) => DollarSign::Of(code),
+        (Some(_), Some(_)) => DollarSign::Foreign,
+        _ if FOREIGN_TAXES.iter().any(|word| has(word)) => DollarSign::Foreign,
+        _ => DollarSign::Plain,
+    }
+}
+
+/// The folded words of a cell, each with a space before and behind it.
+fn folded_line(cell: &TextCell) -> String {
+    let words: Vec<&str> = cell.folded.iter().map(|(word, _)| word.as_str()).collect();
+    format!(" {} ", words.join(" "))
 }
 
 /// Countries whose VAT identifiers begin with their code and whose currency is not the euro.
@@ -262,6 +307,24 @@ mod tests {
             let found =
                 find_currency(&LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels));
             assert_eq!(found.map(|found| found.value), expected, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn a_dollar_sign_is_that_of_the_country_whose_tax_is_named() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        for (drawing, expected) in [
+            ("Sous-total   640,00 $\nTPS 5 %   32,00 $", DollarSign::Of("CAD")),
+            ("ABN 44 771 182 044\nTotal   $893.20", DollarSign::Of("AUD")),
+            ("RFC: APB044771KX2\nTotal   $21,344.00", DollarSign::Of("MXN")),
+            ("GST   $81.20\nTotal   $893.20", DollarSign::Foreign),
+            ("ABN 44 771 182 044\nCUIT 30-1\nTotal   $893.20", DollarSign::Foreign),
+            ("ABN 44 771 182 044\nTotal   USD 893.20", DollarSign::Plain),
+            ("Sales tax   $81.20\nTotal   $893.20", DollarSign::Plain),
+        ] {
+            let layout = CellLayout::new(&transcript(&[drawing]));
+            let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+            assert_eq!(resolve_dollar(&spots), expected, "{drawing}");
         }
     }
 }

@@ -68,7 +68,8 @@ impl<'a> NumberSearch<'a> {
         }
         let places = self.spots.value_candidates(spot);
         let most = if own { usize::MAX } else { 1 };
-        let strong = spot.strong || own && self.is_numbered(spot);
+        let strong =
+            spot.strong || own && (self.is_numbered(spot) || self.heads_document_row(spot));
         let mut nearest = true;
         for beside in places.into_iter().take(most) {
             let words = beside.value_words();
@@ -135,7 +136,16 @@ impl<'a> NumberSearch<'a> {
             let hash = word.starts_with('#');
             let short = matches!(
                 word.trim_end_matches([':', '.']),
-                "no" | "nr" | "n°" | "nº" | "№" | "number" | "num" | "numero" | "numéro" | "número"
+                "no" | "nr"
+                    | "n°"
+                    | "nº"
+                    | "№"
+                    | "nro"
+                    | "number"
+                    | "num"
+                    | "numero"
+                    | "numéro"
+                    | "número"
             );
             if !hash && !short {
                 continue;
@@ -296,6 +306,12 @@ mod tests {
             ("#   : M/24-25/17   Place : North\nInvoice Date   : 05/09/2024", Some("M/24-25/17")),
             ("Quittung / Rechnung 600-44921", Some("600-44921")),
             ("Rechnung\nNr. W240 3391      Seite 1", Some("W240 3391")),
+            (
+                "FACTUUR\nNummer       Datum        Vervaldatum\nVF24/0039    14/06/2024   14/07/2024",
+                Some("VF24/0039"),
+            ),
+            ("R E C H N U N G   240881\nKundennummer   77", Some("240881")),
+            ("FACTURA\nNro. 0003-00044718\nFecha: 25/04/2024", Some("0003-00044718")),
             ("Corner Shop\nNo 16A, Mill Road\n40150 Townsend", None),
         ] {
             assert_eq!(find(drawing).as_deref(), expected, "{drawing}");

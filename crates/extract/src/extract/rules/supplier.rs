@@ -192,7 +192,7 @@ impl<'a> SupplierSearch<'a> {
                 let mut signs = self.place_signs(index, cell, vat);
                 signs.extend(self.text_signs(&name));
                 if address.is_some() {
-                    signs.push(NameSign::SenderLine);
+                    self.mark_sender_line(cell, &mut signs);
                 }
                 if std::mem::take(&mut first) && cell.page == 0 {
                     signs.push(NameSign::First);
@@ -208,6 +208,7 @@ impl<'a> SupplierSearch<'a> {
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
         mark_only_company(&mut merged);
+        self.mark_witnessed(&mut merged);
         merged
     }
 

@@ -15,7 +15,7 @@ use self::charges::{PrintedRests, possible_roundings};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
-use self::row::{add_row_of_net, add_rows_of_sums};
+use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows};
 use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
@@ -116,6 +116,10 @@ pub(super) fn find_totals<'a>(
         && let Some(whole) = whole_of_rate(&chosen, &candidates, spots.layout, mark)
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
+        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
+    }
+    if let Some(sums) = sum_of_rows(spots.layout, &chosen, mark) {
+        candidates = sums.to_vec();
         chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
     // Tills sum up each rate of tax as well.

@@ -37,6 +37,27 @@ const STATES: &[&str] = &[
     "WI", "WV", "WY",
 ];
 
+/// Folded words between a town and the day on which a letter is written.
+const OF_DAY: [&str; 12] =
+    ["den", "am", "le", "li", "il", "a", "el", "op", "dnia", "dne", "dana", "the"];
+
+/// Words of the longest town before a day.
+const LONGEST_TOWN: usize = 4;
+
+/// Whether what stands before a day is a town, as letters have it: `Leeds, `, `Graz, am `, `Lorient, le `.
+pub(super) fn ends_in_town(before: &str) -> bool {
+    let before = before.trim();
+    let last = before.rsplit(' ').next().unwrap_or_default();
+    let day = OF_DAY.contains(&last.to_lowercase().as_str());
+    let town = if day { before.strip_suffix(last).unwrap_or_default().trim() } else { before };
+    let words: Vec<&str> = town.trim_end_matches(',').split(' ').collect();
+    let named = |text: &str| text.chars().next().is_some_and(char::is_uppercase);
+    town.ends_with(',')
+        && words.len() <= LONGEST_TOWN
+        && words.first().is_some_and(|word| named(word))
+        && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
+}
+
 /// Whether a line ends in the state and ZIP code of an address: `LAS VEGAS NV 89103`.
 fn ends_in_zip_code(cell: &TextCell) -> bool {
     let [.., town, state, zip] = cell.words.as_slice() else { return false };
@@ -79,5 +100,26 @@ impl DateReader {
     pub(super) fn resolve_date(&self, found: &date::FoundDate) -> Option<(Date, bool)> {
         let certain = !(self.open && found.slashes && found.is_ambiguous());
         Some((found.date_under(self.order)?, certain))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_in_town;
+
+    #[test]
+    fn letters_are_dated_behind_their_town() {
+        for (before, expected) in [
+            ("Münster, ", true),
+            ("Graz, am ", true),
+            ("Aix-en-Provence, le ", true),
+            ("Contract of ", false),
+            ("Kaufvertrag vom ", false),
+            ("Delivered, batch 7, ", false),
+            ("Due: Leeds, ", false),
+            ("we sold this, ", false),
+        ] {
+            assert_eq!(ends_in_town(before), expected, "{before}");
+        }
     }
 }

@@ -24,6 +24,8 @@ pub(in super::super) enum DateSign {
     Alone,
     /// At the end of a short text.
     Dated,
+    /// Behind a town at the head of a page, where letters are dated.
+    Town,
     /// Before a time of day.
     WithTime,
     /// Before a time of day, printed by a till.
@@ -71,7 +73,7 @@ pub(in super::super) enum DateSign {
 use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
-const ISSUED: [(DateSign, f32); 26] = [
+const ISSUED: [(DateSign, f32); 27] = [
     (S::OwnLabel, 3.3),
     (S::WeakLabel, 2.2),
     (S::LabelAbove, -1.1),
@@ -82,6 +84,7 @@ const ISSUED: [(DateSign, f32); 26] = [
     (S::MidSentence, -2.1),
     (S::Alone, 0.7),
     (S::Dated, -4.0),
+    (S::Town, 4.5),
     (S::WithTime, -0.6),
     (S::TillTime, 2.2),
     (S::OnTill, 0.5),

@@ -53,6 +53,23 @@ impl<'a> NumberSearch<'a> {
         next.is_some_and(|word| matches!(word.trim_end_matches(':'), "#"))
     }
 
+    /// Whether a heading such as `Number` stands in one row with those of days, its value below: the
+    /// row tells which document it is.
+    pub(super) fn heads_document_row(&self, spot: &LabelMatch) -> bool {
+        let whole = |spot: &LabelMatch| {
+            spot.words.start == 0
+                && self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() == spot.words.end)
+        };
+        let Some(cell) = self.spots.cell_of(spot).filter(|_| whole(spot)) else { return false };
+        let beside = |other: &LabelMatch| {
+            self.spots.cell_of(other).is_some_and(|one| {
+                one.page == cell.page && one.row == cell.row && !std::ptr::eq(one, cell)
+            })
+        };
+        let mut days = self.spots.of_field("invoice_date");
+        days.any(|day| whole(day) && beside(day))
+    }
+
     /// Whether a title stands behind another one, parted by a bar, and a number ends the line.
     pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
         let Some(cell) = self.spots.cell_of(spot) else { return false };

@@ -17,6 +17,35 @@ fn read(drawing: &str) -> [String; 3] {
 }
 
 #[test]
+fn a_name_that_an_account_names_again_is_surer_than_one_that_stands_alone() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let certainty = |foot: &str| {
+        let drawing = format!(
+            "Reed Quarry Lettings\n5 Mill Road, Northtown\n\nJo Brand\nThe Moor\n\nInvoice 12\n\n\n\n{foot}"
+        );
+        let layout = CellLayout::new(&transcript(&[&drawing]));
+        let found = find_supplier(&LabelMatches::new(&layout, labels), labels).name.unwrap();
+        assert_eq!(found.value, "Reed Quarry Lettings");
+        found.share.unwrap()
+    };
+    let alone = certainty("Thank you");
+    let paid = certainty("IBAN DE58 7419 9944 0000 2211 70 Reed Quarry Lettings");
+    assert!(paid > 0.9 && paid > alone, "{paid} {alone}");
+}
+
+#[test]
+fn the_senders_line_over_a_window_is_no_recipient() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let drawing = "Rheinbote Verlag KG, Pressehaus 1, 56068 Koblenz\nFrau\nGerlinde Fass\nMoselring 14\n56073 Koblenz\n\nRechnung 12";
+    let layout = CellLayout::new(&transcript(&[drawing]));
+    let found = find_supplier(&LabelMatches::new(&layout, labels), labels).name.unwrap();
+    assert_eq!(found.value, "Rheinbote Verlag KG");
+    assert!(found.share.unwrap() > 0.9, "{:?}", found.share);
+}
+
+#[test]
 fn an_address_is_found_apart_from_the_name() {
     #[rustfmt::skip]
     let table = [

@@ -3,7 +3,7 @@
 //! post box.
 
 use super::address::{AddressLines, has_postal_code, is_street_line, tells_registration};
-use super::{NameCandidate, SupplierSearch, compact_name, is_next_line};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use docmill_formats::notation::{fold_text, vat_id};
@@ -13,6 +13,9 @@ const BLOCK: usize = 5;
 
 /// The foot of a page, as a share of its height.
 const FOOT: f32 = 0.75;
+
+/// Letters of the shortest name that is looked for within other lines.
+const SHORTEST_WITNESSED: usize = 8;
 
 /// Folded words of a post box.
 const BOXES: [&str; 7] =
@@ -32,6 +35,55 @@ pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
 }
 
 impl SupplierSearch<'_> {
+    /// Adds what the line with name, street and town of a sender says. It stands over the recipient
+    /// in the window, and is none.
+    pub(super) fn mark_sender_line(&self, cell: &TextCell, signs: &mut Vec<NameSign>) {
+        if self.has_attention_below(cell) && !self.is_addressed(cell) {
+            signs.retain(|sign| !matches!(sign, NameSign::Customer | NameSign::Attention));
+        }
+        signs.push(NameSign::SenderLine);
+    }
+
+    /// Marks names in the upper half that come back within a line about an account to pay to, an
+    /// identifier or a register. Whose account is debited is no issuer.
+    pub(super) fn mark_witnessed(&self, candidates: &mut [NameCandidate<'_>]) {
+        let telling = |index: usize| {
+            let mut paid = false;
+            for spot in self.spots.in_cell(index) {
+                match spot.field.as_str() {
+                    "iban" | "bic" | "payee" | "supplier_vat_id" => paid = true,
+                    "debit" | "customer" => return false,
+                    _ => {}
+                }
+            }
+            let line = self.layout.cells.get(index);
+            paid || line.is_some_and(|line| tells_registration(&line.joined_text()))
+        };
+        let lines: Vec<&TextCell> = (0..self.layout.cells.len())
+            .filter(|index| telling(*index))
+            .filter_map(|index| self.layout.cells.get(index))
+            .filter(|line| !self.is_customer(line))
+            .collect();
+        for one in candidates {
+            let compact = compact_name(&one.name);
+            let plain = !one.signs.contains(&NameSign::Customer);
+            let again = plain
+                && compact.chars().count() >= SHORTEST_WITNESSED
+                && one.name.contains(' ')
+                && lines.iter().any(|line| {
+                    let text = compact_name(&line.joined_text());
+                    text.len() > compact.len() + 2
+                        && text.contains(&compact)
+                        && !std::ptr::eq(*line, one.cell)
+                });
+            if again {
+                // A heading that comes back is none that accounts and registers name.
+                one.signs.retain(|sign| *sign != NameSign::Repeated);
+                one.signs.push(NameSign::Witnessed);
+            }
+        }
+    }
+
     /// Street and town in a block that tells telephone, mail, register or account: recipients have
     /// none of them.
     pub(super) fn address_of_block(&self) -> Option<AddressLines> {

@@ -22,6 +22,13 @@ fn is_indian(id: &[char]) -> bool {
         && is(13, 14, |c| *c == 'Z')
 }
 
+/// `APB0447715K2`: letters of the name, a day, three signs, as Mexico numbers who pays taxes.
+fn is_mexican(id: &[char]) -> bool {
+    let letters = id.iter().take_while(|c| c.is_uppercase()).count();
+    let day = id.get(letters..letters + 6).is_some_and(|day| day.iter().all(char::is_ascii_digit));
+    (3..=4).contains(&letters) && day && id.len() == letters + 9
+}
+
 /// Letters and digits alone.
 fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
@@ -169,7 +176,7 @@ impl SupplierSearch<'_> {
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
             let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
-            let fits = national || is_indian(&compact);
+            let fits = national || is_indian(&compact) || is_mexican(&compact);
             (fits && !id.contains([',', '€', '%']))
                 .then(|| (self.is_contact(cell), FoundValue::new(id.to_owned(), false, cell)))
         })
@@ -220,6 +227,26 @@ mod tests {
     use docmill_core::config::KindsConfig;
     use docmill_core::model::PageSource;
     use docmill_gate::kinds::KindSet;
+
+    #[test]
+    fn identifiers_of_other_continents_are_read_beside_their_labels() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        for (label, id) in [
+            ("RFC:", "APB044771KX2"),
+            ("TRN:", "100447718200003"),
+            ("CUIT:", "30-70447718-1"),
+            ("GSTIN", "29AAJCM9944Q1Z3"),
+        ] {
+            let drawing = format!(
+                "Reed & Quarry Ltd\nMill Road 4\n80333 Northtown\n{label} {id}\n\nInvoice 12"
+            );
+            let page = transcript(&[&drawing]);
+            let layout = CellLayout::new(&page);
+            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            assert_eq!(found.vat_id.map(|id| id.value).as_deref(), Some(id), "{label}");
+        }
+    }
 
     #[test]
     fn of_an_identifier_that_is_printed_twice_the_reading_with_sound_digits_is_taken() {

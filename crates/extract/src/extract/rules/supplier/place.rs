@@ -14,6 +14,9 @@ pub(super) const MOST_HEADINGS: usize = 60;
 /// A word of so many letters in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
 const DOMAIN_WORD: usize = 5;
 
+/// Letters of the longest ending of a domain: `photography`.
+const LONGEST_ENDING: usize = 12;
+
 /// Names in addresses that are kept.
 const MOST_DOMAINS: usize = 60;
 
@@ -298,7 +301,9 @@ impl SupplierSearch<'_> {
         add(NameSign::Small, name.starts_with(char::is_lowercase));
         add(NameSign::OneWord, words.len() == 1);
         add(NameSign::ManyWords, words.len() > 5);
-        add(NameSign::Place, !legal && (has_postal_code(name) || self.is_street(name)));
+        // `Main Street, Kilmacow, Co. Kilkenny, X91 PK22`: a county is no company.
+        let company = legal && (self.ends_in_legal_form(name) || !name.contains(", "));
+        add(NameSign::Place, !company && (has_postal_code(name) || self.is_street(name)));
         let prose = (0..words.len())
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
         // `Server: Somebody`
@@ -358,7 +363,7 @@ fn domain_name(word: &str) -> Option<String> {
     let web = text.contains("://") || host.starts_with("www.");
     let host = host.trim_start_matches("www.").split(['/', '?', ':']).next()?;
     let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
-    let ending = labels.last().filter(|ending| (2..=6).contains(&ending.len()))?;
+    let ending = labels.last().filter(|ending| (2..=LONGEST_ENDING).contains(&ending.len()))?;
     let known =
         mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
     let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));

@@ -45,6 +45,8 @@ pub(in super::super) enum NameSign {
     VatNear,
     /// Part of a mail or web address on the page.
     Domain,
+    /// Named again within a line about an account, an identifier or a register.
+    Witnessed,
     /// Comes back elsewhere on the document, and has no legal form.
     Repeated,
     /// Under or beside a heading such as "Bill to".
@@ -80,7 +82,7 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 35] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 36] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
@@ -101,6 +103,7 @@ pub(super) const WEIGHTS: [(NameSign, f32); 35] = [
     (S::Contact, 2.4),
     (S::VatNear, 4.0),
     (S::Domain, 4.4),
+    (S::Witnessed, 3.0),
     (S::Repeated, -1.2),
     (S::Customer, -2.5),
     (S::Attention, -3.0),

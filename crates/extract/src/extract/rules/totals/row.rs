@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{AmountCandidate, AmountRole, MOST_LABELLED, WHOLE, half};
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE, half};
 use crate::extract::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
@@ -44,6 +44,45 @@ fn money_of_cell(
     let words = cell.words_in(0..cell.words.len());
     let found = number::find_numbers(&words, mark).into_iter();
     found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+}
+
+/// The row under others that sums up what they have of net amount, tax and total, where the chosen
+/// three are only one of those: `[net, tax, total]`.
+pub(super) fn sum_of_rows<'a>(
+    layout: &'a CellLayout,
+    chosen: &TotalAmounts<'_>,
+    mark: Option<DecimalSeparator>,
+) -> Option<[AmountCandidate<'a>; 3]> {
+    let amounts = [&chosen.net, &chosen.vat, &chosen.gross];
+    let [Some(net), Some(tax), Some(total)] = amounts.map(Option::as_ref) else { return None };
+    let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
+    let rows = layout.rows.iter().filter_map(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let amounts: Vec<(FoundNumber, &TextCell)> =
+            cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+        let [.., net, tax, total] = amounts.as_slice() else { return None };
+        let made = net.0.value + tax.0.value == total.0.value && tax.0.value > Decimal::ZERO;
+        made.then(|| [net.clone(), tax.clone(), total.clone()])
+    });
+    let mut above = [Decimal::ZERO; 3];
+    let mut known = false;
+    for row in rows {
+        let values = row.each_ref().map(|(amount, _)| amount.value);
+        if known && values == above && values != chosen {
+            let [net, tax, total] = row;
+            let roles =
+                [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+            return Some(roles.map(|(role, (amount, cell))| {
+                let (value, currency) = (amount.value, amount.currency);
+                AmountCandidate { role, weight: WHOLE, value, currency, cell }
+            }));
+        }
+        known |= values == chosen;
+        for (sum, value) in above.iter_mut().zip(values) {
+            *sum += value;
+        }
+    }
+    None
 }
 
 /// Beside the label of a net amount the tax and the total as well: all three, by their sum.

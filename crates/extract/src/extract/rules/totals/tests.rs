@@ -62,6 +62,9 @@ fn totals_are_chosen_by_what_adds_up() {
             ["28900", "6069", "34969", "true"]),
         ("Subtotal   70.50\nShipping   4.00\nTotal   74.50 (includes 12.42 VAT)",
             ["62.08", "12.42", "74.5", "true"]),
+        ("Montant HT   TVA   Montant TTC\nDistribution   88,40   4,86   93,26\n\
+          Collecte   53,78   2,96   56,74\nTotal   142,18   7,82   150,00",
+            ["142.18", "7.82", "150", "true"]),
         ("Nothing here", ["-", "-", "-", "false"]),
     ];
     for (drawing, expected) in table {
