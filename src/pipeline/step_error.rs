@@ -12,7 +12,7 @@ pub enum StepError {
     Rejected {
         /// The code that goes into the row.
         reason: OutcomeReason,
-        /// Counts and limits, e.g. `812 pages, limits.pages is 500`.
+        /// Counts and limits, e.g. `1812 pages, limits.pages is 1000`.
         detail: String,
     },
     /// The outside failed, or the claim is lost; the fault says how to react.

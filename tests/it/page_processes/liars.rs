@@ -151,7 +151,7 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
         ("an honest repair",             Question::Read, pictured(&picture()), true),
         ("an honest print",              Question::Print, printed(|_| ()), true),
         ("4294967295 pages",             Question::Read, opened(u32::MAX), false),
-        ("one page more than allowed",   Question::Read, opened(501), false),
+        ("one page more than allowed",   Question::Read, opened(1001), false),
         ("no page",                      Question::Read, opened(0), false),
         ("languages without names",      Question::Read, read_answer(&page(languages)), false),
         ("a provider that was not asked", Question::Read, read_answer(&page(provider)), false),
@@ -215,7 +215,7 @@ async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_doc
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_page_process_says_a_document_can_be_blamed_for_is_believed() {
     let answer =
-        json!({ "Refused": { "reason": "too_large", "detail": "501 pages, limits.pages is 500" } });
+        json!({ "Refused": { "reason": "too_large", "detail": "1001 pages, limits.pages is 1000" } });
     let asked = ask(Lies { answer, ..Lies::default() }, &Question::Read).await;
     assert!(matches!(
         asked,

@@ -51,7 +51,7 @@ impl Default for LimitsConfig {
         Self {
             document_bytes: ByteSize::from_mib(64),
             documents_in_memory: ByteSize::from_mib(512),
-            pages: 500,
+            pages: 1000,
             page_pixels: 100_000_000,
             decompressed_bytes: ByteSize::from_mib(256),
             page_words: 20_000,

@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_about_the_input_and_one_line() {
-        assert!(is_refusal(OutcomeReason::TooLarge, "501 pages, limits.pages is 500"));
+        assert!(is_refusal(OutcomeReason::TooLarge, "1001 pages, limits.pages is 1000"));
         assert!(!is_refusal(OutcomeReason::Cancelled, ""), "that is the operator's word");
         assert!(!is_refusal(OutcomeReason::GateRefused, ""), "and that the gate's");
         assert!(!is_refusal(OutcomeReason::Corrupt, &"x".repeat(401)));

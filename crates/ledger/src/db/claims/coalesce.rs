@@ -3,9 +3,10 @@
 //! A lone row is sent at once; what comes while a statement is under way goes together in the next.
 //! So nothing waits for company. A statement of many rows costs a fraction of what as many statements
 //! cost (beginning and committing one takes as much of Postgres as ten rows), so a second one runs
-//! beside the first only once a row has waited for [`LONGEST_TURN`]: because the first waits for a lock,
-//! say, or for the disk. The ledger's port stays one row per call. The statement runs in a task of its own: a caller that is cancelled
-//! takes nobody else's row with it; its own is not begun any more.
+//! beside the first only once a row has waited for [`LONGEST_TURN`]: because the first waits for a
+//! lock, say, or for the disk. The ledger's port stays one row per call. The statement runs in a task
+//! of its own: a caller that is cancelled takes nobody else's row with it; its own is not begun any
+//! more.
 //!
 //! One row that cannot be written holds up no other: one that somebody has locked is skipped and
 //! dealt with by itself, and if Postgres refuses a statement (a value, or the document's row is
