@@ -34,8 +34,10 @@ impl Victim {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", self.0.id()));
         let status = read("status").unwrap();
         let fixed = |line: &&str| line.starts_with("State") || line.starts_with("Cpus_allowed");
-        // It may not have come to its sleep yet.
-        let status = status.replace("R (running)", "S (sleeping)");
+        // It may not have come to its sleep yet, or is being loaded; stopped or dead it is not.
+        let status = ["R (running)", "D (disk sleep)"]
+            .iter()
+            .fold(status, |status, state| status.replace(state, "S (sleeping)"));
         let status: Vec<&str> = status.lines().filter(fixed).collect();
         format!("{status:?} {}", read("limits").unwrap())
     }

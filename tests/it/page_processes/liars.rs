@@ -214,8 +214,7 @@ async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_doc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_page_process_says_a_document_can_be_blamed_for_is_believed() {
-    let answer =
-        json!({ "Refused": { "reason": "too_large", "detail": "1001 pages, limits.pages is 1000" } });
+    let answer = json!({ "Refused": { "reason": "too_large", "detail": "1001 pages, limits.pages is 1000" } });
     let asked = ask(Lies { answer, ..Lies::default() }, &Question::Read).await;
     assert!(matches!(
         asked,

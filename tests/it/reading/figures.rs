@@ -61,6 +61,8 @@ fn transcribe(arguments: &[&str]) -> Output {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL")) {
         command.env_remove(name);
     }
+    // Where figures lie is told whoever reads the words.
+    command.env("DOCMILL__OCR__ENGINE", "tesseract");
     command.arg("transcribe").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 

@@ -2,7 +2,7 @@
 //! of its letters, which are black above and grey below.
 
 use super::*;
-use crate::pages::quality::page_in_code::{skewed, text_page};
+use crate::pages::quality::page_in_code::{skewed, specked, text_page};
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextWord};
 
@@ -140,6 +140,22 @@ fn a_page_without_defects_is_read_once_and_left_alone() {
     assert_eq!(script.whole(), ["eng"]);
     assert!(read.repaired.is_none());
     assert_eq!((read.width, read.height), (1000, 1200));
+}
+
+#[test]
+fn specks_on_blank_paper_are_no_text_that_nobody_found() {
+    let mut page = text_page(1240, 1754, 10);
+    let written = page.pixels.len() / 2;
+    page.pixels[written..].fill(255);
+    let dirty = specked(&page, 0.012);
+    let found = quality::assess_page(&dirty).unwrap();
+    assert!(found.is_speckled());
+    let count =
+        |page: &PageRaster, found: &PageAssessment| text_cells(page, found).unwrap().uncovered(&[]);
+    let grain = PageAssessment { noise: 99.0, ..found.clone() };
+    let blank = PageRaster { pixels: dirty.pixels[written..].to_vec(), height: 877, ..dirty };
+    let (as_specks, as_grain) = (count(&blank, &found), count(&blank, &grain));
+    assert!(as_specks * 4 < as_grain, "{as_specks} {as_grain}");
 }
 
 #[test]
