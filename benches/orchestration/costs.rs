@@ -30,9 +30,11 @@ impl CpuSeconds {
             let all = children.get(&parent).into_iter().flatten();
             all.map(|child| seconds(*child, false)).sum()
         };
+        let own = seconds(worker, false);
         Self {
-            worker: seconds(worker, false),
-            pages: of_children(worker),
+            worker: own,
+            // Those that have ended are counted with the worker, which waits for them.
+            pages: of_children(worker) + seconds(worker, true) - own,
             // Sessions that have ended are counted with their parent.
             postgres: seconds(postmaster, true) + of_children(postmaster),
             queue: seconds(std::process::id(), false),
