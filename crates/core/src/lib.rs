@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod fault;
+pub mod machine;
 pub mod mend;
 pub mod metrics;
 pub mod model;

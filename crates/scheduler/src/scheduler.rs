@@ -38,6 +38,7 @@ pub use shared_state::{ProcessState, read_states};
 use call_queues::{CallQueues, QueueRefusal};
 use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::machine;
 use docmill_core::metrics;
 use docmill_core::model::{LocalDevice, LocalModelCalls, LocalModelReport};
 use docmill_core::work_clock::wait_off_clock;
@@ -217,7 +218,7 @@ impl Scheduler {
         let demands = self.lock_state().queues.model_demands();
         let seen = self.seen.lock();
         LocalModelReport {
-            machine: read_machine_id(),
+            machine: machine::read_boot_id(),
             read_s: seconds_between(seen.at_ms, now_ms),
             devices: seen.devices.clone(),
             models: demands.iter().map(|demand| count_calls(demand, now_ms)).collect(),
@@ -323,13 +324,6 @@ fn count_calls(demand: &ModelDemand, now_ms: u64) -> LocalModelCalls {
 
 fn seconds_between(since_ms: u64, now_ms: u64) -> f64 {
     Duration::from_millis(now_ms.saturating_sub(since_ms)).as_secs_f64()
-}
-
-/// Linux's id of this start of the machine, the same in all of its containers. Not the machine's own
-/// id: containers made from one image share that, or have none.
-fn read_machine_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
 }
 
 fn scheduling_rules(config: &SchedulerConfig) -> SchedulingRules {

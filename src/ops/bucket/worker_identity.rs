@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use docmill_core::machine;
 use docmill_core::model::digest;
 
 /// The identity that a worker writes into its locks.
@@ -41,7 +42,7 @@ pub(super) struct ProcessIdentity {
 
 impl ProcessIdentity {
     pub(super) fn current() -> Self {
-        let boot = read_trimmed("/proc/sys/kernel/random/boot_id");
+        let boot = machine::read_boot_id().unwrap_or_default();
         Self { hostname: hostname(), boot, pid: std::process::id() }
     }
 

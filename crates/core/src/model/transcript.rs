@@ -203,6 +203,20 @@ impl BoundingBox {
         self.y + self.h
     }
 
+    /// The area of what both cover; 0 where they are apart.
+    pub fn shared_area(&self, other: &Self) -> f32 {
+        let across = self.right().min(other.right()) - self.x.max(other.x);
+        let down = self.bottom().min(other.bottom()) - self.y.max(other.y);
+        across.max(0.0) * down.max(0.0)
+    }
+
+    /// The same place in a unit of which so many make one of today's, across and down.
+    #[must_use]
+    pub fn scaled(self, across: f32, down: f32) -> Self {
+        let Self { x, y, w, h } = self;
+        Self { x: x * across, y: y * down, w: w * across, h: h * down }
+    }
+
     /// The smallest rectangle around both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {

@@ -61,7 +61,7 @@ pub(super) fn missing_words(layer: &[TextLine], read: &[TextLine]) -> Vec<TextLi
         let (x, y) = (place.x + place.w / 2.0, place.y + place.h / 2.0);
         let covers = |other: &BoundingBox| {
             (other.x..other.right()).contains(&x) && (other.y..other.bottom()).contains(&y)
-                || overlap_share(other, &place) * 2.0 > (place.w * place.h).min(other.w * other.h)
+                || other.shared_area(&place) * 2.0 > (place.w * place.h).min(other.w * other.h)
         };
         let says_something = word.text.chars().any(char::is_alphanumeric);
         word.confidence >= SURE && says_something && !taken.iter().any(covers)
@@ -69,12 +69,6 @@ pub(super) fn missing_words(layer: &[TextLine], read: &[TextLine]) -> Vec<TextLi
     let words = |line: &TextLine| line.words.iter().filter(is_new).cloned().collect::<Vec<_>>();
     let lines = read.iter().map(|line| TextLine { words: words(line) });
     lines.filter(|line| !line.words.is_empty()).collect()
-}
-
-fn overlap_share(one: &BoundingBox, other: &BoundingBox) -> f32 {
-    let across = one.right().min(other.right()) - one.x.max(other.x);
-    let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
-    across.max(0.0) * down.max(0.0)
 }
 
 /// Whether a text in Latin letters has the words of no language that we know and too many without

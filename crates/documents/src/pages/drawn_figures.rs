@@ -5,6 +5,8 @@
 //! has text on it (a background), what lies within the ends of the page (a letterhead), codes, and what
 //! nobody sees. Two figures that touch are one. Not found: drawings in letters of a font of symbols.
 
+use std::collections::BTreeMap;
+
 use hayro::kurbo::{BezPath, PathEl, Point, Rect};
 
 use super::page::PageRaster;
@@ -271,7 +273,8 @@ impl CellGrid {
         (column, index(place.y - self.page.y0).min(self.down - 1))
     }
 
-    /// For each square the number of its group, 0 for none; parts reach so far around themselves. Each part costs the same, however large.
+    /// For each square the number of its group, 0 for none; parts reach so far around themselves.
+    /// Each part costs the same, however large.
     fn label(&self, parts: &[FigurePart], reach: f64) -> Vec<usize> {
         let wide = self.across + 1;
         let mut change = vec![0_i64; wide * (self.down + 1)];
@@ -344,8 +347,7 @@ fn group_parts(parts: &[FigurePart], page: Rect, gap: f64) -> Vec<PartGroup> {
     }
     let grid = CellGrid::over(page);
     let labels = grid.label(&parts, gap / 2.0);
-    let mut groups: std::collections::BTreeMap<usize, PartGroup> =
-        std::collections::BTreeMap::new();
+    let mut groups: BTreeMap<usize, PartGroup> = BTreeMap::new();
     for part in parts {
         let (column, row) = grid.cell_at(part.area.center());
         let label = labels.get(row * grid.across + column).copied().unwrap_or_default();

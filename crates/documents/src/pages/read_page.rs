@@ -13,8 +13,8 @@ use super::page_error::PageError;
 use super::read_picture::{PictureRead, PictureReader};
 use super::recognise::PageRecogniser;
 use docmill_core::model::{
-    BoundingBox, PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource,
-    PageText, ReadRecipe, RepairSwitches, TextLayer, TextLine,
+    PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource, PageText,
+    ReadRecipe, RepairSwitches, TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
@@ -164,8 +164,7 @@ pub(super) fn merge_suspect_layer(
 fn scale_marks(marks: &[PageMark], dpi: u32) -> Vec<PageMark> {
     let scale = pixels_to_f32(dpi) / 72.0;
     let scaled = |mark: &PageMark| {
-        let BoundingBox { x, y, w, h } = mark.bounding_box;
-        let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
+        let bounding_box = mark.bounding_box.scaled(scale, scale);
         PageMark { bounding_box, ..*mark }
     };
     marks.iter().map(scaled).collect()

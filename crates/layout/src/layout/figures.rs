@@ -54,12 +54,7 @@ pub(super) fn open_figures<'a>(pages: &[PageText]) -> Vec<Vec<OpenFigure<'a>>> {
         let own =
             areas.into_iter().filter(|area| !is_letterhead(count_like(&all, area), pages.len()));
         let scaled = |area: BoundingBox| OpenFigure {
-            area: BoundingBox {
-                x: area.x * page.width,
-                y: area.y * page.height,
-                w: area.w * page.width,
-                h: area.h * page.height,
-            },
+            area: area.scaled(page.width, page.height),
             words: Vec::new(),
         };
         own.map(scaled).collect()

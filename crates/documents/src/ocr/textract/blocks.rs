@@ -101,9 +101,7 @@ impl TextractBlocks {
         let mut marks = HandwrittenRuns::default();
         let mut take = |id: &String, marks: &mut HandwrittenRuns| {
             let mut word = words.remove(id)?;
-            let BoundingBox { x, y, w, h } = word.bounding_box;
-            word.bounding_box =
-                BoundingBox { x: x * width, y: y * height, w: w * width, h: h * height };
+            word.bounding_box = word.bounding_box.scaled(width, height);
             marks.add_word(word.bounding_box, by_hand.contains(id));
             Some(word)
         };

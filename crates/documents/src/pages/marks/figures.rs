@@ -10,7 +10,7 @@ use opencv::imgproc;
 use opencv::prelude::*;
 
 use crate::pages::page::PageRaster;
-use crate::pages::plane::{OpenCvError, shrink_mat, view_raster};
+use crate::pages::plane::{OpenCvError, count_values, shrink_mat, view_raster};
 
 /// Dots per inch at which tone is looked at.
 const TONE_DPI: u32 = 50;
@@ -58,7 +58,8 @@ pub(super) fn find_figures(
 
 /// Boxes around regions of tone that have the size and form of figures.
 fn toned_areas(tones: &Mat) -> Result<Vec<Rect>, OpenCvError> {
-    let paper = paper_of(tones.data_bytes()?);
+    // The grey of which a tenth of the page is lighter.
+    let paper = count_values(tones, &Mat::default())?.quantile(0.9);
     let (mut average, mut toned) = (Mat::default(), Mat::default());
     let (side, border) = (Size::new(AVERAGED, AVERAGED), opencv::core::BORDER_REPLICATE);
     imgproc::blur(tones, &mut average, side, Point::new(-1, -1), border)?;
@@ -96,24 +97,6 @@ fn toned_areas(tones: &Mat) -> Result<Vec<Rect>, OpenCvError> {
     Ok(pieces.filter(is_figure).filter_map(area).collect())
 }
 
-/// The grey of which a tenth of the page is lighter.
-fn paper_of(greys: &[u8]) -> f32 {
-    let mut counts = [0_usize; 256];
-    for grey in greys {
-        if let Some(count) = counts.get_mut(usize::from(*grey)) {
-            *count += 1;
-        }
-    }
-    let mut lighter = 0;
-    for grey in (0..=u8::MAX).rev() {
-        lighter += counts.get(usize::from(grey)).copied().unwrap_or_default();
-        if lighter * 10 > greys.len() {
-            return f32::from(grey);
-        }
-    }
-    0.0
-}
-
 fn differs(tones: &Mat, area: Rect) -> Result<bool, OpenCvError> {
     let (mut mean, mut deviation) = (Mat::default(), Mat::default());
     let inside = tones.roi(area)?;
@@ -122,13 +105,8 @@ fn differs(tones: &Mat, area: Rect) -> Result<bool, OpenCvError> {
 }
 
 fn has_words(area: &BoundingBox, lines: &[TextLine]) -> bool {
-    let shared = |word: &BoundingBox| {
-        let across = word.right().min(area.right()) - word.x.max(area.x);
-        let down = word.bottom().min(area.bottom()) - word.y.max(area.y);
-        across.max(0.0) * down.max(0.0)
-    };
     let words = lines.iter().flat_map(|line| &line.words);
-    words.map(|word| shared(&word.bounding_box)).sum::<f32>() > WORDS * area.w * area.h
+    words.map(|word| area.shared_area(&word.bounding_box)).sum::<f32>() > WORDS * area.w * area.h
 }
 
 #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]

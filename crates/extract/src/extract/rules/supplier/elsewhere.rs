@@ -59,10 +59,11 @@ impl SupplierSearch<'_> {
             let line = self.layout.cells.get(index);
             paid || line.is_some_and(|line| tells_registration(&line.joined_text()))
         };
-        let lines: Vec<&TextCell> = (0..self.layout.cells.len())
+        let lines: Vec<(&TextCell, String)> = (0..self.layout.cells.len())
             .filter(|index| telling(*index))
             .filter_map(|index| self.layout.cells.get(index))
             .filter(|line| !self.is_customer(line))
+            .map(|line| (line, compact_name(&line.joined_text())))
             .collect();
         for one in candidates {
             let compact = compact_name(&one.name);
@@ -70,8 +71,7 @@ impl SupplierSearch<'_> {
             let again = plain
                 && compact.chars().count() >= SHORTEST_WITNESSED
                 && one.name.contains(' ')
-                && lines.iter().any(|line| {
-                    let text = compact_name(&line.joined_text());
+                && lines.iter().any(|(line, text)| {
                     text.len() > compact.len() + 2
                         && text.contains(&compact)
                         && !std::ptr::eq(*line, one.cell)
