@@ -8,6 +8,7 @@
 mod access;
 mod api;
 mod api_forms;
+mod case_page;
 mod failure;
 mod fields;
 mod findings;
@@ -27,6 +28,7 @@ mod references;
 mod review_check;
 mod review_desk;
 mod review_form;
+mod review_queue;
 mod reviews;
 mod sign_in;
 mod state;
@@ -144,7 +146,7 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
         .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
         .route("/documents", get(listing::show_search))
-        .route("/reviews", get(reviews::show_reviews))
+        .route("/reviews", get(review_queue::show_reviews))
         .route("/reviews/{id}", get(reviews::show_review))
         .route("/pauses", get(pauses::show_pauses))
         .route("/webhooks", get(webhooks::show_webhooks))

@@ -25,7 +25,8 @@ use super::layout::version_text;
 use super::listing::load_page;
 use super::overview::require_all_tenants;
 use super::review_desk::load_visible_case;
-use super::reviews::{ReviewerVerdict, SaidVerdict, load_queue, record_verdict, stale_version};
+use super::review_queue::load_queue;
+use super::reviews::{ReviewerVerdict, SaidVerdict, record_verdict, stale_version};
 use super::state::ConsoleState;
 use crate::ops::review::{self, AcceptedData, DataCorrection};
 
