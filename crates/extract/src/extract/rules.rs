@@ -228,7 +228,7 @@ impl RulesExtractor<'_> {
     fn read_fields(&mut self, spots: &LabelMatches<'_>) {
         let currency = money::find_currency(spots);
         let code = currency.as_ref().map(|found| found.value);
-        let calendar = DateReader::from_layout(spots.layout, code);
+        let calendar = DateReader::from_spots(spots, code);
         let plain: Vec<(String, FieldType)> = self
             .kind
             .fields()
@@ -365,13 +365,19 @@ impl RulesExtractor<'_> {
             let mut signs = match found {
                 None => {
                     // The label is accounted for where its amount is the total.
+                    let apart = totals.tax_table && totals.taxed;
                     let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
-                    let seen = seen.filter(|_| !(field == "subtotal" && totals.net_is_total));
+                    let seen =
+                        seen.filter(|_| !(field == "subtotal" && (totals.net_is_total || apart)));
+                    let seen = seen.or_else(|| apart.then_some(ReadingSign::TaxedApart));
                     let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
                     self.note_reading(field, [none].into_iter().chain(seen).chain(all).collect());
                     continue;
                 }
-                Some(_) if totals.tax_by_rate && (field == "vat_amount" || totals.net_is_rest) => {
+                Some(_)
+                    if totals.tax_table
+                        || totals.tax_by_rate && (field == "vat_amount" || totals.net_is_rest) =>
+                {
                     vec![ReadingSign::TaxByRate]
                 }
                 Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],

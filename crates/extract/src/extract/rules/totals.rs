@@ -7,6 +7,7 @@ mod charges;
 mod included;
 mod printed;
 mod row;
+mod tax_table;
 mod till;
 
 use rust_decimal::Decimal;
@@ -16,6 +17,7 @@ use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_wi
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
 use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows};
+use self::tax_table::taxes_that_make;
 use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
@@ -39,12 +41,14 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) gross: Option<FoundValue<Decimal>>,
     /// All three are printed and add up.
     pub(super) adds_up: bool,
-    /// What was handed over, less the change, is the total.
+    /// The total was paid: what was handed over, less the change, or by card.
     pub(super) paid: bool,
     /// The tax is not nothing.
     pub(super) taxed: bool,
     /// The tax is what a printed rate makes of the total, which includes it.
     pub(super) tax_by_rate: bool,
+    /// The taxes that are printed by rate make the total with what they are on.
+    pub(super) tax_table: bool,
     /// The net amount is what the included tax leaves of the total, and not printed.
     pub(super) net_is_rest: bool,
     /// What is labelled as the net amount is the total, and includes the tax.
@@ -126,12 +130,62 @@ pub(super) fn find_totals<'a>(
     if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
         chosen = choose_by_label(&candidates, spots.layout, mark);
     }
-    let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
+    let is_paid = chosen
+        .gross
+        .as_ref()
+        .is_some_and(|gross| paid.contains(&gross.value) || is_charged(spots, gross, mark));
     let outdone = is_outdone(&chosen, &candidates);
-    if spots.till && !(chosen.adds_up && chosen.taxed) {
-        take_included_tax(spots, mark, &mut chosen);
+    if spots.till {
+        if !(chosen.adds_up && chosen.taxed) {
+            take_included_tax(spots, mark, &mut chosen);
+        }
+        take_taxes_by_rate(spots, &rests, mark, &mut chosen);
     }
     TotalAmounts { paid: is_paid, outdone, ..chosen }
+}
+
+/// The taxes by rate make the total: their sum is the tax, and what they are on is the net amount
+/// where that is printed.
+fn take_taxes_by_rate<'a>(
+    spots: &LabelMatches<'a>,
+    rests: &PrintedRests,
+    mark: Option<DecimalSeparator>,
+    chosen: &mut TotalAmounts<'a>,
+) {
+    let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
+    let Some(taxes) = taxes_that_make(spots.layout, gross, rests, mark) else { return };
+    chosen.tax_table = true;
+    if taxes.tax.is_zero() {
+        return;
+    }
+    let known = |found: &FoundValue<Decimal>| abs_close(found.value, taxes.tax, TOLERANCE);
+    if !chosen.vat.as_ref().is_some_and(known) {
+        chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
+    }
+    chosen.taxed = true;
+    let printed = find_printed(spots.layout, taxes.net, mark);
+    let own = chosen.net.as_ref().is_some_and(|net| abs_close(net.value, taxes.net, TOLERANCE));
+    if !own {
+        chosen.net_is_total = chosen.net.as_ref().is_some_and(|net| net.value == gross);
+        chosen.net = printed.map(|cell| FoundValue::new(taxes.net, true, cell));
+        chosen.net_is_rest = false;
+    }
+}
+
+/// Whether the total stands once more, beside a word for how it was paid.
+fn is_charged(
+    spots: &LabelMatches<'_>,
+    gross: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let labels = spots.of_field("card_payment").chain(spots.of_field("tendered"));
+    let mut amounts = labels
+        .filter(|spot| spot.words.start == 0)
+        .flat_map(|spot| amounts_beside(spots, spot, mark).0);
+    amounts.any(|(amount, cell)| {
+        amount.value.abs() == gross.value.abs()
+            && (cell.page, cell.line) != (gross.page, gross.line)
+    })
 }
 
 /// A printed rate makes a printed tax of the total: then a sum before tax that is as much as the
@@ -172,8 +226,8 @@ fn whole_of_rate(
     named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
 }
 
-/// Tills without a word for the total: the net amount that was paid as it is, or the sum that stands
-/// alone under the lines.
+/// Tills without a word for the total: the net amount that was paid as it is, what was charged to a
+/// card and is printed once more, or the sum that stands alone under the lines.
 fn add_unnamed_totals<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
@@ -187,6 +241,15 @@ fn add_unnamed_totals<'a>(
     let paid = nets.map(|c| AmountCandidate { role: AmountRole::Gross, weight: PAID, ..c.clone() });
     let paid: Vec<AmountCandidate<'a>> = paid.collect();
     candidates.extend(paid);
+    for spot in spots.of_field("card_payment").filter(|spot| spot.words.start == 0) {
+        let Some((amount, cell)) = amounts_beside(spots, spot, mark).0.pop() else { continue };
+        let again =
+            printed_amounts(spots.layout, mark).filter(|(one, _)| one.value == amount.value);
+        if amount.is_money() && again.count() > 1 {
+            let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+            candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
+        }
+    }
     if let Some((amount, cell)) = sum_under_lines(spots.layout, mark) {
         let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
         candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
