@@ -56,6 +56,8 @@ def draw_receipt(path, rows, one_width):
             canvas.setFont(names[bool(mark)], size)
             if cell.start() and AMOUNT.match(words):
                 canvas.drawRightString(LEFT + column * cell.end(), y, words)
+            elif cell.start() > 2 and cell.group(0) == text.strip():
+                canvas.drawCentredString(LEFT + column * (cell.start() + cell.end()) / 2, y, words)
             else:
                 canvas.drawString(LEFT + column * cell.start(), y, words)
         y -= STEP * (1.5 if "^" in text else 1)

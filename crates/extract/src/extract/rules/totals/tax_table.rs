@@ -64,6 +64,19 @@ pub(super) fn taxes_that_make<'a>(
     Some(TaxesByRate { net, tax, cell: last })
 }
 
+/// The tax of a part of `gross`, where one row by rate alone is printed and can be read in one way.
+pub(super) fn taxes_of_part(
+    layout: &CellLayout,
+    gross: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> Option<TaxesByRate<'_>> {
+    let rows = rows_by_rate(layout, gross, mark);
+    let [row] = rows.as_slice() else { return None };
+    let [(net, tax)] = row.readings.as_slice() else { return None };
+    let part = !tax.is_zero() && (net + tax).abs() < gross.abs();
+    part.then_some(TaxesByRate { net: *net, tax: *tax, cell: row.cell })
+}
+
 fn rows_by_rate(
     layout: &CellLayout,
     gross: Decimal,
