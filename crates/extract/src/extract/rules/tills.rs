@@ -84,7 +84,7 @@ GALLONS:             14.206
 PRICE/G:             $3.239
 FUEL SALE            $46.01
 CREDIT               $46.01",
-        values: || json!({ "supplier_name": "KETTLE STOP #0417", "total": 46.01 }),
+        values: || json!({ "total": 46.01 }),
         reasons: &[("total_unconfirmed:total", false), ("uncertain:vat_amount", false)],
     },
     DrawnReceipt {
