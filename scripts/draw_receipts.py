@@ -5,7 +5,7 @@
 
 Needs reportlab, Pillow and pypdfium2 (scripts/samples-requirements.txt) and the DejaVu fonts. Each is
 a text as tills print it, 48 characters wide at most: shops, taxis, fuel, restaurants, garages,
-chemists, card slips and refunds of 30 countries. One half is set in a font of one width, as printers of tills
+chemists, card slips and refunds of 27 countries. One half is set in a font of one width, as printers of tills
 do, the other in one like print, with what is flush right set so. `^` sets what follows large, `*`
 bold. Before `---` stand the values. With --scans OUT/scans has the same as a scanner would store them: a little
 turned, soft, grey and full of noise. All names and numbers are invented; that real receipts are like
