@@ -167,9 +167,7 @@ pub fn judge_extraction(
             grounded.push(GroundedField { field, place });
         }
     }
-    let single: Vec<PageRegion> =
-        grounded.iter().filter(|it| !it.field.contains('[')).map(|it| it.place).collect();
-    let score = score::verdict_score(kind, &findings, &single);
+    let score = score::verdict_score(kind, &findings, &witnessed_places(&subject, kind, &grounded));
     // Where a rule has spoken already, the score only counts if it leads to something graver.
     let gravest = findings.iter().map(|it| it.consequence).max();
     for rule in kind.rules.iter().filter(applies) {
@@ -180,6 +178,26 @@ pub fn judge_extraction(
     }
     let certainty = least_certainty(extraction, kind);
     Verdict { findings, score, grounded, certainty }
+}
+
+/// Where the single values are read best. What is printed twice, or confirmed by other amounts, was
+/// not misread because one of its places is hardly legible.
+fn witnessed_places(
+    subject: &GateSubject<'_>,
+    kind: &Kind,
+    grounded: &[GroundedField],
+) -> Vec<PageRegion> {
+    let confirmed: Vec<&String> =
+        kind.rules.iter().flat_map(|rule| subject.confirmed_fields(&rule.check)).collect();
+    let single = grounded.iter().filter(|it| !it.field.contains('['));
+    let open = single.filter(|it| !confirmed.contains(&&it.field));
+    let best = open.map(|it| {
+        let places = subject.ground.value_places(subject.field_value(&it.field)).into_iter();
+        places.fold(it.place, |best, one| {
+            if one.confidence > best.confidence && !one.unwitnessed { one } else { best }
+        })
+    });
+    best.collect()
 }
 
 fn least_certainty(extraction: &Extraction, kind: &Kind) -> Option<f32> {

@@ -27,7 +27,8 @@ pub use classify::{ClassifiedKind, KindAmbiguity};
 pub use labels::{LabelHit, LabelIndex, ValueStyle};
 pub use problem::KindProblem;
 pub use rule::{
-    CashRounding, GateRule, PaymentFields, RoundingMode, RuleCheck, RuleConsequence, ValueFormat,
+    CashRounding, GateRule, PaymentFields, PaymentWords, RoundingMode, RuleCheck, RuleConsequence,
+    ValueFormat,
 };
 pub use showing::{PageShowing, ShowPages};
 pub use signals::{KindSignal, SignalArea};

@@ -26,6 +26,8 @@ mod strangers;
 mod supplier;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tills;
 mod totals;
 mod weighing;
 mod words;
@@ -91,6 +93,10 @@ fn name_dollars<'a>(
     match (found, money::resolve_dollar(spots)) {
         (Some(found), DollarSign::Of(code)) if found.value == "USD" => {
             (Some(FoundValue { value: code, certain: true, ..found }), ReadingSign::CurrencyByTax)
+        }
+        // A till in another country prints `$` for its own money, and says nowhere which that is.
+        (Some(found), DollarSign::Foreign) if found.value == "USD" && spots.till => {
+            (None, ReadingSign::NoCurrency)
         }
         (Some(found), DollarSign::Foreign) if found.value == "USD" => {
             (Some(FoundValue { certain: false, ..found }), ReadingSign::CurrencyForeign)
@@ -228,7 +234,8 @@ impl RulesExtractor<'_> {
     fn read_fields(&mut self, spots: &LabelMatches<'_>) {
         let currency = money::find_currency(spots);
         let code = currency.as_ref().map(|found| found.value);
-        let calendar = DateReader::from_layout(spots.layout, code);
+        let code = money::currency_of_days(spots, code);
+        let calendar = DateReader::from_spots(spots, code);
         let plain: Vec<(String, FieldType)> = self
             .kind
             .fields()
@@ -365,13 +372,22 @@ impl RulesExtractor<'_> {
             let mut signs = match found {
                 None => {
                     // The label is accounted for where its amount is the total.
+                    let apart = totals.tax_table && totals.taxed;
                     let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
-                    let seen = seen.filter(|_| !(field == "subtotal" && totals.net_is_total));
+                    let seen =
+                        seen.filter(|_| !(field == "subtotal" && (totals.net_is_total || apart)));
+                    let seen = seen.or_else(|| apart.then_some(ReadingSign::TaxedApart));
                     let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
-                    self.note_reading(field, [none].into_iter().chain(seen).chain(all).collect());
+                    let settled = totals.paid && seen.is_none() && all.is_none();
+                    let settled = settled.then_some(ReadingSign::PaidWithout);
+                    let signs = [none].into_iter().chain(seen).chain(all).chain(settled);
+                    self.note_reading(field, signs.collect());
                     continue;
                 }
-                Some(_) if totals.tax_by_rate && (field == "vat_amount" || totals.net_is_rest) => {
+                Some(_)
+                    if totals.tax_table
+                        || totals.tax_by_rate && (field == "vat_amount" || totals.net_is_rest) =>
+                {
                     vec![ReadingSign::TaxByRate]
                 }
                 Some(_) if totals.adds_up && totals.taxed => vec![ReadingSign::AddsUp],
@@ -382,7 +398,7 @@ impl RulesExtractor<'_> {
             signs.extend(lines.then_some(ReadingSign::LinesMakeIt));
             signs.extend(largest.then_some(ReadingSign::Largest));
             signs.extend(totals.outdone.then_some(ReadingSign::Outdone));
-            let paid = totals.paid && field == "total";
+            let paid = totals.paid && (field == "total" || totals.adds_up);
             signs.extend(paid.then_some(ReadingSign::PaidMakesIt));
             match field {
                 "subtotal" => signs.push(ReadingSign::Net),

@@ -267,6 +267,14 @@ impl PrintedValues {
         self.lines.iter().filter(labelled).flat_map(|line| line.numbers.iter().copied())
     }
 
+    /// Numbers that stand on a line with one of these words, folded and whole.
+    pub(super) fn numbers_named(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
+        let named = move |line: &&PrintedLine| {
+            words.iter().any(|word| line.folded.contains(&format!(" {word} ")))
+        };
+        self.lines.iter().filter(named).flat_map(|line| line.numbers.iter().copied())
+    }
+
     /// Percentages that stand on a line with one of these words, folded and whole.
     pub(super) fn percentages_beside(&self, words: &[String]) -> BTreeSet<Decimal> {
         let named = |line: &&PrintedLine| {

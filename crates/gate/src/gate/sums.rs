@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::checks::FailedFields;
 use super::subject::{GateSubject, json_decimal};
-use crate::kinds::{CashRounding, RoundingMode, RuleCheck};
+use crate::kinds::{CashRounding, PaymentWords, RoundingMode, RuleCheck};
 
 /// A list and what its amounts have to add up to.
 pub(super) struct ListSumRule<'a> {
@@ -67,6 +67,8 @@ impl<'a> SumRule<'a> {
 const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// No country's value added tax is higher (Hungary, 27 %).
 pub(super) const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+/// Amounts beside words for payments that are tried.
+const MOST_PAID: usize = 20;
 /// Pairs of net and tax that are combined.
 const MOST_PAIRS: usize = 40;
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
@@ -251,6 +253,50 @@ impl GateSubject<'_> {
         let with_tax = terms.iter().filter_map(|field| self.field_number(field));
         let mut sums = with_tax.filter_map(|term| lines.checked_add(term)).chain([lines]);
         !amounts.is_empty() && sums.any(|sum| is_close(sum, total, tolerance))
+    }
+
+    /// Whether anything else makes the total of a check `confirmed`; nothing if it is no such check,
+    /// or the total is not known.
+    pub(super) fn total_confirmed(&self, check: &RuleCheck) -> Option<bool> {
+        let RuleCheck::Confirmed { terms, total, list, item, tolerance, payment } = check else {
+            return None;
+        };
+        self.field_number(total)?;
+        let sums = SumRule::of_terms(terms, total, *tolerance);
+        Some(
+            self.sum_holds(&sums) == Some(true)
+                || self.list_confirms(&self.item_numbers(list, item), total, terms, *tolerance)
+                || self.page_confirms(total, *tolerance)
+                || self.payment_confirms(total, payment),
+        )
+    }
+
+    /// The amounts that a check `confirmed` holds for: the total, and the terms where they make it.
+    pub(super) fn confirmed_fields<'c>(&self, check: &'c RuleCheck) -> Vec<&'c String> {
+        let RuleCheck::Confirmed { terms, total, tolerance, .. } = check else { return Vec::new() };
+        if self.total_confirmed(check) != Some(true) {
+            return Vec::new();
+        }
+        let made = self.sum_holds(&SumRule::of_terms(terms, total, *tolerance)) == Some(true);
+        terms.iter().filter(|_| made).chain([total]).collect()
+    }
+
+    /// Whether what was handed over, less the change, is the total; or the total is printed once
+    /// more where a card was charged.
+    fn payment_confirms(&self, total: &str, words: &PaymentWords) -> bool {
+        let Some(total) = self.field_number(total).map(|it| it.abs()) else { return false };
+        let change: Vec<Decimal> =
+            self.ground.numbers_named(&words.change).take(MOST_PAID).collect();
+        let mut given = self.ground.numbers_named(&words.given).take(MOST_PAID);
+        let paid = given.any(|given| {
+            let mut back = change.iter().filter_map(|back| given.checked_sub(*back));
+            back.any(|paid| paid == total)
+        });
+        let charged = || {
+            self.ground.number_places(total).len() > 1
+                && self.ground.numbers_named(&words.charged).any(|amount| amount == total)
+        };
+        paid || charged()
     }
 
     /// The page's own figures make the total: the column over it, net and tax by the printed rates, or

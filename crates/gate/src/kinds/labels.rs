@@ -10,13 +10,14 @@ use super::problem::{KindProblem, ProblemReport};
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 30] = [
+pub(super) const SECTIONS: [&str; 31] = [
     "remittance_slip",
     "charge",
     "withheld",
     "due_behind",
     "payable",
     "tendered",
+    "card_payment",
     "change",
     "rounding",
     "customer_vat_id",

@@ -128,9 +128,16 @@ pub enum RuleCheck {
     /// In each item the factors' product is the amount, or is but for a printed amount or
     /// percentage.
     ListProduct { list: String, factors: Vec<String>, item: String, tolerance: Decimal },
-    /// `total` is confirmed by `terms`, by the list, or by the page: by printed net and tax, or by
-    /// rows that are lines beyond doubt.
-    Confirmed { terms: Vec<String>, total: String, list: String, item: String, tolerance: Decimal },
+    /// `total` is confirmed by `terms`, by the list, or by the page: by printed net and tax, by
+    /// rows that are lines beyond doubt, or by how it was paid.
+    Confirmed {
+        terms: Vec<String>,
+        total: String,
+        list: String,
+        item: String,
+        tolerance: Decimal,
+        payment: PaymentWords,
+    },
     /// No later field is before an earlier one.
     DateOrder(Vec<String>),
     /// Dates not further from today than this.
@@ -173,6 +180,17 @@ pub enum RuleCheck {
     Confidence(StatedConfidence),
     /// The verdict's score is at least this. Applied after all others.
     Score { least: f32 },
+}
+
+/// Words, folded, beside which tills print how a total was paid.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PaymentWords {
+    /// What was handed over.
+    pub given: Vec<String>,
+    /// What came back.
+    pub change: Vec<String>,
+    /// What was charged to a card.
+    pub charged: Vec<String>,
 }
 
 /// The fields that codes for payments speak of.

@@ -23,7 +23,7 @@ pub(super) enum ReadingSign {
     LinesMakeIt,
     /// The lines make the total: nothing that was not found is added to them.
     AllByLines,
-    /// What was handed over, less the change, is the total.
+    /// The total was paid: what was handed over, less the change, or by card.
     PaidMakesIt,
     /// No amount of money on the document is larger.
     Largest,
@@ -39,6 +39,10 @@ pub(super) enum ReadingSign {
     NoTax,
     /// No total was found.
     NoTotal,
+    /// Taxes by rate make the total, and what they are on together is not printed.
+    TaxedApart,
+    /// The total was paid, and no label of this amount is printed.
+    PaidWithout,
     /// A label of the field is printed all the same.
     LabelSeen,
     /// The currency is named as such.
@@ -112,7 +116,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 49] = [
+const WEIGHTS: [(ReadingSign, f32); 51] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -120,7 +124,7 @@ const WEIGHTS: [(ReadingSign, f32); 49] = [
     (S::TaxByRate, 4.0),
     (S::LinesMakeIt, 3.8),
     (S::AllByLines, 2.1),
-    (S::PaidMakesIt, -0.0),
+    (S::PaidMakesIt, 2.0),
     (S::Largest, 1.2),
     (S::Outdone, -2.4),
     (S::Net, -0.7),
@@ -128,6 +132,8 @@ const WEIGHTS: [(ReadingSign, f32); 49] = [
     (S::NoNet, 3.0),
     (S::NoTax, 2.0),
     (S::NoTotal, -4.0),
+    (S::TaxedApart, 2.5),
+    (S::PaidWithout, 1.4),
     (S::LabelSeen, -2.1),
     (S::CurrencyNamed, 4.0),
     (S::CurrencyOfTotal, 7.1),

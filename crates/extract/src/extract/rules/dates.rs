@@ -465,7 +465,7 @@ mod tests {
         let layout = CellLayout::new(&transcript(&[drawing]));
         let spots = LabelMatches::new(&layout, &kinds.get(kind).unwrap().labels);
         let currency = super::super::money::find_currency(&spots).map(|found| found.value);
-        let calendar = DateReader::from_layout(&layout, currency);
+        let calendar = DateReader::from_spots(&spots, currency);
         let search = DateSearch::new(&spots, &calendar);
         let dates = ["invoice_date", "due_date"];
         let role = |field| DateRole {

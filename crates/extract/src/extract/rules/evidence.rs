@@ -29,7 +29,8 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
     let roles = FieldRoles::of_kind(kind);
     let mut evidence = Vec::new();
     let code = money::find_currency(&spots).map(|found| found.value);
-    let calendar = DateReader::from_layout(&layout, code);
+    let code = money::currency_of_days(&spots, code);
+    let calendar = DateReader::from_spots(&spots, code);
     let search = DateSearch::new(&spots, &calendar);
     let dates: Vec<&str> = roles.dates().collect();
     let mut issued = None;

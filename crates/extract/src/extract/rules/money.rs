@@ -95,10 +95,13 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
         let headings = words.into_iter().filter_map(currency::bracketed_currency).chain(signs);
         amounts.chain(headings).map(move |code| (code, cell)).collect::<Vec<_>>()
     });
-    let plain = cells().flat_map(|cell| {
-        // `TAU SAR PNEAH`: among other capitals a rare code is a word.
+    let plain = cells().enumerate().flat_map(|(index, cell)| {
+        // `TAU SAR PNEAH`: among other capitals a rare code is a word, but not in `TOTAL CAD`.
         let capitals = cell.words.iter().filter(|word| is_capital_word(word)).count();
-        let is_word = move |code: &str| capitals > 1 && !WIDELY_USED.contains(&code);
+        let sum = spots.in_cell(index).any(|spot| {
+            spot.words.start == 0 && spot.words.end + 1 == cell.words.len() && spot.field == "total"
+        });
+        let is_word = move |code: &str| capitals > 1 && !sum && !WIDELY_USED.contains(&code);
         let words = cell.words.iter().filter(move |word| {
             !currency::is_also_word(word) && !currency::exact_currency(word).is_some_and(&is_word)
         });
@@ -195,6 +198,22 @@ pub(super) enum DollarSign {
     Foreign,
     /// Nothing speaks against the United States.
     Plain,
+}
+
+/// The currency that tells in which order a till writes day and month: its `$` are those of the country
+/// whose tax it names, and of none that is known where that is a tax the United States have not.
+pub(super) fn currency_of_days(
+    spots: &LabelMatches<'_>,
+    code: Option<&'static str>,
+) -> Option<&'static str> {
+    match (code, spots.till) {
+        (Some("USD"), true) => match resolve_dollar(spots) {
+            DollarSign::Of(code) => Some(code),
+            DollarSign::Foreign => None,
+            DollarSign::Plain => code,
+        },
+        _ => code,
+    }
 }
 
 /// Whose dollars or pesos a document's `$` are.

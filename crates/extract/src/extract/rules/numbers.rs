@@ -68,8 +68,9 @@ impl<'a> NumberSearch<'a> {
         }
         let places = self.spots.value_candidates(spot);
         let most = if own { usize::MAX } else { 1 };
-        let strong =
-            spot.strong || own && (self.is_numbered(spot) || self.heads_document_row(spot));
+        let named =
+            || self.is_numbered(spot) || self.heads_document_row(spot) || self.is_closed(spot);
+        let strong = spot.strong || own && named();
         let mut nearest = true;
         for beside in places.into_iter().take(most) {
             let words = beside.value_words();
@@ -92,6 +93,16 @@ impl<'a> NumberSearch<'a> {
             }
             found.push(NumberCandidate { value, cell: beside.cell, signs });
         }
+    }
+
+    /// `Tax Invoice : 17` on a till's paper: the colon says that it is no title.
+    fn is_closed(&self, spot: &LabelMatch) -> bool {
+        let words = self.spots.cell_of(spot).map(|cell| &cell.words).filter(|_| self.spots.till);
+        words.is_some_and(|words| {
+            let last = spot.words.end.checked_sub(1).and_then(|last| words.get(last));
+            last.is_some_and(|word| word.ends_with(':'))
+                || words.get(spot.words.end).is_some_and(|word| word == ":")
+        })
     }
 
     fn relation_signs(
@@ -159,6 +170,8 @@ impl<'a> NumberSearch<'a> {
             }
             // `No 16A, Mill Road`
             let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
+            // `NO 122.124. Mill Road`, `#0020 Southport`: a house, or one shop of several.
+            let house = house || self.spots.till && words.iter().skip(1).any(|word| is_word(word));
             if house {
                 continue;
             }
@@ -224,6 +237,13 @@ impl<'a> NumberSearch<'a> {
         // What only the label of something else stands beside is no number of the document's own.
         let ranked = candidates.into_iter().zip(&scores).zip(shares);
         let ranked = ranked.filter(|((one, _), _)| one.signs.iter().any(|sign| sign.is_own()));
+        // `Order #134`: the mark alone makes an order's number none of the receipt.
+        let other = |one: &NumberCandidate<'_>| {
+            let labelled = [NumberSign::OwnLabel, NumberSign::WeakLabel];
+            one.signs.contains(&NumberSign::OtherLabel)
+                && !one.signs.iter().any(|sign| labelled.contains(sign))
+        };
+        let ranked = ranked.filter(|((one, _), _)| !(self.spots.till && other(one)));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
         let ((one, score), share) = best?;
         if *score < sign::NONE_OF_THEM - 1.5 {
@@ -231,6 +251,12 @@ impl<'a> NumberSearch<'a> {
         }
         Some(FoundValue::weighed(one.value, share, one.cell))
     }
+}
+
+/// Whether letters alone make a word: no code, and no half of a day.
+fn is_word(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    letters >= 3 && !text.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Letters and digits alone: what is written with other marks, or a dash at its end, is the same.

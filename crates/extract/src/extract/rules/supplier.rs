@@ -186,7 +186,7 @@ impl<'a> SupplierSearch<'a> {
                 (None, _) => vec![(whole, None)],
             };
             for (name, address) in texts {
-                if !self.is_name(&name) {
+                if !self.is_name(&name) || self.spots.till && self.is_greeting(&name) {
                     continue;
                 }
                 let mut signs = self.place_signs(index, cell, vat);
@@ -246,33 +246,6 @@ impl<'a> SupplierSearch<'a> {
                 found.push(NameCandidate { name, address: None, cell, signs });
             }
         }
-    }
-
-    /// Whether both name one firm: the lines of a name over two lines, or the name with and without
-    /// its legal form.
-    fn is_same_firm(&self, one: &NameCandidate<'_>, other: &NameCandidate<'_>) -> bool {
-        let names = [&one.name, &other.name].map(|name| fold_text(name));
-        let [a, b] = names.each_ref().map(|name| name.split(' ').collect::<Vec<&str>>());
-        let longer = |long: &[&str], short: &[&str]| {
-            let rest = long.get(short.len()..).unwrap_or_default();
-            long.starts_with(short)
-                && !rest.is_empty()
-                && rest.len() <= 3
-                && self.labels.has_label_at("legal_form", rest)
-        };
-        a == b
-            || longer(&a, &b)
-            || longer(&b, &a)
-            || self.goes_on_with(one, other)
-            || self.goes_on_with(other, one)
-    }
-
-    /// Whether the second is the second line of the name that a heading names.
-    fn goes_on_with(&self, first: &NameCandidate<'_>, second: &NameCandidate<'_>) -> bool {
-        let (name, joined) = self.full_name(first);
-        joined > 0
-            && first.signs.contains(&NameSign::Labelled)
-            && compact_name(&name).ends_with(&compact_name(&second.name))
     }
 
     /// The name beside or under a party's label that stands alone or ends in a colon.

@@ -7,6 +7,7 @@ mod charges;
 mod included;
 mod printed;
 mod row;
+mod tax_table;
 mod till;
 
 use rust_decimal::Decimal;
@@ -16,7 +17,10 @@ use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_wi
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
 use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows};
-use self::till::{included_tax, sum_under_lines, without_tax_code};
+use self::till::{
+    add_unnamed_totals, is_charged, paid_amounts, take_till_taxes, tendered_amounts,
+    without_tax_code,
+};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
@@ -39,12 +43,14 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) gross: Option<FoundValue<Decimal>>,
     /// All three are printed and add up.
     pub(super) adds_up: bool,
-    /// What was handed over, less the change, is the total.
+    /// The total was paid: what was handed over, less the change, or by card.
     pub(super) paid: bool,
     /// The tax is not nothing.
     pub(super) taxed: bool,
     /// The tax is what a printed rate makes of the total, which includes it.
     pub(super) tax_by_rate: bool,
+    /// The taxes that are printed by rate make the total with what they are on.
+    pub(super) tax_table: bool,
     /// The net amount is what the included tax leaves of the total, and not printed.
     pub(super) net_is_rest: bool,
     /// What is labelled as the net amount is the total, and includes the tax.
@@ -126,36 +132,15 @@ pub(super) fn find_totals<'a>(
     if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
         chosen = choose_by_label(&candidates, spots.layout, mark);
     }
-    let is_paid = chosen.gross.as_ref().is_some_and(|gross| paid.contains(&gross.value));
+    let is_paid = chosen
+        .gross
+        .as_ref()
+        .is_some_and(|gross| paid.contains(&gross.value) || is_charged(spots, gross, mark));
     let outdone = is_outdone(&chosen, &candidates);
-    if spots.till && !(chosen.adds_up && chosen.taxed) {
-        take_included_tax(spots, mark, &mut chosen);
+    if spots.till {
+        take_till_taxes(spots, &rests, mark, &mut chosen);
     }
     TotalAmounts { paid: is_paid, outdone, ..chosen }
-}
-
-/// A printed rate makes a printed tax of the total: then a sum before tax that is as much as the
-/// total is none, and what both leave is the net amount where it is printed.
-fn take_included_tax(
-    spots: &LabelMatches<'_>,
-    mark: Option<DecimalSeparator>,
-    chosen: &mut TotalAmounts<'_>,
-) {
-    let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let Some(tax) = included_tax(spots, gross, mark) else { return };
-    let rest = gross - tax.value;
-    let printed = find_printed(spots.layout, rest, mark);
-    chosen.tax_by_rate = true;
-    chosen.adds_up = printed.is_some() && !tax.value.is_zero();
-    chosen.taxed = true;
-    if chosen.net.as_ref().is_some_and(|net| net.value == gross) {
-        chosen.net_is_total = true;
-        chosen.net = None;
-    }
-    if let Some(cell) = printed {
-        chosen.net = Some(FoundValue::new(rest, true, cell));
-    }
-    chosen.vat = Some(tax);
 }
 
 /// The labelled total of which the chosen one is the part of one rate: it is larger by an amount that
@@ -170,27 +155,6 @@ fn whole_of_rate(
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
     let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MOST_LABELLED);
     named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
-}
-
-/// Tills without a word for the total: the net amount that was paid as it is, or the sum that stands
-/// alone under the lines.
-fn add_unnamed_totals<'a>(
-    spots: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
-    candidates: &mut Vec<AmountCandidate<'a>>,
-) {
-    if !spots.till || candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 1.0) {
-        return;
-    }
-    let given = tendered_amounts(spots, "tendered", mark);
-    let nets = candidates.iter().filter(|c| c.role == AmountRole::Net && given.contains(&c.value));
-    let paid = nets.map(|c| AmountCandidate { role: AmountRole::Gross, weight: PAID, ..c.clone() });
-    let paid: Vec<AmountCandidate<'a>> = paid.collect();
-    candidates.extend(paid);
-    if let Some((amount, cell)) = sum_under_lines(spots.layout, mark) {
-        let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
-        candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
-    }
 }
 
 /// Whether another labelled total is larger, by more than a rounding.
@@ -220,28 +184,6 @@ fn add_rounded<'a>(
     let known = |one: &AmountCandidate<'_>| paid.contains(&one.value) || given.contains(&one.value);
     let rounded: Vec<AmountCandidate<'a>> = rounded.filter(known).collect();
     candidates.extend(rounded);
-}
-
-/// The amounts beside the labels of a section of tills.
-fn tendered_amounts(
-    spots: &LabelMatches<'_>,
-    section: &str,
-    mark: Option<DecimalSeparator>,
-) -> Vec<Decimal> {
-    let all = spots.of_field(section).filter(|spot| spot.words.start == 0);
-    let amounts = all.filter_map(|spot| amounts_beside(spots, spot, mark).0.pop());
-    let money = amounts.filter(|(amount, _)| amount.is_money());
-    money.map(|(amount, _)| amount.value.abs()).take(MOST_LABELLED).collect()
-}
-
-/// What was paid on the spot: what was handed over, less the change.
-fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
-    let change = tendered_amounts(spots, "change", mark);
-    let pairs = tendered_amounts(spots, "tendered", mark).into_iter().flat_map(|given| {
-        let back: Vec<Decimal> = change.iter().map(|back| given - *back).collect();
-        back.into_iter()
-    });
-    pairs.filter(|paid| paid.is_sign_positive() && !paid.is_zero()).collect()
 }
 
 /// What stands under a heading of the table of lines is the amount of a line as a rule.

@@ -179,3 +179,54 @@ fn an_amount_as_large_as_numbers_come_is_judged_in_a_currency_without_small_coin
         assert!(found, "{currency} {total}");
     }
 }
+
+#[test]
+fn how_a_receipt_was_paid_confirms_its_total() {
+    let kind = KINDS.get("receipt").unwrap();
+    let data = json!({
+        "supplier_name": "Lieferant", "invoice_date": "2018-03-05", "currency": "EUR", "total": 8.7,
+        "subtotal": null, "vat_amount": null, "line_items": null,
+    });
+    let extraction = Extraction { data: data.as_object().unwrap().clone(), ..sound() };
+    let unconfirmed = "total_unconfirmed:total".to_owned();
+    for (printed, confirmed) in [
+        ("Summe 8,70\nBar 10,00\nZurück 1,30", true),
+        ("Summe 8,70\nBar 10,00\nZurück 1,40", false),
+        ("Summe 8,70\nBar 8,70", false),
+        ("Summe 8,70\nGirocard 8,70", true),
+        ("Summe und Girocard 8,70", false),
+        ("Summe 8,70\nGirocard 8,90", false),
+        ("Summe 8,70\nBarbara 10,00\nZurück 1,30", false),
+    ] {
+        let page = transcript(&format!("Lieferant\n05.03.2018\n{printed}"));
+        let reasons = judge_extraction(&extraction, &page, kind, &lookups()).review_reasons();
+        assert_eq!(!reasons.contains(&unconfirmed), confirmed, "{printed}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_faint_place_is_no_doubt_where_the_value_stands_again_or_is_confirmed() {
+    let kind = KINDS.get("receipt").unwrap();
+    let data = json!({
+        "supplier_name": "Lieferant", "invoice_date": "2018-03-05", "currency": "EUR", "total": 8.7,
+    });
+    let extraction = Extraction { data: data.as_object().unwrap().clone(), ..sound() };
+    // What a faint amount takes off the score.
+    let lost_of = |extraction: &Extraction, printed: &str| {
+        let mut page = transcript(&format!("Lieferant\n05.03.2018\n{printed}"));
+        let clear = judge_extraction(extraction, &page, kind, &lookups()).score;
+        page.pages[0].lines[2].words[1].confidence = 0.3;
+        clear - judge_extraction(extraction, &page, kind, &lookups()).score
+    };
+    let lost = |printed: &str| lost_of(&extraction, printed);
+    let mut taxed = extraction.clone();
+    taxed
+        .data
+        .extend([("subtotal".to_owned(), json!(8.13)), ("vat_amount".to_owned(), json!(0.57))]);
+    assert!(lost_of(&taxed, "Netto 8,13\nMwSt 0,57\nSumme 8,70").abs() < 1e-6);
+    taxed.data.insert("vat_amount".to_owned(), json!(0.75));
+    assert!(lost_of(&taxed, "Netto 8,13\nMwSt 0,75\nSumme 8,70").abs() > 1e-6);
+    assert!(lost("Summe 8,70\nTee 8,60") > 0.01);
+    assert!(lost("Summe 8,70\nGesamt 8,70").abs() < 1e-6);
+    assert!(lost("Summe 8,70\nBar 10,00\nZurück 1,30").abs() < 1e-6);
+}

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    CashRounding, GateRule, PaymentFields, RoundingMode, RuleCheck, RuleConsequence, ValueFormat,
+    CashRounding, GateRule, PaymentFields, PaymentWords, RoundingMode, RuleCheck, RuleConsequence,
+    ValueFormat,
 };
 use docmill_core::model::{ExtractionMethod, StatedConfidence};
 
@@ -78,6 +79,12 @@ struct RawRule {
     phrases: Vec<String>,
     #[serde(default)]
     words: Vec<String>,
+    #[serde(default)]
+    given: Vec<String>,
+    #[serde(default)]
+    change: Vec<String>,
+    #[serde(default)]
+    charged: Vec<String>,
     currency: Option<String>,
     round_to: Option<BTreeMap<String, Decimal>>,
     #[serde(default)]
@@ -289,7 +296,9 @@ impl RawRule {
             _ => {
                 let terms = self.terms.ok_or_else(|| need("terms"))?;
                 let total = self.total.ok_or_else(|| need("total"))?;
-                RuleCheck::Confirmed { terms, total, list, item, tolerance }
+                let (given, change, charged) = (self.given, self.change, self.charged);
+                let payment = PaymentWords { given, change, charged };
+                RuleCheck::Confirmed { terms, total, list, item, tolerance, payment }
             }
         })
     }

@@ -3,7 +3,8 @@
 
 use time::Date;
 
-use crate::extract::rules::layout::{CellLayout, TextCell};
+use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatches;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 
 /// Every date of the document and what they say about the order of day and month.
@@ -70,7 +71,8 @@ fn ends_in_zip_code(cell: &TextCell) -> bool {
 }
 
 impl DateReader {
-    pub(in super::super) fn from_layout(layout: &CellLayout, currency: Option<&str>) -> Self {
+    pub(in super::super) fn from_spots(spots: &LabelMatches<'_>, currency: Option<&str>) -> Self {
+        let layout = spots.layout;
         let dates: Vec<date::FoundDate> =
             layout.cells.iter().flat_map(|cell| date::find_dates(&cell.joined_text())).collect();
         if let Some(order) = date::infer_order(dates.iter()) {
@@ -82,7 +84,9 @@ impl DateReader {
             return Self { order: DayMonthOrder::MonthFirst, open: false };
         }
         let mut words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
-        let american = zip || words.any(|(word, _)| AMERICAN.contains(&word.as_str()));
+        // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
+        let firm = !spots.till && words.any(|(word, _)| AMERICAN.contains(&word.as_str()));
+        let american = zip || firm;
         if !american && currency.is_some_and(|code| DAY_FIRST.contains(&code)) {
             return Self { order: DayMonthOrder::DayFirst, open: false };
         }

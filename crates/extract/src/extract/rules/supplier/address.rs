@@ -364,7 +364,13 @@ impl SupplierSearch<'_> {
         let spot = self.spots.of_field("party_address").find(|spot| {
             spot.words.start == 0
                 && self.spots.cell_of(spot).is_some_and(|cell| {
-                    cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
+                    // `Mill-Straße 40` is a street, not its label.
+                    let inside = cell.words.first().is_some_and(|word| {
+                        word.split_once('-')
+                            .is_some_and(|(front, rest)| front.len() > 1 && rest.len() > 1)
+                    });
+                    let near = (name.row..name.row + 6).contains(&cell.row);
+                    cell.page == name.page && near && !inside
                 })
         })?;
         let beside = self.spots.value_candidates(spot);

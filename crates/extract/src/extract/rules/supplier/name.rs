@@ -1,11 +1,54 @@
-//! What can be a name, and whether it is the recipient's.
+//! What can be a name, whether it is the recipient's, and whether two are one firm's.
 
 use super::address::tells_registration;
-use super::{LONGEST_NAME, SupplierSearch, is_next_line};
+use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::layout::TextCell;
 use docmill_formats::notation::{date, fold_text};
 
+/// Letters of a part of a name that can be told from other words.
+const SHORTEST_PART: usize = 6;
+
 impl SupplierSearch<'_> {
+    /// Whether both name one firm: the lines of a name over two lines, or the name with and without
+    /// its legal form.
+    pub(super) fn is_same_firm(&self, one: &NameCandidate<'_>, other: &NameCandidate<'_>) -> bool {
+        let names = [&one.name, &other.name].map(|name| fold_text(name));
+        let [a, b] = names.each_ref().map(|name| name.split(' ').collect::<Vec<&str>>());
+        let longer = |long: &[&str], short: &[&str]| {
+            let rest = long.get(short.len()..).unwrap_or_default();
+            long.starts_with(short)
+                && !rest.is_empty()
+                && rest.len() <= 3
+                && self.labels.has_label_at("legal_form", rest)
+        };
+        // The name in large letters, and again in a line with the form or the branch.
+        let within = |long: &[&str], short: &[&str]| {
+            let letters: usize = short.iter().map(|word| word.len()).sum();
+            self.spots.till
+                && letters >= SHORTEST_PART
+                && long.windows(short.len()).any(|part| part == short)
+        };
+        a == b
+            || within(&a, &b)
+            || within(&b, &a)
+            || longer(&a, &b)
+            || longer(&b, &a)
+            || self.goes_on_with(one, other)
+            || self.goes_on_with(other, one)
+    }
+
+    /// Whether the second is the second line of the name that a heading names.
+    pub(super) fn goes_on_with(
+        &self,
+        first: &NameCandidate<'_>,
+        second: &NameCandidate<'_>,
+    ) -> bool {
+        let (name, joined) = self.full_name(first);
+        joined > 0
+            && first.signs.contains(&NameSign::Labelled)
+            && compact_name(&name).ends_with(&compact_name(&second.name))
+    }
+
     /// Whether a heading such as "Bill to" stands over or before the cell.
     pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
         if self.has_attention_below(cell) {
@@ -85,8 +128,11 @@ impl SupplierSearch<'_> {
 
     pub(super) fn is_name(&self, text: &str) -> bool {
         let folded = fold_text(text);
-        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        let digits = text.chars().filter(char::is_ascii_digit).count();
+        // `Kettle Stop #0417`: which of its shops it is.
+        let branch = text.rsplit_once(" #").filter(|_| self.spots.till);
+        let own = branch.map_or(text, |(shop, _)| shop);
+        let letters = own.chars().filter(|c| c.is_alphabetic()).count();
+        let digits = own.chars().filter(char::is_ascii_digit).count();
         let words: Vec<&str> = folded.split(' ').collect();
         let first = self.labels.labels_at(&words);
         // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
@@ -108,6 +154,15 @@ impl SupplierSearch<'_> {
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
             && !(text.starts_with('[') && text.ends_with(']'))
+            && !(text.starts_with('(') && text.ends_with(')'))
+    }
+
+    /// Whether a text is nothing but what tills greet with: `Welcome to`.
+    pub(super) fn is_greeting(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        let found = self.labels.labels_at(&words).into_iter();
+        found.filter(|one| one.field == "prose").any(|one| one.length == words.len())
     }
 
     /// The name before a label of the registered office, and what stands behind it.

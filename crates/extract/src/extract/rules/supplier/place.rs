@@ -297,7 +297,10 @@ impl SupplierSearch<'_> {
         };
         let legal = self.has_legal_form(name);
         add(NameSign::LegalForm, legal);
-        add(NameSign::Digits, name.contains(|c: char| c.is_ascii_digit()));
+        // `Kettle Stop #0417`: which of its shops it is.
+        let apart = name.rsplit_once(" #").filter(|_| self.spots.till);
+        let named = apart.map_or(name, |(shop, _)| shop);
+        add(NameSign::Digits, named.contains(|c: char| c.is_ascii_digit()));
         add(NameSign::Small, name.starts_with(char::is_lowercase));
         add(NameSign::OneWord, words.len() == 1);
         add(NameSign::ManyWords, words.len() > 5);
