@@ -97,6 +97,11 @@ impl<'a> DateSearch<'a> {
         for one in &found {
             let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
             let before = text.get(..one.range.start).unwrap_or_default();
+            let named =
+                text.get(one.range.clone()).is_some_and(|day| day.contains(char::is_alphabetic));
+            if named && calendar::ends_in_street(before) {
+                continue;
+            }
             let after = text.get(one.range.end..).unwrap_or_default();
             let mut signs = place_signs(self.spots, cell);
             let time = is_time(after);

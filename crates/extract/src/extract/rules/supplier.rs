@@ -13,7 +13,7 @@ mod name;
 mod place;
 mod sign;
 
-pub(super) use self::address::has_postal_code;
+pub(super) use self::address::{has_postal_code, is_british_code};
 pub(super) use self::sign::NameSign;
 
 use super::FoundValue;

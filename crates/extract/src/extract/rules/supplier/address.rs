@@ -503,18 +503,8 @@ pub(in super::super) fn has_postal_code(text: &str) -> bool {
         }
         _ => false,
     });
-    let british = words.windows(2).any(|pair| match pair {
-        [out, inward] => {
-            let inward = inward.trim_matches(',');
-            let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-            inward.len() == 3
-                && inward.starts_with(|c: char| c.is_ascii_digit())
-                && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
-                && (2..=4).contains(&out.len())
-                && out.chars().all(shape)
-        }
-        _ => false,
-    });
+    let british =
+        words.windows(2).any(|pair| matches!(pair, [out, inward] if is_british_code(out, inward)));
     // `D04 9ZZ9`
     let irish = words.windows(2).any(|pair| match pair {
         [area, unit] => {
@@ -531,6 +521,17 @@ pub(in super::super) fn has_postal_code(text: &str) -> bool {
         _ => false,
     });
     code || british || canadian || irish
+}
+
+/// `BA1 5QT`
+pub(in super::super) fn is_british_code(out: &str, inward: &str) -> bool {
+    let inward = inward.trim_matches([',', '.']);
+    let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+    inward.len() == 3
+        && inward.starts_with(|c: char| c.is_ascii_digit())
+        && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
+        && (2..=4).contains(&out.len())
+        && out.chars().all(shape)
 }
 
 /// Whether a word after the number can be a town's, or the one before it, where none follows.
