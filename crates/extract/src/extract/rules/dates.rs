@@ -199,6 +199,7 @@ impl<'a> DateSearch<'a> {
             (false, false) => return,
         });
         if !own {
+            self.mark_end_of_period(place, found);
             return;
         }
         // What stands before it is its label.
@@ -208,6 +209,25 @@ impl<'a> DateSearch<'a> {
         }
         if !spot.strong {
             one.signs.extend(weak_context(self.spots, spot, role.number));
+        }
+    }
+
+    /// A period has two days: what its label says of the first it says of the one behind the dash.
+    fn mark_end_of_period(&self, first: (usize, usize), found: &mut [DateCandidate]) {
+        let Some(cell) = self.spots.layout.cells.get(first.0) else { return };
+        let text = cell.joined_text();
+        let dates = date::find_dates(&text);
+        let ends = dates.windows(2).find_map(|pair| match pair {
+            [one, next] if one.range.start == first.1 => {
+                let between = text.get(one.range.end..next.range.start)?.trim();
+                matches!(between, "-" | "–" | "—" | "to" | "bis" | "au" | "al" | "t/m" | "do")
+                    .then_some((first.0, next.range.start))
+            }
+            _ => None,
+        });
+        let end = ends.and_then(|place| found.iter_mut().find(|one| one.place == place));
+        if let Some(end) = end {
+            end.signs.push(DateSign::OtherLabel);
         }
     }
 

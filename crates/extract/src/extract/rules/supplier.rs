@@ -240,12 +240,25 @@ impl<'a> SupplierSearch<'a> {
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
             let spots = self.spots.of_field(field).filter(|spot| spot.words.start == 0);
             for spot in spots.take(place::MOST_HEADINGS) {
-                let Some((name, cell)) = self.beside_label(spot) else { continue };
+                let plain = || self.beside_label(spot).map(|(name, cell)| (name, None, cell));
+                let Some((name, address, cell)) = self.sender_behind(spot).or_else(plain) else {
+                    continue;
+                };
                 let mut signs = self.text_signs(&name);
                 signs.push(sign);
-                found.push(NameCandidate { name, address: None, cell, signs });
+                found.push(NameCandidate { name, address, cell, signs });
             }
         }
+    }
+
+    /// `Sold by: Example Ltd, Mill Lane 5, Leeds LS1 4AB`: name and address behind a label.
+    fn sender_behind(&self, spot: &LabelMatch) -> Option<(String, Option<String>, &'a TextCell)> {
+        let cell = self.spots.cell_of(spot)?;
+        let last = cell.words.get(spot.words.end.checked_sub(1)?)?;
+        let text = cell.words.get(spot.words.end..)?.join(" ");
+        let parts: Vec<&str> = text.split(", ").collect();
+        let (name, address) = self.sender_of(&parts, cell).filter(|_| last.ends_with(':'))?;
+        self.has_legal_form(&name).then_some((name, Some(address), cell))
     }
 
     /// Whether both name one firm: the lines of a name over two lines, or the name with and without
@@ -328,11 +341,17 @@ impl<'a> SupplierSearch<'a> {
             .find(|spot| spot.field == "customer" && spot.words.start == 0)
             .map_or(usize::MAX, |spot| spot.cell);
         let row = self.spots.cell_of(heading)?.row;
-        let name = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0).find(
-            |spot| {
-                spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
-            },
-        )?;
+        let near = |spot: &&LabelMatch| {
+            spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
+        };
+        // Two parties beside each other: each has its own under its heading.
+        let heading = self.spots.cell_of(heading)?;
+        let aside = |spot: &LabelMatch| {
+            let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
+            (x - heading.area.x).abs() > address::PARTIES_APART * heading.area.h
+        };
+        let named = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0);
+        let name = named.filter(near).min_by_key(|spot| aside(spot))?;
         let beside = self.spots.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy_name(&first.value_words().join(" "));
@@ -374,11 +393,16 @@ impl<'a> SupplierSearch<'a> {
         let (name, rest) = parts.split_first().filter(|(_, rest)| rest.len() >= 2)?;
         let rest: Vec<&str> = rest
             .iter()
-            .map(|part| part.trim())
+            .map(|part| before_registration(part.trim()))
             .take_while(|part| !address::tells_registration(part))
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
+        // `Bath, BA1 5QT, England`: the code is that of the town before it.
+        let bare = rest.first().is_some_and(|part| !part.split(' ').any(is_word));
+        if town == 0 && bare && !self.has_legal_form(name) {
+            return None;
+        }
         // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
         let name = name.split(" au capital ").next().unwrap_or(name);
         let (name, office) = self.part_at_office(name);
@@ -413,6 +437,21 @@ impl<'a> SupplierSearch<'a> {
         let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
         Some((name, kept.join(", ")))
     }
+}
+
+/// What stands before a sentence about a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`.
+fn before_registration(part: &str) -> &str {
+    let mut ends = part.match_indices(". ");
+    let at = ends.find(|(at, _)| {
+        let tail = part.get(at + 2..).unwrap_or_default();
+        address::tells_registration(tail.split(' ').next().unwrap_or_default())
+    });
+    at.and_then(|(at, _)| part.get(..at)).unwrap_or(part)
+}
+
+/// Whether a word is one of letters, no code.
+fn is_word(word: &str) -> bool {
+    word.chars().filter(|c| c.is_alphabetic()).count() >= 3 && !word.contains(char::is_numeric)
 }
 
 /// Whether a part of an address is a house's number: `12`, `31 a`, `77, 3º B`.

@@ -15,11 +15,12 @@ use self::charges::{PrintedRests, possible_roundings};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
-use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows};
+use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
+use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
@@ -86,6 +87,9 @@ pub(super) fn find_totals<'a>(
             gather_amounts(spots, spot, role, mark, &mut candidates);
         }
     }
+    for spot in spots.of_field("due_date") {
+        add_due_amount(spots, spot, mark, &mut candidates);
+    }
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
@@ -118,7 +122,9 @@ pub(super) fn find_totals<'a>(
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
         chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
-    if let Some(sums) = sum_of_rows(spots.layout, &chosen, mark) {
+    let summed = sum_of_rows(spots.layout, &chosen, mark)
+        .or_else(|| whole_of_rows(spots.layout, &chosen, &candidates, mark));
+    if let Some(sums) = summed {
         candidates = sums.to_vec();
         chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
@@ -247,6 +253,9 @@ fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec
 /// What stands under a heading of the table of lines is the amount of a line as a rule.
 const HEADED: f32 = 4.5;
 
+/// What is due is the total only if no other is printed.
+const DUE: f32 = 2.5;
+
 /// A total beside a label, wherever in its text.
 const WHOLE: f32 = 3.0;
 
@@ -268,6 +277,8 @@ fn gather_amounts<'a>(
     let after = cell.folded.iter().filter(|(_, word)| *word >= spot.words.end);
     let after: Vec<&str> = after.map(|(text, _)| text.as_str()).take(3).collect();
     let role = match role {
+        // The amount is the tax's, which has a label of its own.
+        AmountRole::Gross if spots.included_in(spot).is_some() => return,
         AmountRole::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => AmountRole::Net,
         AmountRole::Net if after.iter().any(|text| INCLUDING.contains(text)) => AmountRole::Gross,
         role => role,
@@ -305,6 +316,27 @@ fn gather_amounts<'a>(
     if let (AmountRole::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
         candidates.push(candidate(AmountRole::Net, 3.0, net, net_cell));
         candidates.push(candidate(AmountRole::Vat, 3.0, vat, vat_cell));
+    }
+}
+
+/// `To be paid by 3 May   120.00`: the amount right of the day by which to pay is what is due.
+fn add_due_amount<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let dated = |cell: &&TextCell| !date::find_dates(&cell.joined_text()).is_empty();
+    let Some(label) = spots.cell_of(spot).filter(dated) else { return };
+    let beside = spots.value_candidates(spot).into_iter();
+    let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
+    let amounts = right.filter_map(|one| {
+        let amount = number::find_numbers(&one.value_words(), mark).pop()?;
+        (amount.is_money() && !amount.percent).then_some((amount, one.cell))
+    });
+    if let Some((amount, cell)) = amounts.last() {
+        let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+        candidates.push(AmountCandidate { role, weight: DUE, value, currency, cell });
     }
 }
 

@@ -12,6 +12,12 @@ const MOST_LINES: usize = 6;
 /// Lines with numbers of registers between name and street.
 const MOST_REGISTERS: usize = 3;
 
+/// Parties beside each other are further apart than this, in heights of a line.
+pub(super) const PARTIES_APART: f32 = 12.0;
+
+/// What parts street, town and other details of a sender on one line.
+const PARTS: [&str; 5] = [" - ", " – ", " • ", " · ", " | "];
+
 /// Below this share of legible letters an address is faint.
 const FAINT: f32 = 0.9;
 
@@ -27,6 +33,24 @@ pub(super) struct AddressLines {
 impl AddressLines {
     pub(super) fn text(&self) -> String {
         self.lines.join(", ")
+    }
+
+    /// Whether a street is followed by what can be its town, without a postal code: `Mill Lane 12,
+    /// Northtown`. What follows the town is none of it.
+    fn ends_in_town(&self) -> bool {
+        let named = |text: &str| {
+            let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+            letters >= 3
+                && text.starts_with(char::is_uppercase)
+                && !text.contains(char::is_numeric)
+                && text.split(' ').count() <= 3
+        };
+        match self.lines.as_slice() {
+            [street] => street
+                .rsplit_once(", ")
+                .is_some_and(|(street, town)| is_street_line(street) && named(town)),
+            _ => false,
+        }
     }
 
     fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
@@ -56,6 +80,17 @@ pub(super) fn is_street_and_town(line: &str) -> bool {
     let town = parts.iter().rposition(|part| has_postal_code(part));
     let before = town.and_then(|town| parts.get(..town)).unwrap_or_default().join(",");
     is_street_line(before.trim())
+}
+
+/// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of details.
+fn parted_address(text: &str) -> Option<String> {
+    PARTS.iter().find_map(|separator| {
+        let parts: Vec<&str> = text.split(separator).map(str::trim).collect();
+        let [street, town, _, ..] = parts.as_slice() else { return None };
+        let plain = |part: &str| !tells_registration(part);
+        let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
+        (holds && plain(street) && plain(town)).then(|| format!("{street}, {town}"))
+    })
 }
 
 /// Whether a part of a line tells a number in a register or with a tax office, as footers do after the
@@ -138,13 +173,13 @@ impl SupplierSearch<'_> {
         if let Some(found) = under.as_ref().filter(|found| found.town) {
             return (Some(found.text()), found.signs(ReadingSign::AddressUnder));
         }
-        let compact = compact_name(&best.name);
+        let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
         let mut same = self.layout.cells.iter().zip(&self.folded);
         let elsewhere = same.find_map(|(cell, text)| {
             // The same name over an address further down, or at the front of a sender line.
             let sender =
-                || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
-            match text.replace(' ', "") == compact {
+                || self.sender_parts(cell).filter(|(name, _)| own.contains(&compact_name(name)));
+            match own.contains(&text.replace(' ', "")) {
                 true => self
                     .address_below(cell, joined)
                     .filter(|it| it.town)
@@ -168,7 +203,7 @@ impl SupplierSearch<'_> {
         };
         match (elsewhere.or_else(labelled).or_else(beside), under) {
             (Some((address, signs)), _) => (Some(address), signs),
-            (None, Some(found)) if self.spots.till => {
+            (None, Some(found)) if self.spots.till || found.ends_in_town() => {
                 (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
             }
             _ => {
@@ -199,6 +234,9 @@ impl SupplierSearch<'_> {
                 continue;
             }
             let text = self.line_text(next);
+            if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
+                return Some(AddressLines { lines: vec![address], town: true, least });
+            }
             if lines.is_empty() && passed < MOST_REGISTERS && self.is_register(next, &text) {
                 passed += 1;
                 continue;
@@ -222,7 +260,8 @@ impl SupplierSearch<'_> {
             return Some(AddressLines { lines, town: true, least });
         }
         // A street at least; how far the rest belongs to it is told by where the block ends.
-        lines.truncate(4);
+        let whole = lines.first().is_some_and(|line| line.contains(", ")) && !self.spots.till;
+        lines.truncate(if whole { 1 } else { 4 });
         let street = lines.first().is_some_and(|line| is_street_line(line));
         street.then_some(AddressLines { lines, town: false, least })
     }
@@ -339,7 +378,7 @@ impl SupplierSearch<'_> {
         labelled
             || phone
             || till
-            || text.contains('@')
+            || text.contains(['@', '€', '£', '$'])
             || text.contains("www.")
             || text.contains("://")
     }
@@ -361,12 +400,19 @@ impl SupplierSearch<'_> {
 
     /// `Address: Street 1` with the town below, in the section of the name.
     pub(super) fn labelled_address(&self, name: &TextCell) -> Option<String> {
-        let spot = self.spots.of_field("party_address").find(|spot| {
-            spot.words.start == 0
-                && self.spots.cell_of(spot).is_some_and(|cell| {
-                    cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
-                })
-        })?;
+        let near = |spot: &&LabelMatch| {
+            let cell = self.spots.cell_of(spot).filter(|_| spot.words.start == 0);
+            cell.is_some_and(|cell| {
+                cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
+            })
+        };
+        // Two parties beside each other: that of the name stands under it.
+        let aside = |spot: &LabelMatch| {
+            let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
+            (x - name.area.x).abs() > PARTIES_APART * name.area.h
+        };
+        let spots = self.spots.of_field("party_address").filter(near);
+        let spot = spots.min_by_key(|spot| aside(spot))?;
         let beside = self.spots.value_candidates(spot);
         let first = beside.first()?;
         let street = tidy_name(&first.value_words().join(" "));

@@ -3,7 +3,7 @@
 //! post box.
 
 use super::address::{AddressLines, has_postal_code, is_street_line, tells_registration};
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use docmill_formats::notation::{fold_text, vat_id};
@@ -108,7 +108,10 @@ impl SupplierSearch<'_> {
         let mut foot =
             self.layout.cells.iter().filter(|cell| self.layout.depth_on_page(cell) > FOOT);
         foot.find_map(|cell| {
-            let (name, address) = self.sender_parts(cell).filter(|_| !self.is_customer(cell))?;
+            if self.is_customer(cell) {
+                return None;
+            }
+            let (name, address) = self.sender_parts(cell).or_else(|| self.office_of_line(cell))?;
             let lines = vec![address];
             self.has_legal_form(&name).then_some(AddressLines {
                 lines,
@@ -116,6 +119,18 @@ impl SupplierSearch<'_> {
                 least: cell.confidence,
             })
         })
+    }
+
+    /// `Example Ltd. Registered in Leeds No. 12. Registered office: Mill Lane 5, Leeds LS1 4AB. VAT …`:
+    /// the company, and its address up to the town.
+    fn office_of_line(&self, cell: &TextCell) -> Option<(String, String)> {
+        let (_, office) = self.part_at_office(&cell.joined_text());
+        let office = office?;
+        let sentences: Vec<&str> = office.split(". ").collect();
+        let town = sentences.iter().position(|part| has_postal_code(part))?;
+        let address = sentences.get(..=town)?.join(". ");
+        let plain = is_street_line(&address) && !tells_registration(&address);
+        plain.then(|| (cell.joined_text(), tidy_name(&address)))
     }
 
     /// Street and town that begin a block of their own under the name, where something else stands
