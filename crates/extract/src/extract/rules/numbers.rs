@@ -142,6 +142,9 @@ impl<'a> NumberSearch<'a> {
                     | "№"
                     | "nro"
                     | "number"
+                    | "číslo"
+                    | "št"
+                    | "numer"
                     | "br"
                     | "αρ"
                     | "num"
@@ -250,7 +253,18 @@ fn merge_values(found: Vec<NumberCandidate<'_>>) -> Vec<NumberCandidate<'_>> {
             .iter_mut()
             .find(|known| compact_number(&known.value) == compact_number(&one.value))
         {
-            Some(known) => known.signs.extend(one.signs),
+            Some(known) => {
+                // What one place says against it another takes back, if both have its label.
+                let own = |it: &NumberCandidate<'_>| it.signs.iter().any(|sign| sign.is_own());
+                if own(known) && own(&one) {
+                    let (both, other) = (known.signs.clone(), &one.signs);
+                    known.signs.retain(|sign| !sign.is_excused() || other.contains(sign));
+                    let rest = other.iter().filter(|it| !it.is_excused() || both.contains(*it));
+                    known.signs.extend(rest.copied());
+                } else {
+                    known.signs.extend(one.signs);
+                }
+            }
             None => merged.push(one),
         }
     }
@@ -318,6 +332,8 @@ mod tests {
             ("Corner Shop\nNo 16A, Mill Road\n40150 Townsend", None),
             ("RAČUN / INVOICE br. 18/PP1/1\nDatum / Date: 24.08.2024.", Some("18/PP1/1")),
             ("Faktura / Invoice\nNr / No.: 11/09/2024/EX", Some("11/09/2024/EX")),
+            ("Fee invoice\nInvoice       TF-24-0447\nFamily code   NOL04", Some("TF-24-0447")),
+            ("FAKTURA    číslo 24-0071\ndaňový doklad   strana 1/1", Some("24-0071")),
             ("ARVE 240318\nKuupäev 14.02.2024", Some("240318")),
             ("ΣΕΙΡΑ   ΑΡΙΘΜΟΣ   ΗΜΕΡΟΜΗΝΙΑ\nΤΠΥ     000318    21-06-2024", Some("000318")),
         ] {

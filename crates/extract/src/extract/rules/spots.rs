@@ -257,7 +257,12 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
 }
 
 /// Words beside a tax that say that there is none: `VAT not applicable`, `no VAT charged`.
-const DENIED: [&str; 22] = [
+const DENIED: [&str; 27] = [
+    "free",
+    "frei",
+    "fri",
+    "libre",
+    "nav",
     "no",
     "not",
     "non",

@@ -11,9 +11,10 @@ mod elsewhere;
 mod identifier;
 mod name;
 mod place;
+mod postal_code;
 mod sign;
 
-pub(super) use self::address::{has_postal_code, is_british_code};
+pub(super) use self::postal_code::{has_postal_code, is_british_code};
 pub(super) use self::sign::NameSign;
 
 use super::FoundValue;
@@ -439,11 +440,13 @@ impl<'a> SupplierSearch<'a> {
     }
 }
 
-/// What stands before a sentence about a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`.
+/// What stands before details of a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`, `12100
+/// Millau - TVA FR12…`.
 fn before_registration(part: &str) -> &str {
-    let mut ends = part.match_indices(". ");
-    let at = ends.find(|(at, _)| {
-        let tail = part.get(at + 2..).unwrap_or_default();
+    let ends = [". ", " - ", " – ", " · ", " | "];
+    let mut ends = ends.iter().flat_map(|end| part.match_indices(*end));
+    let at = ends.find(|(at, end)| {
+        let tail = part.get(at + end.len()..).unwrap_or_default();
         address::tells_registration(tail.split(' ').next().unwrap_or_default())
     });
     at.and_then(|(at, _)| part.get(..at)).unwrap_or(part)
@@ -469,9 +472,22 @@ fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
             NameSign::Customer | NameSign::Window | NameSign::Attention | NameSign::Prose
         )
     };
-    let mut companies = merged
-        .iter_mut()
-        .filter(|one| one.signs.contains(&NameSign::LegalForm) && !one.signs.iter().any(is_other));
+    // A firm in the window of an envelope, under another name that heads the letter with its address.
+    let heads = |one: &NameCandidate<'_>| {
+        [NameSign::First, NameSign::Head, NameSign::AddressBelow]
+            .iter()
+            .all(|sign| one.signs.contains(sign))
+            && ![NameSign::Place, NameSign::Digits, NameSign::OtherValue, NameSign::Customer]
+                .iter()
+                .any(|sign| one.signs.contains(sign))
+    };
+    let headed = merged.iter().any(heads);
+    let addressed = |one: &NameCandidate<'_>| headed && one.signs.contains(&NameSign::PlainAddress);
+    let mut companies = merged.iter_mut().filter(|one| {
+        one.signs.contains(&NameSign::LegalForm)
+            && !one.signs.iter().any(is_other)
+            && !addressed(one)
+    });
     if let (Some(only), None) = (companies.next(), companies.next()) {
         only.signs.push(NameSign::OnlyCompany);
     }

@@ -4,6 +4,7 @@
 //! and carry-overs print the same labels as the totals do.
 
 mod charges;
+mod due;
 mod included;
 mod printed;
 mod row;
@@ -12,6 +13,7 @@ mod till;
 use rust_decimal::Decimal;
 
 use self::charges::{PrintedRests, possible_roundings};
+use self::due::add_due_amount;
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
@@ -20,7 +22,6 @@ use self::till::{included_tax, sum_under_lines, without_tax_code};
 use super::layout::{CellLayout, TextCell};
 use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
 use super::{FoundValue, abs_close};
-use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
@@ -253,9 +254,6 @@ fn paid_amounts(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec
 /// What stands under a heading of the table of lines is the amount of a line as a rule.
 const HEADED: f32 = 4.5;
 
-/// What is due is the total only if no other is printed.
-const DUE: f32 = 2.5;
-
 /// A total beside a label, wherever in its text.
 const WHOLE: f32 = 3.0;
 
@@ -316,27 +314,6 @@ fn gather_amounts<'a>(
     if let (AmountRole::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
         candidates.push(candidate(AmountRole::Net, 3.0, net, net_cell));
         candidates.push(candidate(AmountRole::Vat, 3.0, vat, vat_cell));
-    }
-}
-
-/// `To be paid by 3 May   120.00`: the amount right of the day by which to pay is what is due.
-fn add_due_amount<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
-    mark: Option<DecimalSeparator>,
-    candidates: &mut Vec<AmountCandidate<'a>>,
-) {
-    let dated = |cell: &&TextCell| !date::find_dates(&cell.joined_text()).is_empty();
-    let Some(label) = spots.cell_of(spot).filter(dated) else { return };
-    let beside = spots.value_candidates(spot).into_iter();
-    let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
-    let amounts = right.filter_map(|one| {
-        let amount = number::find_numbers(&one.value_words(), mark).pop()?;
-        (amount.is_money() && !amount.percent).then_some((amount, one.cell))
-    });
-    if let Some((amount, cell)) = amounts.last() {
-        let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
-        candidates.push(AmountCandidate { role, weight: DUE, value, currency, cell });
     }
 }
 

@@ -2,7 +2,8 @@
 //! account, further down the column of a letterhead, or in the street of a footer where the head has a
 //! post box.
 
-use super::address::{AddressLines, has_postal_code, is_street_line, tells_registration};
+use super::address::{AddressLines, is_street_line, tells_registration};
+use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
@@ -105,13 +106,12 @@ impl SupplierSearch<'_> {
 
     /// What stands behind a company's name at the foot of a page.
     pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
-        let mut foot =
-            self.layout.cells.iter().filter(|cell| self.layout.depth_on_page(cell) > FOOT);
-        foot.find_map(|cell| {
-            if self.is_customer(cell) {
-                return None;
-            }
-            let (name, address) = self.sender_parts(cell).or_else(|| self.office_of_line(cell))?;
+        let mut plain = self.layout.cells.iter().filter(|cell| !self.is_customer(cell));
+        plain.find_map(|cell| {
+            // Bills of one page leave their foot empty: what tells the registered office is its line.
+            let foot = self.layout.depth_on_page(cell) > FOOT;
+            let sender = || self.sender_parts(cell).filter(|_| foot);
+            let (name, address) = self.office_of_line(cell).or_else(sender)?;
             let lines = vec![address];
             self.has_legal_form(&name).then_some(AddressLines {
                 lines,
