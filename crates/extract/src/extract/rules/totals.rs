@@ -4,8 +4,8 @@
 //! and carry-overs print the same labels as the totals do.
 
 mod charges;
-mod due;
 mod included;
+mod labelled;
 mod printed;
 mod row;
 mod till;
@@ -13,8 +13,8 @@ mod till;
 use rust_decimal::Decimal;
 
 use self::charges::{PrintedRests, possible_roundings};
-use self::due::add_due_amount;
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
+use self::labelled::labelled_amounts;
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
 use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
@@ -77,20 +77,7 @@ pub(super) fn find_totals<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
-    let mut candidates = Vec::new();
-    for (role, field) in [
-        (AmountRole::Net, "subtotal"),
-        (AmountRole::Vat, "vat_amount"),
-        (AmountRole::Gross, "total"),
-        (AmountRole::Gross, "payable"),
-    ] {
-        for spot in spots.of_field(field) {
-            gather_amounts(spots, spot, role, mark, &mut candidates);
-        }
-    }
-    for spot in spots.of_field("due_date") {
-        add_due_amount(spots, spot, mark, &mut candidates);
-    }
+    let mut candidates = labelled_amounts(spots, mark);
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);

@@ -49,6 +49,17 @@ TOTAL DE PLATA                              132,54 lei",
         values: || json!({ "supplier_address": "Str. Morii nr. 12, Northtown, jud. Bihor" }),
     },
     DrawnLayout {
+        what: "the address has no postal code, and the town before the street",
+        kind: "invoice",
+        page: "\
+Елша Родопа ЕООД                              ФАКТУРА
+гр. Север, ул. Бор 12                         № 0000004417 / 16.04.2024 г.
+ЕИК 202994422
+
+Сума за плащане:   768,00 лв.",
+        values: || json!({ "supplier_address": "гр. Север, ул. Бор 12" }),
+    },
+    DrawnLayout {
         what: "the amounts of a credit note have a sign, and its title goes on with the number",
         kind: "credit_note",
         page: "\

@@ -37,20 +37,23 @@ impl AddressLines {
     }
 
     /// Whether a street is followed by what can be its town, without a postal code: `Mill Lane 12,
-    /// Northtown`. What follows the town is none of it.
+    /// Northtown`, or the other way round. What follows the town is none of it.
     fn ends_in_town(&self) -> bool {
         let named = |text: &str| {
             let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+            // `гр. Смолян`
             letters >= 3
-                && text.starts_with(char::is_uppercase)
+                && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
                 && !text.contains(char::is_numeric)
                 && text.split(' ').count() <= 3
         };
         let [line] = self.lines.as_slice() else { return false };
         let parts: Vec<&str> = line.split(", ").collect();
         (1..parts.len()).any(|at| {
-            let street = parts.get(..at).unwrap_or_default().join(", ");
-            is_street_line(&street) && parts.get(at).is_some_and(|part| named(part))
+            let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
+            let (first, next) = (before.join(", "), after.join(", "));
+            is_street_line(&first) && after.first().is_some_and(|part| named(part))
+                || at == 1 && named(&first) && is_street_line(&next)
         })
     }
 
