@@ -43,11 +43,11 @@ fn add_due_amount<'a>(
     let Some(label) = spots.cell_of(spot).filter(dated) else { return };
     let beside = spots.value_candidates(spot).into_iter();
     let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
-    let amounts = right.filter_map(|one| {
+    let mut amounts = right.filter_map(|one| {
         let amount = number::find_numbers(&one.value_words(), mark).pop()?;
         (amount.is_money() && !amount.percent).then_some((amount, one.cell))
     });
-    if let Some((amount, cell)) = amounts.last() {
+    if let Some((amount, cell)) = amounts.next_back() {
         let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
         candidates.push(AmountCandidate { role, weight: DUE, value, currency, cell });
     }
