@@ -3,13 +3,15 @@
 
     draw_product_pages.py OUT [PAGES]
 
-PAGES is product_pages/, or foreign_pages/ or everyday_pages/, which other hands wrote down later.
+PAGES is product_pages/, or foreign_pages/, everyday_pages/, worldwide_pages/ or later_pages/, which other hands wrote
+down later.
 Needs reportlab and the DejaVu fonts. Each page is a text as the invoices of other people's software
 are laid out: checkouts, book-keeping, payment advices, ERPs, web shops, hotels, utilities, telephone
 companies, giro forms, letters of freelancers, and what the law of a country wants printed. A column
 of the text is five points wide; two or more spaces part what is printed apart; a number that is not
 the first of its row is set flush right. `^` sets what follows large, `*` bold, `~` small. Before
-`---` stand the values; a row `+++` begins the next page. All names and numbers are invented; that real documents are like these is not
+`---` stand the values; a row `+++` begins the next page. A value `lower: COLUMN POINTS ROWS` sets what begins
+at that column or right of it so much lower in so many first rows: blocks beside each other share no lines. All names and numbers are invented; that real documents are like these is not
 claimed.
 """
 
@@ -42,31 +44,33 @@ def read_page(path):
     truth = {name: given.get(key) for key, name in FIELDS.items()}
     for name in ("subtotal", "vat_amount", "total"):
         truth[name] = truth[name] and float(truth[name])
-    return {**truth, "line_items": None}, page
+    lower = [int(value) for value in given.get("lower", "0 0 0").split()]
+    return {**truth, "line_items": None}, page, lower
 
 
-def draw_page(path, page, serif):
+def draw_page(path, page, serif, lower):
     canvas = Canvas(str(path), pagesize=A4, invariant=1)
     for sheet in page.rstrip("\n").split("\n+++\n"):
-        draw_rows(canvas, sheet.split("\n"), serif)
+        draw_rows(canvas, sheet.split("\n"), serif, lower)
         canvas.showPage()
     canvas.save()
 
 
-def draw_rows(canvas, rows, serif):
+def draw_rows(canvas, rows, serif, lower):
     step, y = min(13.5, 780 / len(rows)), 805
     scale = min(1, COLUMNS / max(len(text) for text in rows))
-    for text in rows:
+    for at, text in enumerate(rows):
         for cell in CELL.finditer(text):
             words = cell.group(0)
             mark = words[0] if words[0] in "^*~" else ""
             words = words[len(mark):]
+            under = lower[1] if at < lower[2] and cell.start() >= lower[0] else 0
             size = SIZES.get(mark, 8.5)
             canvas.setFont(NAMES[2 * serif + (mark in ("^", "*") and mark != "")], size * scale)
             if cell.start() and NUMERIC.match(words) and size == 8.5:
-                canvas.drawRightString(LEFT + COLUMN * scale * cell.end(), y, words)
+                canvas.drawRightString(LEFT + COLUMN * scale * cell.end(), y - under, words)
             else:
-                canvas.drawString(LEFT + COLUMN * scale * cell.start(), y, words)
+                canvas.drawString(LEFT + COLUMN * scale * cell.start(), y - under, words)
         # Small print stands closer.
         small = text.strip() and all(cell.group(0)[0] == "~" for cell in CELL.finditer(text))
         y -= 0.68 * step if small else step
@@ -81,8 +85,8 @@ def main():
         pdfmetrics.registerFont(TTFont(name, str(FONTS / f"{name}.ttf")))
     (given.out / "truth").mkdir(parents=True, exist_ok=True)
     for at, path in enumerate(sorted(given.pages.glob("*.txt"))):
-        truth, page = read_page(path)
-        draw_page(given.out / f"{given.pages.name[:5]}_{path.stem}.pdf", page, at % 2)
+        truth, page, lower = read_page(path)
+        draw_page(given.out / f"{given.pages.name[:5]}_{path.stem}.pdf", page, at % 2, lower)
         text = json.dumps(truth, ensure_ascii=False, indent=1)
         (given.out / "truth" / f"{given.pages.name[:5]}_{path.stem}.json").write_text(text, encoding="utf-8")
 

@@ -25,6 +25,10 @@ pub fn fold_text(text: &str) -> String {
             'æ' => folded.push_str("ae"),
             'œ' => folded.push_str("oe"),
             'ł' => folded.push('l'),
+            'đ' => folded.push('d'),
+            // Written otherwise in capitals: `SATICI` and `satıcı`, `ΑΡΙΘΜΟΣ` and `αριθμός`.
+            'ı' => folded.push('i'),
+            'ς' => folded.push('σ'),
             _ if c.is_alphanumeric() => folded.push(c),
             _ if folded.ends_with(' ') || folded.is_empty() => {}
             _ => folded.push(' '),

@@ -31,6 +31,8 @@ mod tills;
 mod totals;
 mod weighing;
 mod words;
+#[cfg(test)]
+mod worldwide;
 
 pub use self::evidence::{CandidateEvidence, gather_evidence};
 use rust_decimal::Decimal;
@@ -323,7 +325,7 @@ impl RulesExtractor<'_> {
             return;
         }
         let totals = totals::find_totals(spots, self.mark);
-        let credit = is_credit_note(spots);
+        let credit = self.kind.name == CREDIT_NOTE || is_credit_note(spots);
         let gross_negative =
             totals.gross.as_ref().is_some_and(|gross| gross.value.is_sign_negative());
         self.note_totals(spots, &totals);
@@ -527,6 +529,9 @@ impl<T> FoundValue<T> {
 }
 
 /// Whether a title says so, rather than a sentence.
+/// The kind of documents whose amounts are given back.
+const CREDIT_NOTE: &str = "credit_note";
+
 fn is_credit_note(spots: &LabelMatches<'_>) -> bool {
     spots.of_field("credit_note").any(|spot| {
         let short = spots.cell_of(spot).is_some_and(|cell| cell.words.len() <= 8);

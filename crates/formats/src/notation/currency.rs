@@ -55,6 +55,21 @@ const SIGNS: &[(&str, &str)] = &[
     ("лв", "BGN"),
     ("TL", "TRY"),
     ("RM", "MYR"),
+    ("KShs", "KES"),
+    ("KSHS", "KES"),
+    ("Kshs", "KES"),
+    ("KSh", "KES"),
+    ("Ksh", "KES"),
+    ("TSh", "TZS"),
+    ("USh", "UGX"),
+    ("₦", "NGN"),
+    ("₱", "PHP"),
+    ("฿", "THB"),
+    ("₫", "VND"),
+    ("₸", "KZT"),
+    ("₾", "GEL"),
+    ("GH₵", "GHS"),
+    ("Eur", "EUR"),
 ];
 
 /// What may stand around a currency.

@@ -1,5 +1,5 @@
-//! Dates as written: ISO, day or month first, two-digit years, month names in 21 languages. Croatian
-//! is not among them: its October is Poland's November.
+//! Dates as written: ISO, day or month first, two-digit years, month names in 22 languages. Croatian
+//! October is not among them: it is Poland's November.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -90,62 +90,73 @@ const NAMES: [&[&str]; 12] = [
     &[
         "january", "januar", "janner", "janvier", "januari", "enero", "gennaio", "janeiro",
         "stycznia", "ledna", "januara", "ianuarie", "sausio", "janvaris", "janvari", "jaanuar",
-        "tammikuu", "tammikuuta", "ιανουαριος", "ιανουαριου", "януари", "ocak", "januarja",
+        "tammikuu", "tammikuuta", "ιανουαριοσ", "ιανουαριου", "януари", "ocak", "januarja",
+        "sijecnja",
     ],
     &[
         "february", "februar", "fevrier", "februari", "febrero", "febbraio", "fevereiro", "lutego",
         "unora", "februara", "februarie", "vasario", "februaris", "veebruar", "helmikuu", "helmikuuta",
-        "φεβρουαριος", "φεβρουαριου", "февруари", "subat", "februarja",
+        "φεβρουαριοσ", "φεβρουαριου", "февруари", "subat", "februarja",
+        "veljace",
     ],
     &[
         "march", "marz", "maerz", "mars", "maart", "marzo", "marco", "marts",
         "marca", "brezna", "marcius", "martie", "kovo", "marta", "maaliskuu", "maaliskuuta",
-        "μαρτιος", "μαρτιου", "март", "mart", "marec",
+        "μαρτιοσ", "μαρτιου", "март", "mart", "marec",
+        "ozujka",
     ],
     &[
         "april", "avril", "abril", "aprile", "kwietnia", "dubna", "aprila", "aprilis",
-        "aprilie", "balandzio", "aprili", "aprill", "huhtikuu", "huhtikuuta", "απριλιος", "απριλιου",
+        "aprilie", "balandzio", "aprili", "aprill", "huhtikuu", "huhtikuuta", "απριλιοσ", "απριλιου",
         "април", "nisan",
+        "travnja",
     ],
     &[
         "may", "mai", "mei", "mayo", "maggio", "maio", "maj", "maja",
-        "kvetna", "majus", "geguzes", "maijs", "maija", "toukokuu", "toukokuuta", "μαιος",
+        "kvetna", "majus", "geguzes", "maijs", "maija", "toukokuu", "toukokuuta", "μαιοσ",
         "μαιου", "май", "маи", "mayis", "mayıs",
+        "svibnja",
     ],
     &[
         "june", "juni", "juin", "junio", "giugno", "junho", "czerwca", "cervna",
         "juna", "junius", "iunie", "birzelio", "junijs", "junija", "juuni", "kesakuu",
-        "kesakuuta", "ιουνιος", "ιουνιου", "юни", "haziran", "junij",
+        "kesakuuta", "ιουνιοσ", "ιουνιου", "юни", "haziran", "junij",
+        "lipnja",
     ],
     &[
         "july", "juli", "juillet", "julio", "luglio", "julho", "lipca", "cervence",
         "jula", "julius", "iulie", "liepos", "julijs", "julija", "juuli", "heinakuu",
-        "heinakuuta", "ιουλιος", "ιουλιου", "юли", "temmuz", "julij",
+        "heinakuuta", "ιουλιοσ", "ιουλιου", "юли", "temmuz", "julij",
+        "srpnja",
     ],
     &[
         "august", "aout", "augustus", "agosto", "augusti", "sierpnia", "srpna", "augusta",
-        "augusztus", "rugpjucio", "augusts", "elokuu", "elokuuta", "αυγουστος", "αυγουστου", "август",
+        "augusztus", "rugpjucio", "augusts", "elokuu", "elokuuta", "αυγουστοσ", "αυγουστου", "август",
         "agustos", "avgust", "avgusta",
+        "kolovoza",
     ],
     &[
         "september", "septembre", "septiembre", "settembre", "setembro", "wrzesnia", "zari", "septembra",
-        "szeptember", "septembrie", "rugsejo", "septembris", "syyskuu", "syyskuuta", "σεπτεμβριος", "σεπτεμβριου",
+        "szeptember", "septembrie", "rugsejo", "septembris", "syyskuu", "syyskuuta", "σεπτεμβριοσ", "σεπτεμβριου",
         "септември", "eylul",
+        "rujna",
     ],
     &[
         "october", "oktober", "octobre", "octubre", "ottobre", "outubro", "pazdziernika", "rijna",
-        "oktobra", "octombrie", "spalio", "oktobris", "oktoober", "lokakuu", "lokakuuta", "οκτωβριος",
+        "oktobra", "octombrie", "spalio", "oktobris", "oktoober", "lokakuu", "lokakuuta", "οκτωβριοσ",
         "οκτωβριου", "октомври", "ekim",
     ],
     &[
         "november", "novembre", "noviembre", "novembro", "listopada", "listopadu", "novembra", "noiembrie",
-        "lapkricio", "novembris", "marraskuu", "marraskuuta", "νοεμβριος", "νοεμβριου", "ноември", "kasim",
+        "lapkricio", "novembris", "marraskuu", "marraskuuta", "νοεμβριοσ", "νοεμβριου", "ноември", "kasim",
         "kasım",
+        "studenoga", "studenog",
     ],
     &[
         "december", "dezember", "decembre", "diciembre", "dicembre", "dezembro", "desember", "grudnia",
         "prosince", "decembra", "decembrie", "gruodzio", "decembris", "detsember", "joulukuu", "joulukuuta",
-        "δεκεμβριος", "δεκεμβριου", "декември", "aralik", "aralık",
+        "δεκεμβριοσ", "δεκεμβριου", "декември", "aralik", "aralık",
+        "prosinca",
     ],
 ];
 
@@ -219,7 +230,10 @@ fn stands_alone(text: &str, range: &Range<usize>) -> bool {
     let mut before = text.get(..range.start).unwrap_or("").chars().rev();
     let mut after = text.get(range.end..).unwrap_or("").chars();
     let glued_before = matches!(before.next(), Some('.' | '/' | ',')) && digit(before.next());
-    let glued_after = matches!(after.next(), Some('.' | '/' | ',')) && digit(after.next());
+    let (mark, next) = (after.next(), after.next());
+    let glued_after = matches!(mark, Some('.' | '/' | ',')) && digit(next)
+        // `11/09/2024/EX` is a number.
+        || mark == Some('/') && next.is_some_and(char::is_alphabetic);
     !glued_before && !glued_after
 }
 

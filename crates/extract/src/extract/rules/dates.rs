@@ -97,6 +97,11 @@ impl<'a> DateSearch<'a> {
         for one in &found {
             let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
             let before = text.get(..one.range.start).unwrap_or_default();
+            let named =
+                text.get(one.range.clone()).is_some_and(|day| day.contains(char::is_alphabetic));
+            if named && calendar::ends_in_street(before) {
+                continue;
+            }
             let after = text.get(one.range.end..).unwrap_or_default();
             let mut signs = place_signs(self.spots, cell);
             let time = is_time(after);
@@ -194,6 +199,7 @@ impl<'a> DateSearch<'a> {
             (false, false) => return,
         });
         if !own {
+            self.mark_end_of_period(place, found);
             return;
         }
         // What stands before it is its label.
@@ -203,6 +209,25 @@ impl<'a> DateSearch<'a> {
         }
         if !spot.strong {
             one.signs.extend(weak_context(self.spots, spot, role.number));
+        }
+    }
+
+    /// A period has two days: what its label says of the first it says of the one behind the dash.
+    fn mark_end_of_period(&self, first: (usize, usize), found: &mut [DateCandidate]) {
+        let Some(cell) = self.spots.layout.cells.get(first.0) else { return };
+        let text = cell.joined_text();
+        let dates = date::find_dates(&text);
+        let ends = dates.windows(2).find_map(|pair| match pair {
+            [one, next] if one.range.start == first.1 => {
+                let between = text.get(one.range.end..next.range.start)?.trim();
+                matches!(between, "-" | "–" | "—" | "to" | "bis" | "au" | "al" | "t/m" | "do")
+                    .then_some((first.0, next.range.start))
+            }
+            _ => None,
+        });
+        let end = ends.and_then(|place| found.iter_mut().find(|one| one.place == place));
+        if let Some(end) = end {
+            end.signs.push(DateSign::OtherLabel);
         }
     }
 

@@ -7,8 +7,30 @@ use docmill_formats::notation::{date, fold_text, number, vat_id};
 
 /// Folded words between a label and its value.
 const BETWEEN: &[&str] = &[
-    "", "nr", "no", "n", "nro", "num", "number", "nummer", "numero", "is", "id", "ref", "der",
-    "die", "o",
+    "",
+    "nr",
+    "no",
+    "n",
+    "nro",
+    "num",
+    "number",
+    "nummer",
+    "numero",
+    "is",
+    "id",
+    "ref",
+    "der",
+    "die",
+    "o",
+    "br",
+    "broj",
+    "αρ",
+    "αριθμοσ",
+    "номер",
+    "numar",
+    "numarul",
+    "numeris",
+    "numurs",
 ];
 
 /// Folded words after which an identifier is over.

@@ -160,7 +160,9 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     let mut words: Vec<&str> = Vec::new();
     for cell in cells {
         let all = cell.words_in(0..cell.words.len());
-        let amounts = number::find_numbers(&all, mark);
+        // `18 095` alone: money without cents.
+        let whole = number::grouped_whole(&all).map(|amount| vec![amount]);
+        let amounts = whole.unwrap_or_else(|| number::find_numbers(&all, mark));
         for (index, word) in all.iter().enumerate() {
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
             let amount = amounts.iter().find(|amount| amount.words.start == index);
@@ -316,6 +318,15 @@ Pos  Beschreibung            Menge   Einzelpreis     Betrag
             read(&[drawing]),
             ["Trennblätter A4 aus Karton: 20 9.90 198.00", "Joghurt Banane: 50 5.50 275.00"]
         );
+    }
+
+    #[test]
+    fn amounts_in_groups_without_cents_are_one_number() {
+        let drawing = "\
+Megnevezés         Mennyiség    Egységár    Nettó érték
+Ablak                   2 db      85 000        170 000
+Fizetendő                                       170 000";
+        assert_eq!(read(&[drawing]), ["Ablak: 2 85000 170000"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
+use super::supplier::is_british_code;
 use docmill_formats::notation::{account, currency, number, vat_id};
 
 /// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
@@ -177,11 +178,13 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
 
 /// `$` alone: folded words of taxes, registers and accounts that one country alone has, among those
 /// whose money has that sign.
-const DOLLARS: [(&str, &[&str]); 6] = [
+const DOLLARS: [(&str, &[&str]); 8] = [
     ("CAD", &["tps", "tvq", "hst", "gst hst", "qst"]),
     ("AUD", &["abn", "bpay", "bsb"]),
     ("MXN", &["rfc", "cfdi"]),
     ("ARS", &["cuit"]),
+    ("COP", &["nit", "dian", "cufe"]),
+    ("CLP", &["rut"]),
     ("NZD", &["nzbn"]),
     ("SGD", &["paynow"]),
 ];
@@ -261,7 +264,64 @@ const EURO_COUNTRIES: [&str; 22] = [
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let identified = |words: &[&str]| vat_id::find_at(words).map(|(id, _)| id);
     let account = |words: &[&str]| account::find_iban_at(words).map(|(iban, _)| iban);
-    only_currency(spots, identified).or_else(|| only_currency(spots, account))
+    only_currency(spots, identified)
+        .or_else(|| only_currency(spots, account))
+        .or_else(|| taxed_currency(spots))
+}
+
+/// Folded words of taxes and registers that the countries of one currency alone have.
+const TAXED: [(&str, &[&str]); 6] = [
+    (
+        "EUR",
+        &[
+            "φπα",
+            "αφμ",
+            "pvm",
+            "pvn",
+            "ddv",
+            "kaibemaks",
+            "alv",
+            "oib",
+            "btw",
+            "kvk",
+            "siret",
+            "p iva",
+            "partita iva",
+            "ust id",
+            "ust idnr",
+        ],
+    ),
+    ("TRY", &["kdv", "vkn"]),
+    ("BGN", &["ддс"]),
+    ("HUF", &["afa", "adoszam"]),
+    ("INR", &["gstin", "cgst", "sgst", "igst"]),
+    ("GBP", &["hmrc", "sort code", "vat act 1994"]),
+];
+
+/// The currency of the one country, or of those with the euro, whose tax the page names; in English
+/// pounds where it names VAT beside a British postal code.
+fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let mut found: Option<(&'static str, &TextCell)> = None;
+    let (mut vat, mut british) = (false, None);
+    for cell in &spots.layout.cells {
+        let line = folded_line(cell);
+        let has = |word: &&str| line.contains(&format!(" {word} "));
+        for (code, words) in TAXED {
+            if !words.iter().any(has) {
+                continue;
+            }
+            match found {
+                Some((other, _)) if other != code => return None,
+                _ => found = Some((code, cell)),
+            }
+        }
+        vat |= line.contains(" vat ");
+        let code =
+            cell.words.windows(2).any(|pair| matches!(pair, [a, b] if is_british_code(a, b)));
+        british = british.or(code.then_some(cell));
+    }
+    let pounds = || Some(("GBP", british.filter(|_| vat)?));
+    found.or_else(pounds).map(|(code, cell)| FoundValue::new(code, false, cell))
 }
 
 fn only_currency(
@@ -321,6 +381,10 @@ mod tests {
             ("Invoice\nVAT No. GB 123 4567 82\nYour VAT No. DE123456789\nTotal   12.00", None),
             ("Fattura\nIBAN IT60 X054 2811 1010 0000 0123 456\nTotale   12,00", Some("EUR")),
             ("Invoice\nTotal   12.00", None),
+            ("Invoice\nMill Lane, Ely CB7 4ZZ\nVAT No 309 9720 79\nTotal   12.00", Some("GBP")),
+            ("Invoice\nMill Lane, Ely CB7 4ZZ\nTotal   12.00", None),
+            ("Τιμολόγιο\nΑΦΜ 668787873\nΣύνολο   12,00", Some("EUR")),
+            ("Tax invoice\nAmount KSHS\nTotal KSHS   12.00", Some("KES")),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
             let found =
@@ -337,6 +401,7 @@ mod tests {
             ("ABN 44 771 182 044\nTotal   $893.20", DollarSign::Of("AUD")),
             ("RFC: APB044771KX2\nTotal   $21,344.00", DollarSign::Of("MXN")),
             ("GST   $81.20\nTotal   $893.20", DollarSign::Foreign),
+            ("NIT 900.447.118-8\nTotal   $ 893.20", DollarSign::Of("COP")),
             ("ABN 44 771 182 044\nCUIT 30-1\nTotal   $893.20", DollarSign::Foreign),
             ("ABN 44 771 182 044\nTotal   USD 893.20", DollarSign::Plain),
             ("Sales tax   $81.20\nTotal   $893.20", DollarSign::Plain),

@@ -120,7 +120,7 @@ impl<'a> NumberSearch<'a> {
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }
-        if spot.words.start > 0 {
+        if spot.words.start > 0 && !self.is_second_title(spot) {
             signs.push(NumberSign::MidText);
         }
         let long = self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() > 10);
@@ -153,6 +153,11 @@ impl<'a> NumberSearch<'a> {
                     | "№"
                     | "nro"
                     | "number"
+                    | "číslo"
+                    | "št"
+                    | "numer"
+                    | "br"
+                    | "αρ"
                     | "num"
                     | "numero"
                     | "numéro"
@@ -161,7 +166,8 @@ impl<'a> NumberSearch<'a> {
             if !hash && !short {
                 continue;
             }
-            let mut words = cell.words_in(usize::from(short)..cell.words.len());
+            let from = series::after_second_mark(cell, usize::from(short));
+            let mut words = cell.words_in(from..cell.words.len());
             if cell.words.len() == 1 && front.chars().count() <= MOST_MARK {
                 let index = self.spots.layout.index_of(cell);
                 let right = index.and_then(|at| self.spots.layout.right_of(at).first());
@@ -273,7 +279,18 @@ fn merge_values(found: Vec<NumberCandidate<'_>>) -> Vec<NumberCandidate<'_>> {
             .iter_mut()
             .find(|known| compact_number(&known.value) == compact_number(&one.value))
         {
-            Some(known) => known.signs.extend(one.signs),
+            Some(known) => {
+                // What one place says against it another takes back, if both have its label.
+                let own = |it: &NumberCandidate<'_>| it.signs.iter().any(|sign| sign.is_own());
+                if own(known) && own(&one) {
+                    let (both, other) = (known.signs.clone(), &one.signs);
+                    known.signs.retain(|sign| !sign.is_excused() || other.contains(sign));
+                    let rest = other.iter().filter(|it| !it.is_excused() || both.contains(*it));
+                    known.signs.extend(rest.copied());
+                } else {
+                    known.signs.extend(one.signs);
+                }
+            }
             None => merged.push(one),
         }
     }
@@ -339,6 +356,12 @@ mod tests {
             ("R E C H N U N G   240881\nKundennummer   77", Some("240881")),
             ("FACTURA\nNro. 0003-00044718\nFecha: 25/04/2024", Some("0003-00044718")),
             ("Corner Shop\nNo 16A, Mill Road\n40150 Townsend", None),
+            ("RAČUN / INVOICE br. 18/PP1/1\nDatum / Date: 24.08.2024.", Some("18/PP1/1")),
+            ("Faktura / Invoice\nNr / No.: 11/09/2024/EX", Some("11/09/2024/EX")),
+            ("Fee invoice\nInvoice       TF-24-0447\nFamily code   NOL04", Some("TF-24-0447")),
+            ("FAKTURA    číslo 24-0071\ndaňový doklad   strana 1/1", Some("24-0071")),
+            ("ARVE 240318\nKuupäev 14.02.2024", Some("240318")),
+            ("ΣΕΙΡΑ   ΑΡΙΘΜΟΣ   ΗΜΕΡΟΜΗΝΙΑ\nΤΠΥ     000318    21-06-2024", Some("000318")),
         ] {
             assert_eq!(find(drawing).as_deref(), expected, "{drawing}");
         }

@@ -35,6 +35,22 @@ pub(super) const INCLUDING: &[&str] = &[
     "inclusa",
     "enthalt",
 ];
+/// Those of them that say of a total what it includes, with the amount of that behind: `Total includes
+/// GST of 61.50`.
+pub(super) const INCLUDES: &[&str] = &[
+    "includes",
+    "include",
+    "comprises",
+    "inclut",
+    "comprend",
+    "incluye",
+    "inclui",
+    "inkluderer",
+    "enthalt",
+    "bevat",
+];
+/// Words between such a tax and its amount.
+const AMOUNTS_TO: &[&str] = &["of", "von", "de", "van", "pa", "di"];
 pub(super) const EXCLUDING: &[&str] = &[
     "exkl",
     "excl",
@@ -228,6 +244,12 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let before = spot.words.start.checked_sub(1);
     let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
     let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
+    let next = folded.iter().find(|(_, word)| *word == spot.words.end);
+    let amount = next.is_some_and(|(text, _)| AMOUNTS_TO.contains(&text.as_str()));
+    let said = previous.is_some_and(|(text, _)| INCLUDES.contains(&text.as_str()));
+    if said && amount {
+        return false;
+    }
     let named = previous.is_some_and(|(text, _)| {
         INCLUDING.contains(&text.as_str()) || EXCLUDING.contains(&text.as_str())
     });
@@ -235,7 +257,12 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
 }
 
 /// Words beside a tax that say that there is none: `VAT not applicable`, `no VAT charged`.
-const DENIED: [&str; 22] = [
+const DENIED: [&str; 27] = [
+    "free",
+    "frei",
+    "fri",
+    "libre",
+    "nav",
     "no",
     "not",
     "non",
@@ -298,6 +325,19 @@ impl<'a> LabelMatches<'a> {
     /// Whether a cell begins with the label of a value.
     pub(super) fn begins_with_label(&self, index: usize) -> bool {
         self.in_cell(index).any(|spot| spot.words.start == 0 && spot.names_value())
+    }
+
+    /// The tax that the text of a label of totals says to be in them, with its amount behind: `Total
+    /// includes GST of`.
+    pub(super) fn included_in(&self, total: &LabelMatch) -> Option<&LabelMatch> {
+        let cell = self.cell_of(total)?;
+        self.in_cell(total.cell).find(|spot| {
+            let before = spot.words.start.checked_sub(1);
+            let mut folded = cell.folded.iter();
+            let says = folded
+                .any(|(text, word)| Some(*word) == before && INCLUDES.contains(&text.as_str()));
+            says && spot.field == "vat_amount" && spot.words.start >= total.words.end
+        })
     }
 
     /// Whether the label stands among the headings of a table of lines.

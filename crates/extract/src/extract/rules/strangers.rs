@@ -9,11 +9,11 @@ use docmill_core::config::KindsConfig;
 use docmill_gate::kinds::KindSet;
 
 /// A page, and what has to be read from it.
-struct DrawnLayout {
-    what: &'static str,
-    kind: &'static str,
-    page: &'static str,
-    values: fn() -> Value,
+pub(super) struct DrawnLayout {
+    pub(super) what: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) page: &'static str,
+    pub(super) values: fn() -> Value,
 }
 
 const LAYOUTS: &[DrawnLayout] = &[
@@ -391,7 +391,8 @@ Gesamtbetrag      EUR 120,00",
 fn strangers_layouts_are_read() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
-    for DrawnLayout { what, kind, page, values } in LAYOUTS {
+    for DrawnLayout { what, kind, page, values } in LAYOUTS.iter().chain(super::worldwide::LAYOUTS)
+    {
         let read = extract_by_rules(&transcript(&[page]), kinds.get(kind).unwrap());
         for (field, value) in values().as_object().unwrap() {
             let given = read.data.get(field).unwrap_or(&Value::Null);

@@ -11,9 +11,10 @@ mod elsewhere;
 mod identifier;
 mod name;
 mod place;
+mod postal_code;
 mod sign;
 
-pub(super) use self::address::has_postal_code;
+pub(super) use self::postal_code::{has_postal_code, is_british_code};
 pub(super) use self::sign::NameSign;
 
 use super::FoundValue;
@@ -240,12 +241,25 @@ impl<'a> SupplierSearch<'a> {
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
             let spots = self.spots.of_field(field).filter(|spot| spot.words.start == 0);
             for spot in spots.take(place::MOST_HEADINGS) {
-                let Some((name, cell)) = self.beside_label(spot) else { continue };
+                let plain = || self.beside_label(spot).map(|(name, cell)| (name, None, cell));
+                let Some((name, address, cell)) = self.sender_behind(spot).or_else(plain) else {
+                    continue;
+                };
                 let mut signs = self.text_signs(&name);
                 signs.push(sign);
-                found.push(NameCandidate { name, address: None, cell, signs });
+                found.push(NameCandidate { name, address, cell, signs });
             }
         }
+    }
+
+    /// `Sold by: Example Ltd, Mill Lane 5, Leeds LS1 4AB`: name and address behind a label.
+    fn sender_behind(&self, spot: &LabelMatch) -> Option<(String, Option<String>, &'a TextCell)> {
+        let cell = self.spots.cell_of(spot)?;
+        let last = cell.words.get(spot.words.end.checked_sub(1)?)?;
+        let text = cell.words.get(spot.words.end..)?.join(" ");
+        let parts: Vec<&str> = text.split(", ").collect();
+        let (name, address) = self.sender_of(&parts, cell).filter(|_| last.ends_with(':'))?;
+        self.has_legal_form(&name).then_some((name, Some(address), cell))
     }
 
     /// The name beside or under a party's label that stands alone or ends in a colon.
@@ -301,11 +315,17 @@ impl<'a> SupplierSearch<'a> {
             .find(|spot| spot.field == "customer" && spot.words.start == 0)
             .map_or(usize::MAX, |spot| spot.cell);
         let row = self.spots.cell_of(heading)?.row;
-        let name = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0).find(
-            |spot| {
-                spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
-            },
-        )?;
+        let near = |spot: &&LabelMatch| {
+            spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
+        };
+        // Two parties beside each other: each has its own under its heading.
+        let heading = self.spots.cell_of(heading)?;
+        let aside = |spot: &LabelMatch| {
+            let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
+            (x - heading.area.x).abs() > address::PARTIES_APART * heading.area.h
+        };
+        let named = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0);
+        let name = named.filter(near).min_by_key(|spot| aside(spot))?;
         let beside = self.spots.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy_name(&first.value_words().join(" "));
@@ -347,11 +367,16 @@ impl<'a> SupplierSearch<'a> {
         let (name, rest) = parts.split_first().filter(|(_, rest)| rest.len() >= 2)?;
         let rest: Vec<&str> = rest
             .iter()
-            .map(|part| part.trim())
+            .map(|part| before_registration(part.trim()))
             .take_while(|part| !address::tells_registration(part))
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
+        // `Bath, BA1 5QT, England`: the code is that of the town before it.
+        let bare = rest.first().is_some_and(|part| !part.split(' ').any(is_word));
+        if town == 0 && bare && !self.has_legal_form(name) {
+            return None;
+        }
         // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
         let name = name.split(" au capital ").next().unwrap_or(name);
         let (name, office) = self.part_at_office(name);
@@ -388,6 +413,23 @@ impl<'a> SupplierSearch<'a> {
     }
 }
 
+/// What stands before details of a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`, `12100
+/// Millau - TVA FR12…`.
+fn before_registration(part: &str) -> &str {
+    let ends = [". ", " - ", " – ", " · ", " | "];
+    let mut ends = ends.iter().flat_map(|end| part.match_indices(*end));
+    let at = ends.find(|(at, end)| {
+        let tail = part.get(at + end.len()..).unwrap_or_default();
+        address::tells_registration(tail.split(' ').next().unwrap_or_default())
+    });
+    at.and_then(|(at, _)| part.get(..at)).unwrap_or(part)
+}
+
+/// Whether a word is one of letters, no code.
+fn is_word(word: &str) -> bool {
+    word.chars().filter(|c| c.is_alphabetic()).count() >= 3 && !word.contains(char::is_numeric)
+}
+
 /// Whether a part of an address is a house's number: `12`, `31 a`, `77, 3º B`.
 fn is_house_number(part: &str) -> bool {
     let digits = part.chars().take_while(char::is_ascii_digit).count();
@@ -403,9 +445,22 @@ fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
             NameSign::Customer | NameSign::Window | NameSign::Attention | NameSign::Prose
         )
     };
-    let mut companies = merged
-        .iter_mut()
-        .filter(|one| one.signs.contains(&NameSign::LegalForm) && !one.signs.iter().any(is_other));
+    // A firm in the window of an envelope, under another name that heads the letter with its address.
+    let heads = |one: &NameCandidate<'_>| {
+        [NameSign::First, NameSign::Head, NameSign::AddressBelow]
+            .iter()
+            .all(|sign| one.signs.contains(sign))
+            && ![NameSign::Place, NameSign::Digits, NameSign::OtherValue, NameSign::Customer]
+                .iter()
+                .any(|sign| one.signs.contains(sign))
+    };
+    let headed = merged.iter().any(heads);
+    let addressed = |one: &NameCandidate<'_>| headed && one.signs.contains(&NameSign::PlainAddress);
+    let mut companies = merged.iter_mut().filter(|one| {
+        one.signs.contains(&NameSign::LegalForm)
+            && !one.signs.iter().any(is_other)
+            && !addressed(one)
+    });
     if let (Some(only), None) = (companies.next(), companies.next()) {
         only.signs.push(NameSign::OnlyCompany);
     }

@@ -5,6 +5,7 @@
 
 mod charges;
 mod included;
+mod labelled;
 mod printed;
 mod row;
 mod tax_table;
@@ -14,9 +15,10 @@ use rust_decimal::Decimal;
 
 use self::charges::{PrintedRests, possible_roundings};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
+use self::labelled::labelled_amounts;
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
-use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows};
+use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::till::{
     add_unnamed_totals, is_charged, paid_amounts, take_till_taxes, tendered_amounts,
     without_tax_code,
@@ -81,17 +83,7 @@ pub(super) fn find_totals<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
-    let mut candidates = Vec::new();
-    for (role, field) in [
-        (AmountRole::Net, "subtotal"),
-        (AmountRole::Vat, "vat_amount"),
-        (AmountRole::Gross, "total"),
-        (AmountRole::Gross, "payable"),
-    ] {
-        for spot in spots.of_field(field) {
-            gather_amounts(spots, spot, role, mark, &mut candidates);
-        }
-    }
+    let mut candidates = labelled_amounts(spots, mark);
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
@@ -124,7 +116,9 @@ pub(super) fn find_totals<'a>(
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
         chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
-    if let Some(sums) = sum_of_rows(spots.layout, &chosen, mark) {
+    let summed = sum_of_rows(spots.layout, &chosen, mark)
+        .or_else(|| whole_of_rows(spots.layout, &chosen, &candidates, mark));
+    if let Some(sums) = summed {
         candidates = sums.to_vec();
         chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
@@ -210,6 +204,8 @@ fn gather_amounts<'a>(
     let after = cell.folded.iter().filter(|(_, word)| *word >= spot.words.end);
     let after: Vec<&str> = after.map(|(text, _)| text.as_str()).take(3).collect();
     let role = match role {
+        // The amount is the tax's, which has a label of its own.
+        AmountRole::Gross if spots.included_in(spot).is_some() => return,
         AmountRole::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => AmountRole::Net,
         AmountRole::Net if after.iter().any(|text| INCLUDING.contains(text)) => AmountRole::Gross,
         role => role,

@@ -6,6 +6,7 @@ use time::Date;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatches;
 use docmill_formats::notation::date::{self, DayMonthOrder};
+use docmill_formats::notation::fold_text;
 
 /// Every date of the document and what they say about the order of day and month.
 pub(in super::super) struct DateReader {
@@ -39,8 +40,10 @@ const STATES: &[&str] = &[
 ];
 
 /// Folded words between a town and the day on which a letter is written.
-const OF_DAY: [&str; 12] =
-    ["den", "am", "le", "li", "il", "a", "el", "op", "dnia", "dne", "dana", "the"];
+const OF_DAY: [&str; 16] = [
+    "den", "am", "le", "li", "il", "a", "el", "op", "dnia", "dn", "dne", "dana", "the", "dna",
+    "la", "de",
+];
 
 /// Words of the longest town before a day.
 const LONGEST_TOWN: usize = 4;
@@ -49,7 +52,7 @@ const LONGEST_TOWN: usize = 4;
 pub(super) fn ends_in_town(before: &str) -> bool {
     let before = before.trim();
     let last = before.rsplit(' ').next().unwrap_or_default();
-    let day = OF_DAY.contains(&last.to_lowercase().as_str());
+    let day = OF_DAY.contains(&fold_text(last).as_str());
     let town = if day { before.strip_suffix(last).unwrap_or_default().trim() } else { before };
     let words: Vec<&str> = town.trim_end_matches(',').split(' ').collect();
     let named = |text: &str| text.chars().next().is_some_and(char::is_uppercase);
@@ -57,6 +60,47 @@ pub(super) fn ends_in_town(before: &str) -> bool {
         && words.len() <= LONGEST_TOWN
         && words.first().is_some_and(|word| named(word))
         && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
+}
+
+/// Folded words of streets that are called by a day: `Rua 31 de Janeiro 88`, `rue du 8 mai 1945`.
+const STREETS: [&str; 26] = [
+    "rua",
+    "rue",
+    "via",
+    "viale",
+    "piazza",
+    "plaza",
+    "calle",
+    "c",
+    "avenida",
+    "avenue",
+    "av",
+    "avda",
+    "ul",
+    "ulica",
+    "ulice",
+    "place",
+    "largo",
+    "praca",
+    "strada",
+    "str",
+    "strasse",
+    "platz",
+    "bd",
+    "boulevard",
+    "corso",
+    "trg",
+];
+
+/// Words between such a street and its day.
+const WITHIN_STREET: [&str; 6] = ["du", "del", "de", "des", "di", "da"];
+
+/// Whether what stands before a day whose month is a word is a street: the day is its name.
+pub(super) fn ends_in_street(before: &str) -> bool {
+    let folded = fold_text(before);
+    let mut words = folded.rsplit(' ').peekable();
+    words.next_if(|word| WITHIN_STREET.contains(word));
+    words.next().is_some_and(|word| STREETS.contains(&word))
 }
 
 /// Whether a line ends in the state and ZIP code of an address: `LAS VEGAS NV 89103`.
@@ -109,13 +153,28 @@ impl DateReader {
 
 #[cfg(test)]
 mod tests {
-    use super::ends_in_town;
+    use super::{ends_in_street, ends_in_town};
+
+    #[test]
+    fn a_street_may_be_called_by_a_day() {
+        for (before, expected) in [
+            ("Rua ", true),
+            ("12 rue du ", true),
+            ("Piazza ", true),
+            ("Facture du ", false),
+            ("", false),
+            ("Warszawa, ul. ", true),
+        ] {
+            assert_eq!(ends_in_street(before), expected, "{before}");
+        }
+    }
 
     #[test]
     fn letters_are_dated_behind_their_town() {
         for (before, expected) in [
             ("Münster, ", true),
             ("Graz, am ", true),
+            ("Krosno, dn. ", true),
             ("Aix-en-Provence, le ", true),
             ("Contract of ", false),
             ("Kaufvertrag vom ", false),

@@ -3,6 +3,7 @@
 
 use super::{NumberCandidate, NumberSearch, NumberSign};
 use crate::extract::rules::fields::read_identifier;
+use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::fold_text;
 
@@ -10,13 +11,14 @@ use docmill_formats::notation::fold_text;
 const SERIES: [&str; 4] = ["seria", "serija", "serie", "sorozat"];
 
 /// Folded words between a series and its number.
-const NUMBERS: [&str; 8] = ["nr", "no", "n", "num", "numar", "numarul", "numero", "numeris"];
+const NUMBERS: [&str; 10] =
+    ["nr", "no", "n", "num", "numar", "numarul", "numero", "numeris", "br", "αρ"];
 
 /// The longest series, in letters and digits.
 const LONGEST_SERIES: usize = 6;
 
-/// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`.
-const MOST_TITLES: usize = 4;
+/// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`, `Račun / Invoice br. 18`.
+const MOST_TITLES: usize = 5;
 
 impl<'a> NumberSearch<'a> {
     /// Series and number in the upper half of the first page.
@@ -74,10 +76,21 @@ impl<'a> NumberSearch<'a> {
     pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
         let Some(cell) = self.spots.cell_of(spot) else { return false };
         let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
+        let rest = cell.words.get(spot.words.end..).unwrap_or_default();
+        let marks = rest.iter().take_while(|word| NUMBERS.contains(&fold_text(word).as_str()));
         cell.words.len() <= MOST_TITLES
-            && spot.words.end + 1 == cell.words.len()
+            && rest.len() == marks.count() + 1
             && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
     }
+}
+
+/// Where the value begins behind a mark and, parted by a bar, the same in another language:
+/// `Nr / No.: 11/09`.
+pub(super) fn after_second_mark(cell: &TextCell, from: usize) -> usize {
+    let folded = |at: usize| cell.words.get(at).map(|word| fold_text(word));
+    let bar = cell.words.get(from).is_some_and(|word| matches!(word.as_str(), "/" | "|"));
+    let second = folded(from + 1).is_some_and(|word| NUMBERS.contains(&word.as_str()));
+    if bar && second { from + 2 } else { from }
 }
 
 fn is_series(word: &str) -> bool {

@@ -82,6 +82,11 @@ const WEIGHTS: [(NumberSign, f32); 22] = [
 pub(super) const NONE_OF_THEM: f32 = 1.1;
 
 impl NumberSign {
+    /// Whether a mention elsewhere without it takes it back: it is about the place of the label.
+    pub(super) fn is_excused(self) -> bool {
+        matches!(self, S::LabelAbove | S::MidText | S::LongText | S::Further)
+    }
+
     /// Whether it says that the number may be the document's own.
     pub(super) fn is_own(self) -> bool {
         matches!(self, S::OwnLabel | S::WeakLabel | S::ShortLabel | S::Marked)

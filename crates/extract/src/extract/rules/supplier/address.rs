@@ -1,6 +1,7 @@
 //! The address under a name, and how a line with a town is recognised.
 
 use super::elsewhere::{self, is_part_of_address};
+use super::postal_code::{has_postal_code, is_town_first};
 use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
@@ -11,6 +12,12 @@ use docmill_formats::notation::date;
 const MOST_LINES: usize = 6;
 /// Lines with numbers of registers between name and street.
 const MOST_REGISTERS: usize = 3;
+
+/// Parties beside each other are further apart than this, in heights of a line.
+pub(super) const PARTIES_APART: f32 = 12.0;
+
+/// What parts street, town and other details of a sender on one line.
+const PARTS: [&str; 5] = [" - ", " – ", " • ", " · ", " | "];
 
 /// Below this share of legible letters an address is faint.
 const FAINT: f32 = 0.9;
@@ -27,6 +34,27 @@ pub(super) struct AddressLines {
 impl AddressLines {
     pub(super) fn text(&self) -> String {
         self.lines.join(", ")
+    }
+
+    /// Whether a street is followed by what can be its town, without a postal code: `Mill Lane 12,
+    /// Northtown`, or the other way round. What follows the town is none of it.
+    fn ends_in_town(&self) -> bool {
+        let named = |text: &str| {
+            let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+            // `гр. Смолян`
+            letters >= 3
+                && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
+                && !text.contains(char::is_numeric)
+                && text.split(' ').count() <= 3
+        };
+        let [line] = self.lines.as_slice() else { return false };
+        let parts: Vec<&str> = line.split(", ").collect();
+        (1..parts.len()).any(|at| {
+            let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
+            let (first, next) = (before.join(", "), after.join(", "));
+            is_street_line(&first) && after.first().is_some_and(|part| named(part))
+                || at == 1 && named(&first) && is_street_line(&next)
+        })
     }
 
     fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
@@ -55,7 +83,27 @@ pub(super) fn is_street_and_town(line: &str) -> bool {
     let parts: Vec<&str> = line.split(',').collect();
     let town = parts.iter().rposition(|part| has_postal_code(part));
     let before = town.and_then(|town| parts.get(..town)).unwrap_or_default().join(",");
-    is_street_line(before.trim())
+    // `6720 Szeged, Kárász utca 9.`
+    let first = parts.first().is_some_and(|part| is_town_first(&format!("{}, 1", part.trim())));
+    let after = parts.get(1..).unwrap_or_default().join(",");
+    is_street_line(before.trim()) || first && is_street_line(after.trim())
+}
+
+/// Whether the first word is a part of a longer one: `Mill-Straße 40` is a street, not its label.
+fn begins_as_compound(cell: &TextCell) -> bool {
+    let parts = cell.words.first().and_then(|word| word.split_once('-'));
+    parts.is_some_and(|(front, rest)| front.len() > 1 && rest.len() > 1)
+}
+
+/// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of details.
+fn parted_address(text: &str) -> Option<String> {
+    PARTS.iter().find_map(|separator| {
+        let parts: Vec<&str> = text.split(separator).map(str::trim).collect();
+        let [street, town, _, ..] = parts.as_slice() else { return None };
+        let plain = |part: &str| !tells_registration(part);
+        let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
+        (holds && plain(street) && plain(town)).then(|| format!("{street}, {town}"))
+    })
 }
 
 /// Whether a part of a line tells a number in a register or with a tax office, as footers do after the
@@ -138,15 +186,15 @@ impl SupplierSearch<'_> {
         if let Some(found) = under.as_ref().filter(|found| found.town) {
             return (Some(found.text()), found.signs(ReadingSign::AddressUnder));
         }
-        let compact = compact_name(&best.name);
+        let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
         let mut same = self.layout.cells.iter().zip(&self.folded);
         let elsewhere = same.find_map(|(cell, text)| {
             // The same name over an address further down, or at the front of a sender line.
             let sender =
-                || self.sender_parts(cell).filter(|(name, _)| compact_name(name) == compact);
-            match text.replace(' ', "") == compact {
+                || self.sender_parts(cell).filter(|(name, _)| own.contains(&compact_name(name)));
+            match own.contains(&text.replace(' ', "")) {
                 true => self
-                    .address_below(cell, joined)
+                    .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
                     .filter(|it| it.town)
                     .map(|it| (it.text(), it.signs(ReadingSign::AddressElsewhere))),
                 false => {
@@ -156,7 +204,8 @@ impl SupplierSearch<'_> {
         });
         let labelled = || {
             let found = self.labelled_address(best.cell)?;
-            Some((found, vec![ReadingSign::AddressLabelled]))
+            let full = is_street_and_town(&found).then_some(ReadingSign::AddressFull);
+            Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
         };
         let beside = || {
             let down = || self.address_down_column(best.cell).filter(|_| !self.spots.till);
@@ -168,7 +217,7 @@ impl SupplierSearch<'_> {
         };
         match (elsewhere.or_else(labelled).or_else(beside), under) {
             (Some((address, signs)), _) => (Some(address), signs),
-            (None, Some(found)) if self.spots.till => {
+            (None, Some(found)) if self.spots.till || found.ends_in_town() => {
                 (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
             }
             _ => {
@@ -199,6 +248,9 @@ impl SupplierSearch<'_> {
                 continue;
             }
             let text = self.line_text(next);
+            if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
+                return Some(AddressLines { lines: vec![address], town: true, least });
+            }
             if lines.is_empty() && passed < MOST_REGISTERS && self.is_register(next, &text) {
                 passed += 1;
                 continue;
@@ -222,7 +274,9 @@ impl SupplierSearch<'_> {
             return Some(AddressLines { lines, town: true, least });
         }
         // A street at least; how far the rest belongs to it is told by where the block ends.
-        lines.truncate(4);
+        let one = lines.first().is_some_and(|line| line.contains(", ")) && !self.spots.till;
+        let plain = lines.get(1).is_none_or(|line| !line.contains(char::is_numeric));
+        lines.truncate(if one && plain { 1 } else { 4 });
         let street = lines.first().is_some_and(|line| is_street_line(line));
         street.then_some(AddressLines { lines, town: false, least })
     }
@@ -278,10 +332,27 @@ impl SupplierSearch<'_> {
 
     /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
-        const MARKS: [&str; 32] = [
+        const MARKS: [&str; 49] = [
+            "personas",
+            "kods",
+            "isikukood",
+            "asmens",
+            "registrikood",
+            "reg",
+            "αφμ",
+            "еик",
+            "ид",
+            "vkn",
+            "pan",
+            "nit",
+            "pin",
+            "ruc",
+            "rut",
+            "cnpj",
+            "davcna",
+            "afm",
             "gst",
             "company",
-            "reg",
             "registration",
             "roc",
             "co",
@@ -336,10 +407,13 @@ impl SupplierSearch<'_> {
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
         let till = self.spots.till && (text.contains(": ") || self.is_contact(line));
+        // `PIN: P051… Tel: +254 …`
+        let contact = !self.spots.till && text.contains(": ") && self.is_contact(line);
         labelled
             || phone
             || till
-            || text.contains('@')
+            || contact
+            || text.contains(['@', '€', '£', '$'])
             || text.contains("www.")
             || text.contains("://")
     }
@@ -361,18 +435,20 @@ impl SupplierSearch<'_> {
 
     /// `Address: Street 1` with the town below, in the section of the name.
     pub(super) fn labelled_address(&self, name: &TextCell) -> Option<String> {
-        let spot = self.spots.of_field("party_address").find(|spot| {
-            spot.words.start == 0
-                && self.spots.cell_of(spot).is_some_and(|cell| {
-                    // `Mill-Straße 40` is a street, not its label.
-                    let inside = cell.words.first().is_some_and(|word| {
-                        word.split_once('-')
-                            .is_some_and(|(front, rest)| front.len() > 1 && rest.len() > 1)
-                    });
-                    let near = (name.row..name.row + 6).contains(&cell.row);
-                    cell.page == name.page && near && !inside
-                })
-        })?;
+        let near = |spot: &&LabelMatch| {
+            let cell = self.spots.cell_of(spot).filter(|_| spot.words.start == 0);
+            cell.is_some_and(|cell| {
+                let near = (name.row..name.row + 6).contains(&cell.row);
+                cell.page == name.page && near && !begins_as_compound(cell)
+            })
+        };
+        // Two parties beside each other: that of the name stands under it.
+        let aside = |spot: &LabelMatch| {
+            let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
+            (x - name.area.x).abs() > PARTIES_APART * name.area.h
+        };
+        let spots = self.spots.of_field("party_address").filter(near);
+        let spot = spots.min_by_key(|spot| aside(spot))?;
         let beside = self.spots.value_candidates(spot);
         let first = beside.first()?;
         let street = tidy_name(&first.value_words().join(" "));
@@ -403,30 +479,6 @@ fn town_of(lines: &[String]) -> Option<usize> {
     (!house).then_some(town)
 }
 
-/// `1234 AB Town`, `12345 Town`: the code in front.
-fn is_town_first(line: &str) -> bool {
-    let digits = line.chars().take_while(char::is_ascii_digit).count();
-    digits == 5
-        || (digits == 4 && is_town_and_street(line.get(4..).unwrap_or_default()))
-        || (digits == 4
-            && line.get(4..).is_some_and(|rest| {
-                let word = rest.trim_start().split(' ').next().unwrap_or_default();
-                word.len() == 2 && word.chars().all(|c| c.is_ascii_uppercase())
-            }))
-}
-
-/// What follows a postal code of four digits: ` Győr, Ipar utca 12.`, not ` Broadway, Suite 12`.
-fn is_town_and_street(rest: &str) -> bool {
-    const ROOMS: [&str; 9] =
-        ["suite", "ste", "apt", "unit", "floor", "room", "building", "bldg", "level"];
-    let Some((town, street)) = rest.trim_start().split_once(", ") else { return false };
-    let first = docmill_formats::notation::fold_text(street.split(' ').next().unwrap_or_default());
-    !town.contains(' ')
-        && town.starts_with(char::is_uppercase)
-        && street.contains(|c: char| c.is_ascii_digit())
-        && !ROOMS.contains(&first.as_str())
-}
-
 /// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.
 fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
     let party = matches!(spot.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
@@ -434,164 +486,4 @@ fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
     let closed = last.is_some_and(|word| word.ends_with(':'))
         || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
     party && !closed && spot.words.end < cell.words.len()
-}
-
-/// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
-const NUMBERED: [&str; 32] = [
-    "seit",
-    "since",
-    "depuis",
-    "desde",
-    "sinds",
-    "no",
-    "nr",
-    "n",
-    "num",
-    "number",
-    "nummer",
-    "numero",
-    "numer",
-    "nro",
-    "br",
-    "id",
-    "ref",
-    "fon",
-    "tel",
-    "tlf",
-    "tfn",
-    "telefon",
-    "phone",
-    "fax",
-    "mobile",
-    "telephone",
-    "box",
-    "postfach",
-    "postbus",
-    "year",
-    "page",
-    "seite",
-];
-
-/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can be
-/// a town's.
-pub(in super::super) fn has_postal_code(text: &str) -> bool {
-    let words: Vec<&str> =
-        text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
-    let groups =
-        words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
-    // An account, printed in groups of four.
-    if groups.count() >= 3 {
-        return false;
-    }
-    let code = words.iter().enumerate().any(|(at, word)| {
-        let digits = word.chars().filter(char::is_ascii_digit).count();
-        let short = word.trim_matches(',').len() <= 9;
-        // Portugal 4050-253, Brazil 01310-100; a phone number has its dash elsewhere.
-        let parted = word.trim_matches(',').split_once('-').is_some_and(|(town, street)| {
-            matches!((town.len(), street.len()), (4 | 5, 3)) && digits == town.len() + street.len()
-        });
-        let mixed = word
-            .chars()
-            .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
-        short && mixed && ((3..=6).contains(&digits) || parted) && stands_by_town(&words, at)
-    });
-    // `V6Y 0L4`
-    let canadian = words.windows(2).any(|pair| match pair {
-        [area, unit] => {
-            let shape = |word: &str, digits: [bool; 3]| {
-                let word = word.trim_matches(',');
-                word.len() == 3
-                    && word.chars().zip(digits).all(|(c, digit)| {
-                        if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() }
-                    })
-            };
-            shape(area, [false, true, false]) && shape(unit, [true, false, true])
-        }
-        _ => false,
-    });
-    let british = words.windows(2).any(|pair| match pair {
-        [out, inward] => {
-            let inward = inward.trim_matches(',');
-            let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-            inward.len() == 3
-                && inward.starts_with(|c: char| c.is_ascii_digit())
-                && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
-                && (2..=4).contains(&out.len())
-                && out.chars().all(shape)
-        }
-        _ => false,
-    });
-    // `D04 9ZZ9`
-    let irish = words.windows(2).any(|pair| match pair {
-        [area, unit] => {
-            let unit = unit.trim_matches(',');
-            let mut letters = area.chars();
-            letters.next().is_some_and(|c| c.is_ascii_uppercase())
-                && area.len() == 3
-                && letters.next().is_some_and(|c| c.is_ascii_digit())
-                && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
-                && unit.len() == 4
-                && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
-                && unit.contains(|c: char| c.is_ascii_digit())
-        }
-        _ => false,
-    });
-    code || british || canadian || irish
-}
-
-/// Whether a word after the number can be a town's, or the one before it, where none follows.
-fn stands_by_town(words: &[&str], at: usize) -> bool {
-    let has_letters = |word: &&str| word.contains(char::is_alphabetic);
-    let mut after = words.iter().skip(at + 1).filter(|word| word.contains(char::is_alphanumeric));
-    let next = after.next();
-    // `753 23 Uppsala`
-    let group = |word: &&str| word.len() <= 3 && word.chars().all(|c| c.is_ascii_digit());
-    let next = if next.is_some_and(group) { after.next() } else { next };
-    if let Some(next) = next {
-        return has_letters(next);
-    }
-    // `Mill Road 100` is a street.
-    if words.get(at).is_some_and(|word| word.len() == 3) {
-        return false;
-    }
-    let before = at.checked_sub(1).and_then(|before| words.get(before));
-    before.is_some_and(|word| {
-        let folded = docmill_formats::notation::fold_text(word);
-        has_letters(word) && !word.ends_with([':', '#']) && !NUMBERED.contains(&folded.as_str())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_that_is_counted_or_called_is_no_towns() {
-        for (text, expected) in [
-            ("80333 Northtown", true),
-            ("D-63571 Gelnhausen", true),
-            ("1950 AB Velsen", true),
-            ("753 23 Uppsala", true),
-            ("4050-253 Porto", true),
-            ("San Francisco, California 94104", true),
-            ("Wien 1010", true),
-            ("Mill Road 100", false),
-            ("Family business since 1788", false),
-            ("1234 AB", true),
-            ("Bath BA1 5QT", true),
-            ("Dublin D02 X285", true),
-            ("D04 9ZZ9, Ireland", true),
-            ("RICHMOND V6Y 0L4", true),
-            ("Invoice No.: 9876", false),
-            ("Rechnung Nr. 471102", false),
-            ("Our ref: 7701", false),
-            ("Facture n° 2022089", false),
-            ("Tel 0999 55", false),
-            ("Phone: 0999 555 77", false),
-            ("P.O. Box 1234", false),
-            ("9876", false),
-        ] {
-            assert_eq!(has_postal_code(text), expected, "{text}");
-        }
-    }
 }

@@ -56,7 +56,7 @@ fn an_address_is_found_apart_from_the_name() {
         ("behind the registered office",
             "ALDER AIR            INVOICE\n\n\n\n\n\n\n\n\n\n\n\
              Alder Air Limited. Registered office: Mill Road, Northtown KW15 9ZZ, United Kingdom. VAT no. GB 199 4422 18",
-            "Alder Air Limited.", "Mill Road, Northtown KW15 9ZZ"),
+            "Alder Air Limited.", "Mill Road, Northtown KW15 9ZZ, United Kingdom"),
         ("in a post box under the number of a register",
             "Alder Plumbing Pty Ltd\nABN: 51 994 422 170\nPO Box 417\nNorthtown NSW 2464\n\nTax Invoice",
             "Alder Plumbing Pty Ltd", "PO Box 417, Northtown NSW 2464"),

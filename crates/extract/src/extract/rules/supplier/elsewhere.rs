@@ -2,8 +2,9 @@
 //! account, further down the column of a letterhead, or in the street of a footer where the head has a
 //! post box.
 
-use super::address::{AddressLines, has_postal_code, is_street_line, tells_registration};
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use super::address::{AddressLines, is_street_line, tells_registration};
+use super::postal_code::has_postal_code;
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use docmill_formats::notation::{fold_text, vat_id};
@@ -105,10 +106,12 @@ impl SupplierSearch<'_> {
 
     /// What stands behind a company's name at the foot of a page.
     pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
-        let mut foot =
-            self.layout.cells.iter().filter(|cell| self.layout.depth_on_page(cell) > FOOT);
-        foot.find_map(|cell| {
-            let (name, address) = self.sender_parts(cell).filter(|_| !self.is_customer(cell))?;
+        let mut plain = self.layout.cells.iter().filter(|cell| !self.is_customer(cell));
+        plain.find_map(|cell| {
+            // Bills of one page leave their foot empty: what tells the registered office is its line.
+            let foot = self.layout.depth_on_page(cell) > FOOT;
+            let sender = || self.sender_parts(cell).filter(|_| foot);
+            let (name, address) = self.office_of_line(cell).or_else(sender)?;
             let lines = vec![address];
             self.has_legal_form(&name).then_some(AddressLines {
                 lines,
@@ -116,6 +119,18 @@ impl SupplierSearch<'_> {
                 least: cell.confidence,
             })
         })
+    }
+
+    /// `Example Ltd. Registered in Leeds No. 12. Registered office: Mill Lane 5, Leeds LS1 4AB. VAT …`:
+    /// the company, and its address up to the town.
+    fn office_of_line(&self, cell: &TextCell) -> Option<(String, String)> {
+        let (_, office) = self.part_at_office(&cell.joined_text());
+        let office = office?;
+        let sentences: Vec<&str> = office.split(". ").collect();
+        let town = sentences.iter().position(|part| has_postal_code(part))?;
+        let address = sentences.get(..=town)?.join(". ");
+        let plain = is_street_line(&address) && !tells_registration(&address);
+        plain.then(|| (cell.joined_text(), tidy_name(&address)))
     }
 
     /// Street and town that begin a block of their own under the name, where something else stands

@@ -60,6 +60,9 @@ impl SupplierSearch<'_> {
                 let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
                 let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
                 let Some((id, _)) = found else { continue };
+                if self.is_reference(index, &id) {
+                    continue;
+                }
                 if customers.contains(&compact_id(&id)) {
                     break;
                 }
@@ -73,6 +76,15 @@ impl SupplierSearch<'_> {
         }
         let best = best.map(|(_, found)| self.reread_id(found, &customers));
         best.or_else(|| self.find_national_id())
+    }
+
+    /// Whether a text of an identifier's form is what a label of something else names, and its check
+    /// digits do not hold: `Poziv na broj: HR00 20771-2024`.
+    fn is_reference(&self, index: usize, id: &str) -> bool {
+        let mut labels = self.spots.in_cell(index);
+        let named = labels.any(|spot| spot.field == "other" && spot.words.start == 0)
+            && !self.spots.in_cell(index).any(|spot| spot.field == "supplier_vat_id");
+        named && vat_digits::check_digits_hold(id) == Some(false)
     }
 
     /// An identifier off a picture of which the check digits do not hold was misread: where the same

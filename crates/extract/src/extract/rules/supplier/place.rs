@@ -1,6 +1,6 @@
 //! Signs of where a text stands and of how it is written.
 
-use super::address::has_postal_code;
+use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
@@ -13,6 +13,9 @@ pub(super) const MOST_HEADINGS: usize = 60;
 
 /// A word of so many letters in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
 const DOMAIN_WORD: usize = 5;
+
+/// A shorter domain is whole words of a name.
+const SHORT_DOMAIN: usize = 4;
 
 /// Letters of the longest ending of a domain: `photography`.
 const LONGEST_ENDING: usize = 12;
@@ -316,7 +319,17 @@ impl SupplierSearch<'_> {
         add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {
-            compact.contains(domain.as_str())
+            // `uxr` is in `UX Research` by accident, `abc` in `A B C Ltd` is not.
+            let short = domain.len() < SHORT_DOMAIN;
+            let joined = |from: usize| {
+                let mut text = String::new();
+                words.iter().skip(from).any(|word| {
+                    text.push_str(word);
+                    text == *domain
+                })
+            };
+            (!short && compact.contains(domain.as_str()))
+                || short && (0..words.len()).any(joined)
                 || (domain.len() >= 6
                     && words
                         .first()

@@ -9,7 +9,7 @@ use super::printed::printed_amounts;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::{CellLayout, TextCell};
-use crate::extract::rules::spots::{INCLUDING, LabelMatches};
+use crate::extract::rules::spots::{INCLUDES, INCLUDING, LabelMatches};
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
@@ -74,9 +74,19 @@ pub(super) fn tax_within<'c, 'a>(
     let rates = printed_rates(layout, mark);
     let said = |c: &AmountCandidate<'_>| {
         before_included(&c.cell.words_in(0..c.cell.words.len())).is_some()
+            || layout.row_cells(c.cell.row).iter().any(says_includes)
     };
     let mut own = taxes.filter(|c| c.value > Decimal::ZERO && c.value <= half(gross));
     own.find(|c| said(c) || rates.iter().any(|rate| within(rate, c.value)))
+}
+
+/// `Total includes GST of   61.50`
+fn says_includes(cell: &TextCell) -> bool {
+    let mut pairs = cell.folded.windows(2);
+    pairs.any(|pair| match pair {
+        [(total, _), (verb, _)] => total == "total" && INCLUDES.contains(&verb.as_str()),
+        _ => false,
+    })
 }
 
 /// A tax beside its label, wherever in its text.

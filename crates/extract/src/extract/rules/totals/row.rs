@@ -22,11 +22,21 @@ pub(super) fn add_rows_of_sums<'a>(
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let amounts: Vec<(FoundNumber, &TextCell)> =
             cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
-        let [.., (net, net_cell), (tax, tax_cell), (total, _)] = amounts.as_slice() else {
-            continue;
+        let (net, net_cell, tax, tax_cell, total) = match amounts.as_slice() {
+            [.., (net, net_cell), (tax, tax_cell), (total, _)]
+                if net.value + tax.value == total.value =>
+            {
+                (net, net_cell, tax, tax_cell, total.value)
+            }
+            // The total stands in the next row.
+            [.., (net, net_cell), (tax, tax_cell)] => {
+                (net, net_cell, tax, tax_cell, net.value + tax.value)
+            }
+            _ => continue,
         };
-        let made = net.value + tax.value == total.value && totals.contains(&total.value);
-        if made && tax.value > Decimal::ZERO && tax.value <= half(net.value) {
+        let signed = net.value.is_sign_negative() == tax.value.is_sign_negative();
+        let made = totals.contains(&total) && signed && !tax.value.is_zero();
+        if made && tax.value.abs() <= half(net.value) {
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
             {
@@ -83,6 +93,40 @@ pub(super) fn sum_of_rows<'a>(
         }
     }
     None
+}
+
+/// The labelled total that rows of net amount, tax and total by rate make together, where the chosen
+/// three are only one of those: `[net, tax, total]`, the first two not printed as such.
+pub(super) fn whole_of_rows<'a>(
+    layout: &'a CellLayout,
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'a>],
+    mark: Option<DecimalSeparator>,
+) -> Option<[AmountCandidate<'a>; 3]> {
+    let amounts = [&chosen.net, &chosen.vat, &chosen.gross];
+    let [Some(net), Some(tax), Some(total)] = amounts.map(Option::as_ref) else { return None };
+    let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
+    let rows = layout.rows.iter().map(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let amounts: Vec<FoundNumber> =
+            cells.iter().flat_map(|cell| money_of_cell(cell, mark)).map(|(one, _)| one).collect();
+        let [.., net, tax, total] = amounts.as_slice() else { return None };
+        let values = [net.value, tax.value, total.value];
+        (net.value + tax.value == total.value && tax.value >= Decimal::ZERO).then_some(values)
+    });
+    let rows: Vec<Option<[Decimal; 3]>> = rows.collect();
+    let table = rows.split(Option::is_none).find(|table| table.contains(&Some(chosen)))?;
+    let mut sums = [Decimal::ZERO; 3];
+    for row in table.iter().flatten() {
+        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+    }
+    let [net, tax, total] = sums;
+    let labelled = |c: &&AmountCandidate<'a>| {
+        c.role == AmountRole::Gross && c.weight >= WHOLE && c.value == total && total > chosen[2]
+    };
+    let whole = candidates.iter().find(labelled)?;
+    let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+    Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
 }
 
 /// Beside the label of a net amount the tax and the total as well: all three, by their sum.

@@ -1,0 +1,186 @@
+//! How a line with a town is told: by its postal code, as the countries write theirs.
+
+/// `1234 AB Town`, `12345 Town`: the code in front.
+pub(super) fn is_town_first(line: &str) -> bool {
+    let digits = line.chars().take_while(char::is_ascii_digit).count();
+    digits == 5
+        || (digits == 4 && is_town_and_street(line.get(4..).unwrap_or_default()))
+        || (digits == 4
+            && line.get(4..).is_some_and(|rest| {
+                let word = rest.trim_start().split(' ').next().unwrap_or_default();
+                word.len() == 2 && word.chars().all(|c| c.is_ascii_uppercase())
+            }))
+}
+
+/// What follows a postal code of four digits: ` Győr, Ipar utca 12.`, not ` Broadway, Suite 12`.
+fn is_town_and_street(rest: &str) -> bool {
+    const ROOMS: [&str; 9] =
+        ["suite", "ste", "apt", "unit", "floor", "room", "building", "bldg", "level"];
+    let Some((town, street)) = rest.trim_start().split_once(", ") else { return false };
+    let first = docmill_formats::notation::fold_text(street.split(' ').next().unwrap_or_default());
+    !town.contains(' ')
+        && town.starts_with(char::is_uppercase)
+        && street.contains(|c: char| c.is_ascii_digit())
+        && !ROOMS.contains(&first.as_str())
+}
+
+/// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
+const NUMBERED: [&str; 32] = [
+    "seit",
+    "since",
+    "depuis",
+    "desde",
+    "sinds",
+    "no",
+    "nr",
+    "n",
+    "num",
+    "number",
+    "nummer",
+    "numero",
+    "numer",
+    "nro",
+    "br",
+    "id",
+    "ref",
+    "fon",
+    "tel",
+    "tlf",
+    "tfn",
+    "telefon",
+    "phone",
+    "fax",
+    "mobile",
+    "telephone",
+    "box",
+    "postfach",
+    "postbus",
+    "year",
+    "page",
+    "seite",
+];
+
+/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can be
+/// a town's.
+pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
+    let groups =
+        words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
+    // An account, printed in groups of four.
+    if groups.count() >= 3 {
+        return false;
+    }
+    let code = words.iter().enumerate().any(|(at, word)| {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let short = word.trim_matches(',').len() <= 9;
+        // Portugal 4050-253, Brazil 01310-100; a phone number has its dash elsewhere.
+        let parted = word.trim_matches(',').split_once('-').is_some_and(|(town, street)| {
+            matches!((town.len(), street.len()), (4 | 5, 3)) && digits == town.len() + street.len()
+        });
+        let mixed = word
+            .chars()
+            .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
+        short && mixed && ((3..=6).contains(&digits) || parted) && stands_by_town(&words, at)
+    });
+    // `V6Y 0L4`
+    let canadian = words.windows(2).any(|pair| match pair {
+        [area, unit] => {
+            let shape = |word: &str, digits: [bool; 3]| {
+                let word = word.trim_matches(',');
+                word.len() == 3
+                    && word.chars().zip(digits).all(|(c, digit)| {
+                        if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() }
+                    })
+            };
+            shape(area, [false, true, false]) && shape(unit, [true, false, true])
+        }
+        _ => false,
+    });
+    let british =
+        words.windows(2).any(|pair| matches!(pair, [out, inward] if is_british_code(out, inward)));
+    // `D04 9ZZ9`
+    let irish = words.windows(2).any(|pair| match pair {
+        [area, unit] => {
+            let unit = unit.trim_matches(',');
+            let mut letters = area.chars();
+            letters.next().is_some_and(|c| c.is_ascii_uppercase())
+                && area.len() == 3
+                && letters.next().is_some_and(|c| c.is_ascii_digit())
+                && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
+                && unit.len() == 4
+                && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+                && unit.contains(|c: char| c.is_ascii_digit())
+        }
+        _ => false,
+    });
+    code || british || canadian || irish
+}
+
+/// `BA1 5QT`
+pub(in crate::extract::rules) fn is_british_code(out: &str, inward: &str) -> bool {
+    let inward = inward.trim_matches([',', '.']);
+    let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+    inward.len() == 3
+        && inward.starts_with(|c: char| c.is_ascii_digit())
+        && inward.chars().skip(1).all(|c| c.is_ascii_uppercase())
+        && (2..=4).contains(&out.len())
+        && out.chars().all(shape)
+}
+
+/// Whether a word after the number can be a town's, or the one before it, where none follows.
+fn stands_by_town(words: &[&str], at: usize) -> bool {
+    let has_letters = |word: &&str| word.contains(char::is_alphabetic);
+    let mut after = words.iter().skip(at + 1).filter(|word| word.contains(char::is_alphanumeric));
+    let next = after.next();
+    // `753 23 Uppsala`
+    let group = |word: &&str| word.len() <= 3 && word.chars().all(|c| c.is_ascii_digit());
+    let next = if next.is_some_and(group) { after.next() } else { next };
+    if let Some(next) = next {
+        return has_letters(next);
+    }
+    // `Mill Road 100` is a street.
+    if words.get(at).is_some_and(|word| word.len() == 3) {
+        return false;
+    }
+    let before = at.checked_sub(1).and_then(|before| words.get(before));
+    before.is_some_and(|word| {
+        let folded = docmill_formats::notation::fold_text(word);
+        has_letters(word) && !word.ends_with([':', '#']) && !NUMBERED.contains(&folded.as_str())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_counted_or_called_is_no_towns() {
+        for (text, expected) in [
+            ("80333 Northtown", true),
+            ("D-63571 Gelnhausen", true),
+            ("1950 AB Velsen", true),
+            ("753 23 Uppsala", true),
+            ("4050-253 Porto", true),
+            ("San Francisco, California 94104", true),
+            ("Wien 1010", true),
+            ("Mill Road 100", false),
+            ("Family business since 1788", false),
+            ("1234 AB", true),
+            ("Bath BA1 5QT", true),
+            ("Dublin D02 X285", true),
+            ("D04 9ZZ9, Ireland", true),
+            ("RICHMOND V6Y 0L4", true),
+            ("Invoice No.: 9876", false),
+            ("Rechnung Nr. 471102", false),
+            ("Our ref: 7701", false),
+            ("Facture n° 2022089", false),
+            ("Tel 0999 55", false),
+            ("Phone: 0999 555 77", false),
+            ("P.O. Box 1234", false),
+            ("9876", false),
+        ] {
+            assert_eq!(has_postal_code(text), expected, "{text}");
+        }
+    }
+}
