@@ -191,7 +191,12 @@ mod tests {
             let part = core::Rect::new(x, 10, width, 28);
             imgproc::rectangle(&mut strip, part, 20.0.into(), -1, imgproc::LINE_8, 0).unwrap();
         }
-        let word = |columns| StripWord { text: "x".to_owned(), columns, confidence: 1.0 };
+        let word = |columns| StripWord {
+            text: "x".to_owned(),
+            columns,
+            confidence: 1.0,
+            rivals: Vec::new(),
+        };
         // Characters say about where a word is: their columns begin late and end early.
         let words = [word(2..7), word(13..19)];
         let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
@@ -212,7 +217,12 @@ mod tests {
             let part = core::Rect::new(10, y, 50, height);
             imgproc::rectangle(&mut strip, part, 0.0.into(), -1, imgproc::LINE_8, 0).unwrap();
         }
-        let words = [StripWord { text: "x".to_owned(), columns: 1..8, confidence: 1.0 }];
+        let words = [StripWord {
+            text: "x".to_owned(),
+            columns: 1..8,
+            confidence: 1.0,
+            rivals: Vec::new(),
+        }];
         let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
         // A dot, and the letter below it.
         assert_eq!((found[0].top, found[0].bottom), (12.0, 32.0));
@@ -221,7 +231,12 @@ mod tests {
     #[test]
     fn a_word_without_ink_keeps_the_place_that_was_read() {
         let strip = Mat::new_rows_cols_with_default(48, 80, core::CV_8U, 255.0.into()).unwrap();
-        let words = [StripWord { text: "x".to_owned(), columns: 2..4, confidence: 0.5 }];
+        let words = [StripWord {
+            text: "x".to_owned(),
+            columns: 2..4,
+            confidence: 0.5,
+            rivals: Vec::new(),
+        }];
         let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
         let line = LineBox { corners: [(0.0, 0.0), (80.0, 0.0), (80.0, 48.0), (0.0, 48.0)] };
         let area = found[0].on_page(&line);
