@@ -220,7 +220,7 @@ mod tests {
         let words = WordList::parse(&data()).unwrap();
         let known = ["ab", "abc", "Öa", "AB", "Abc", "öa"];
         assert!(known.iter().all(|word| words.knows(word)));
-        for unknown in ["a", "b", "abcc", "ba", "Ö", "Öab", "x", ""] {
+        for unknown in ["a", "b", "abcc", "ba", "Ö", "Öab", "abcab", "x", ""] {
             assert!(!words.knows(unknown), "{unknown}");
         }
     }
