@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,21 +28,39 @@ PATIENCE = 600
 # CPU seconds of what this thread has run for the file at hand.
 SPENT = threading.local()
 
+# Runs a program and waits for all that it has started and left behind, whose time would count for
+# nobody otherwise: a page process may outlive the one that read with it for a moment. The first
+# argument: where the CPU seconds of all of them go.
+WAITER = """
+import ctypes, os, resource, subprocess, sys
+if sys.platform == "linux":
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+subprocess.run(sys.argv[2:])
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    pass
+spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+open(sys.argv[1], "w").write(str(spent.ru_utime + spent.ru_stime))
+"""
+
 
 def run(*command, **variables):
     """What a program prints; its CPU time and that of its children is added to SPENT."""
-    with tempfile.TemporaryFile() as text:
+    with tempfile.TemporaryFile() as text, tempfile.NamedTemporaryFile("r") as spent:
         started = subprocess.Popen(
-            [str(part) for part in command],
+            [sys.executable, "-c", WAITER, spent.name, *(str(part) for part in command)],
             stdout=text, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-            env=dict(ENVIRONMENT, **variables),
+            env=dict(ENVIRONMENT, **variables), start_new_session=True,
         )
-        patience = threading.Timer(PATIENCE, started.kill)
-        patience.start()
-        _, status, usage = os.wait4(started.pid, 0)
-        patience.cancel()
-        started.returncode = os.waitstatus_to_exitcode(status)
-        SPENT.seconds = getattr(SPENT, "seconds", 0.0) + usage.ru_utime + usage.ru_stime
+        try:
+            started.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+        SPENT.seconds = getattr(SPENT, "seconds", 0.0) + float(spent.read() or 0.0)
         text.seek(0)
         return text.read().decode("utf-8", "replace")
 

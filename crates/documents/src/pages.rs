@@ -60,6 +60,7 @@ mod words;
 pub use document::{ParsedDocument, open_document, open_locked_document};
 pub use format::DocumentFormat;
 pub use image_pdf::{ImagePdf, InvalidImageError};
+pub(crate) use language::LanguageEvidence;
 pub use lines::join_rows;
 pub use page::{PageContent, PageRaster};
 pub use page_error::PageError;

@@ -17,6 +17,7 @@ mod line_strip;
 mod network;
 mod page_reader;
 mod pixels;
+mod spelling;
 mod weights;
 mod word_box;
 
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use self::page_reader::{LoadedNetworks, NeuralReader};
 use self::weights::WeightFolder;
 use super::OcrEngine;
+use super::tesseract::LanguageWords;
 use crate::pages::PageRecogniser;
 use docmill_core::config::OcrConfig;
 use docmill_core::fault::Result;
@@ -37,6 +39,7 @@ pub struct NeuralEngine {
     folder: WeightFolder,
     weights: String,
     networks: Arc<Mutex<Option<Arc<LoadedNetworks>>>>,
+    words: Option<Arc<LanguageWords>>,
 }
 
 impl NeuralEngine {
@@ -48,7 +51,12 @@ impl NeuralEngine {
     pub fn find_installed(config: &OcrConfig) -> Result<Option<Self>> {
         let Some(folder) = WeightFolder::find(&config.models)? else { return Ok(None) };
         let weights = folder.identity()?;
-        Ok(Some(Self { folder, weights, networks: Arc::default() }))
+        Ok(Some(Self { folder, weights, networks: Arc::default(), words: None }))
+    }
+
+    /// The same, and what it reads unsurely is held against the words of the page's language.
+    pub(super) fn with_words(self, words: Option<Arc<LanguageWords>>) -> Self {
+        Self { words, ..self }
     }
 
     /// The folder with the weights; it is all that a process that reads must be able to read.
@@ -93,6 +101,6 @@ impl OcrEngine for NeuralEngine {
     }
 
     fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>> {
-        Ok(Box::new(NeuralReader::new(self.networks(1)?)))
+        Ok(Box::new(NeuralReader::new(self.networks(1)?, self.words.clone())))
     }
 }

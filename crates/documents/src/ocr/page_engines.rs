@@ -42,6 +42,7 @@ impl PageEngines {
                  fetches them, ocr.models names the folder",
             ));
         }
+        let neural = neural.map(|neural| neural.with_words(tesseract.language_words()));
         Ok(Self { choice: config.engine, tesseract, neural })
     }
 
@@ -78,7 +79,10 @@ impl OcrEngine for PageEngines {
 
     fn identity(&self) -> String {
         match (&self.neural, self.choice) {
-            (Some(neural), OcrEngineChoice::Neural) => neural.identity(),
+            (Some(neural), OcrEngineChoice::Neural) => {
+                // Its words are those of Tesseract's data.
+                format!("{}; words of {}", neural.identity(), self.tesseract.identity())
+            }
             (Some(neural), _) => {
                 format!("{}; {}", self.tesseract.identity(), neural.identity())
             }

@@ -12,11 +12,14 @@ mod needs;
 mod options;
 mod program;
 mod tsv;
+mod word_list;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use self::options::SEGMENTATION;
+pub(in crate::ocr) use self::word_list::{LanguageWords, WordList};
 use super::OcrEngine;
 use crate::cpu::confine::ProcessPermissions;
 use crate::pages::PageRecogniser;
@@ -60,6 +63,16 @@ impl TesseractEngine {
         };
         let languages = usable_languages(languages, &config.languages)?;
         Ok(Self { engine, version, languages, page_time })
+    }
+
+    /// The words of its languages; `None` where a program reads, whose data may lie anywhere.
+    pub(super) fn language_words(&self) -> Option<Arc<LanguageWords>> {
+        match &self.engine {
+            TesseractMode::Linked(data) => {
+                Some(Arc::new(LanguageWords::new(data.clone(), self.languages.clone())))
+            }
+            TesseractMode::Program(_) => None,
+        }
     }
 
     /// What a process that reads with it must be allowed.

@@ -127,13 +127,13 @@ const LEAD: f32 = 1.25;
 
 /// What the words of a text say about its language.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct LanguageEvidence {
+pub(crate) struct LanguageEvidence {
     points: [f32; PROFILES.len()],
 }
 
 impl LanguageEvidence {
     /// Of the words of these lines.
-    pub(super) fn from_lines(lines: &[TextLine]) -> Self {
+    pub(crate) fn from_lines(lines: &[TextLine]) -> Self {
         let mut points = [0.0; PROFILES.len()];
         for word in lines.iter().flat_map(|line| &line.words) {
             let folded = fold_word(&word.text);
@@ -149,7 +149,7 @@ impl LanguageEvidence {
     }
 
     /// The language that leads clearly among `among`.
-    pub(super) fn leading_language(&self, among: &[String]) -> Option<&'static str> {
+    pub(crate) fn leading_language(&self, among: &[String]) -> Option<&'static str> {
         let mut known: Vec<(f32, &'static str)> = PROFILES
             .iter()
             .zip(self.points)

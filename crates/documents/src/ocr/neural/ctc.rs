@@ -8,8 +8,14 @@
 
 use std::ops::Range;
 
+use super::spelling::LetterRival;
+
 /// A space is taken from this probability on between two characters, though "none here" is surer.
 const LIKELY_SPACE: f32 = 0.2;
+/// A letter that is as likely as this where another one was read may be the right one, ...
+const LIKELY_RIVAL: f32 = 0.01;
+/// ... unless that one is as sure as this.
+const SURE_LETTER: f32 = 0.95;
 
 /// What a character is, where it stands, how surely.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +26,8 @@ pub(super) struct StripCharacter {
     pub columns: Range<usize>,
     /// How surely, 0 to 1.
     pub probability: f32,
+    /// Other letters with their probabilities.
+    pub rivals: Vec<(char, f32)>,
 }
 
 /// Characters between two spaces, at least one.
@@ -31,6 +39,8 @@ pub(super) struct StripWord {
     pub columns: Range<usize>,
     /// How surely all of it is right, 0 to 1.
     pub confidence: f32,
+    /// Letters that it might have instead of unsure ones.
+    pub rivals: Vec<LetterRival>,
 }
 
 /// Names of the network's classes.
@@ -76,6 +86,7 @@ impl CharacterClasses {
             if repeats && let Some(character) = word.last_mut() {
                 character.columns.end = column + 1;
                 character.probability = character.probability.max(probability);
+                self.note_rivals(character, probabilities);
                 space = 0.0;
                 continue;
             }
@@ -88,10 +99,28 @@ impl CharacterClasses {
             }
             space = 0.0;
             let columns = column..column + 1;
-            word.push(StripCharacter { text: name.to_owned(), columns, probability });
+            let text = name.to_owned();
+            let mut character = StripCharacter { text, columns, probability, rivals: Vec::new() };
+            self.note_rivals(&mut character, probabilities);
+            word.push(character);
         }
         words.extend(join_characters(word));
         words
+    }
+
+    /// Adds what else the character may be, as one of its columns has it.
+    fn note_rivals(&self, character: &mut StripCharacter, probabilities: &[f32]) {
+        for (name, probability) in self.names.iter().zip(probabilities.iter().skip(1)) {
+            let mut letters = name.chars();
+            let (Some(letter), None) = (letters.next(), letters.next()) else { continue };
+            if *probability < LIKELY_RIVAL || !letter.is_alphabetic() || *name == character.text {
+                continue;
+            }
+            match character.rivals.iter_mut().find(|(known, _)| *known == letter) {
+                Some((_, most)) => *most = most.max(*probability),
+                None => character.rivals.push((letter, *probability)),
+            }
+        }
     }
 }
 
@@ -120,7 +149,26 @@ fn join_characters(characters: Vec<StripCharacter>) -> Option<StripWord> {
     #[expect(clippy::cast_precision_loss, reason = "letters of a word")]
     let mean = sum / characters.len() as f32;
     let text = characters.iter().map(|it| it.text.as_str()).collect();
-    Some(StripWord { text, columns, confidence: calibrate(f32::midpoint(mean, lowest)) })
+    let rivals = word_rivals(&characters);
+    Some(StripWord { text, columns, confidence: calibrate(f32::midpoint(mean, lowest)), rivals })
+}
+
+/// What the unsure characters of a word may be instead, those of one letter.
+fn word_rivals(characters: &[StripCharacter]) -> Vec<LetterRival> {
+    let mut rivals = Vec::new();
+    let mut at = 0;
+    for character in characters {
+        let letters = character.text.chars().count();
+        if letters == 1 && character.probability <= SURE_LETTER {
+            rivals.extend(character.rivals.iter().map(|(letter, probability)| LetterRival {
+                at,
+                letter: *letter,
+                odds: probability / character.probability.max(LIKELY_RIVAL),
+            }));
+        }
+        at += letters;
+    }
+    rivals
 }
 
 #[cfg(test)]
@@ -167,6 +215,25 @@ mod tests {
                 expected.iter().map(|(text, place)| ((*text).to_owned(), place.clone())).collect();
             assert_eq!(read(columns), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn what_an_unsure_letter_might_be_instead_is_noted_and_nothing_of_a_sure_one() {
+        let classes = CharacterClasses::from_lines("a\nb\n1\n");
+        let rivals = |rows: &[[f32; 5]]| {
+            let words = classes.decode(&rows.concat());
+            let rivals = words.first().map(|word| word.rivals.clone()).unwrap_or_default();
+            rivals.into_iter().map(|it| (it.at, it.letter, it.odds)).collect::<Vec<_>>()
+        };
+        let sure = [0.0, 0.97, 0.03, 0.0, 0.0];
+        // An `a`, or a `b`; that it may be a one is said of no letter.
+        let unsure = [0.1, 0.5, 0.2, 0.2, 0.0];
+        let surer = [0.1, 0.5, 0.25, 0.15, 0.0];
+        let nothing = [0.99, 0.0, 0.0, 0.0, 0.01];
+        assert_eq!(rivals(&[sure, nothing, unsure, surer]), [(1, 'b', 0.5)]);
+        assert!(rivals(&[sure]).is_empty());
+        let hardly = [0.195, 0.8, 0.005, 0.0, 0.0];
+        assert!(rivals(&[hardly]).is_empty());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::line_box::LineBox;
 use super::line_strip::cut_strip;
 use super::network::NeuralNetwork;
 use super::pixels::{self, LevelScale};
+use super::spelling::{LetterRival, WordSpelling, spell_word};
 use super::word_box::StripInk;
 use crate::pages::OpenCvError;
 use crate::pages::plane::PixelMatrix;
@@ -24,6 +25,12 @@ const HEIGHT: i32 = 48;
 const WIDEST: i32 = 3200;
 /// What the network was trained to be given.
 const SCALE: LevelScale = LevelScale { mean: 0.5, deviation: 0.5 };
+/// Four in five words are right that were corrected.
+const CORRECTED: f32 = 0.8;
+/// Of what is unsure of words that the language has this part is left, where they were read at least
+/// as surely as that: of those that are read at .3 to .8 nineteen in twenty are right.
+const DOUBT_OF_KNOWN: f32 = 0.2;
+const HALFWAY_READ: f32 = 0.3;
 /// Widths are multiples of what the network divides by.
 const STRIDE: usize = 8;
 
@@ -40,6 +47,8 @@ pub(super) struct LineReading {
     pub line: TextLine,
     /// Mean confidence of the words, longer ones counting more; 0 without any.
     pub confidence: f32,
+    /// Of each word the letters that it might have instead of unsure ones.
+    rivals: Vec<Vec<LetterRival>>,
 }
 
 impl LineReader {
@@ -78,24 +87,43 @@ impl LineReader {
         let boxes = ink.word_boxes(&words, per_column);
         let placed = words.into_iter().zip(boxes);
         let words = placed.map(|(word, area)| page_word(word, area.on_page(line)));
-        Ok(LineReading::from_words(words.collect()))
+        Ok(LineReading::from_words(words))
     }
 }
 
 impl LineReading {
-    fn from_words(words: Vec<TextWord>) -> Self {
+    fn from_words(words: impl Iterator<Item = (TextWord, Vec<LetterRival>)>) -> Self {
+        let (words, rivals): (Vec<_>, Vec<_>) = words.unzip();
         let (mut sum, mut letters) = (0.0, 0.0);
         for word in &words {
             let count = f32::from(u16::try_from(word.text.chars().count()).unwrap_or(u16::MAX));
             sum += word.confidence * count;
             letters += count;
         }
-        Self { line: TextLine { words }, confidence: sum / f32::max(letters, 1.0) }
+        Self { line: TextLine { words }, confidence: sum / f32::max(letters, 1.0), rivals }
+    }
+
+    /// Makes words that `is_word` knows of those that it does not know, where letters that are
+    /// nearly as likely do; those that it knows are surer.
+    pub(super) fn correct_spelling(&mut self, is_word: &dyn Fn(&str) -> bool) {
+        for (word, rivals) in self.line.words.iter_mut().zip(&self.rivals) {
+            match spell_word(&word.text, rivals, is_word) {
+                WordSpelling::Corrected(corrected) => {
+                    word.text = corrected;
+                    word.confidence = word.confidence.max(CORRECTED);
+                }
+                WordSpelling::Known if word.confidence >= HALFWAY_READ => {
+                    word.confidence = 1.0 - DOUBT_OF_KNOWN * (1.0 - word.confidence);
+                }
+                WordSpelling::Known | WordSpelling::Unknown => {}
+            }
+        }
     }
 }
 
-fn page_word(word: StripWord, bounding_box: BoundingBox) -> TextWord {
-    TextWord { text: word.text, bounding_box, confidence: word.confidence, unwitnessed: false }
+fn page_word(word: StripWord, bounding_box: BoundingBox) -> (TextWord, Vec<LetterRival>) {
+    let StripWord { text, confidence, rivals, .. } = word;
+    (TextWord { text, bounding_box, confidence, unwitnessed: false }, rivals)
 }
 
 fn padded_width(strip: &Mat) -> usize {
@@ -118,4 +146,38 @@ fn strip_input(strip: &Mat) -> Result<NdTensor<f32, 4>> {
         values.extend_from_slice(&plane);
     }
     Ok(NdTensor::from_data([1, 3, height, padded], values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a line of one word becomes that is read as `text`, with a `t` for its third letter as
+    /// likely as that one, so surely.
+    fn spelt(text: &str, confidence: f32) -> (String, f32) {
+        let bounding_box = BoundingBox::default();
+        let word = TextWord { text: text.to_owned(), bounding_box, confidence, unwitnessed: false };
+        let rivals = vec![LetterRival { at: 2, letter: 't', odds: 1.0 }];
+        let mut line = LineReading::from_words([(word, rivals)].into_iter());
+        line.correct_spelling(&|word| word == "Total");
+        let word = line.line.words.remove(0);
+        (word.text, word.confidence)
+    }
+
+    #[test]
+    fn words_of_the_language_are_surer_and_what_becomes_one_is_fairly_sure() {
+        #[rustfmt::skip]
+        let table = [
+            ("corrected",                ("Tolal", 0.4),  ("Total", 0.8)),
+            ("corrected, and was surer", ("Tolal", 0.9),  ("Total", 0.9)),
+            ("known",                    ("Total", 0.5),  ("Total", 0.9)),
+            ("known, and hardly read",   ("Total", 0.25), ("Total", 0.25)),
+            ("no word",                  ("Xolal", 0.5),  ("Xolal", 0.5)),
+        ];
+        for (name, (text, confidence), expected) in table {
+            let (found, sure) = spelt(text, confidence);
+            assert_eq!(found, expected.0, "{name}");
+            assert!((sure - expected.1).abs() < 0.001, "{name}: {sure}");
+        }
+    }
 }

@@ -9,9 +9,12 @@ use super::detector::LineDetector;
 use super::line_box::LineBox;
 use super::line_reader::{LineReader, LineReading};
 use super::weights::NetworkFiles;
+use crate::ocr::tesseract::{LanguageWords, WordList};
 use crate::pages::plane::{self, PixelMatrix};
 use crate::pages::repair;
-use crate::pages::{OpenCvError, PageRaster, PageRecogniser, TurnedPage, TurnedReading};
+use crate::pages::{
+    LanguageEvidence, OpenCvError, PageRaster, PageRecogniser, TurnedPage, TurnedReading,
+};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 
@@ -71,24 +74,57 @@ pub(super) struct NeuralReader {
     networks: Arc<LoadedNetworks>,
     thread: Arc<ThreadPool>,
     languages: Vec<String>,
+    words: Option<Arc<LanguageWords>>,
 }
 
 impl NeuralReader {
     /// One more reader; it takes one of the threads until it is dropped.
-    pub(super) fn new(networks: Arc<LoadedNetworks>) -> Self {
+    /// What it reads unsurely it holds against `words`, if there are any.
+    pub(super) fn new(networks: Arc<LoadedNetworks>, words: Option<Arc<LanguageWords>>) -> Self {
         let thread = networks.idle.take();
-        Self { networks, thread, languages: Vec::new() }
+        Self { networks, thread, languages: Vec::new(), words }
     }
 
-    fn read_lines(&self, page: &impl PixelMatrix, boxes: &[LineBox]) -> Result<Vec<TextLine>> {
+    fn read_lines(
+        &self,
+        page: &impl PixelMatrix,
+        boxes: &[LineBox],
+        languages: &[String],
+    ) -> Result<Vec<TextLine>> {
         let mut lines = Vec::with_capacity(boxes.len());
         for line in affordable_lines(boxes) {
             let read = self.read_box(page, line)?;
             if read.confidence >= BELIEVED_LINE {
-                lines.push(read.line);
+                lines.push(read);
             }
         }
-        Ok(lines)
+        self.correct_spelling(&mut lines, languages)?;
+        Ok(lines.into_iter().map(|read| read.line).collect())
+    }
+
+    /// Holds what was read against the words of `languages`, or where there are none of the one that
+    /// it is heard to be in.
+    fn correct_spelling(&self, lines: &mut [LineReading], languages: &[String]) -> Result<()> {
+        let Some(words) = &self.words else { return Ok(()) };
+        let known: Vec<String> = match languages {
+            [] => {
+                let read: Vec<TextLine> = lines.iter().map(|read| read.line.clone()).collect();
+                let heard = LanguageEvidence::from_lines(&read).leading_language(words.languages());
+                heard.map(str::to_owned).into_iter().collect()
+            }
+            given => {
+                let is_there = |language: &&String| words.languages().contains(*language);
+                given.iter().filter(is_there).cloned().collect()
+            }
+        };
+        let lists: Result<Vec<Arc<WordList>>> =
+            known.iter().map(|language| words.of_language(language)).collect();
+        let lists = lists?;
+        let is_word = |word: &str| lists.iter().any(|list| list.knows(word));
+        for line in lines {
+            line.correct_spelling(&is_word);
+        }
+        Ok(())
     }
 
     /// Reads a line; one that stands, from whichever side it is read more surely.
@@ -153,10 +189,10 @@ impl PageRecogniser for NeuralReader {
         &self.languages
     }
 
-    fn recognise(&mut self, page: &PageRaster, _languages: &[String]) -> Result<Vec<TextLine>> {
+    fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
         let page = plane::view_raster(page).map_err(OpenCvError::from)?;
         let boxes = self.networks.detector.find_lines(&page, &self.thread)?;
-        self.read_lines(&page, &boxes)
+        self.read_lines(&page, &boxes, languages)
     }
 
     fn recognise_turned(
@@ -168,7 +204,7 @@ impl PageRecogniser for NeuralReader {
         let boxes = self.networks.detector.find_lines(&view, &self.thread)?;
         let quarter_turns = self.find_turns(&view, &boxes)?;
         if quarter_turns == 0 {
-            return Ok(TurnedReading::of_upright(self.read_lines(&view, &boxes)?));
+            return Ok(TurnedReading::of_upright(self.read_lines(&view, &boxes, languages)?));
         }
         let upright = repair::turn_page(page, quarter_turns)?;
         let lines = self.recognise(&upright, languages)?;

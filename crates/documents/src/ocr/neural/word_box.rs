@@ -2,7 +2,8 @@
 //!
 //! The columns of a word's characters say about where it is. Its edges are found in the strip
 //! itself: from the middle of the gap before it to the middle of the gap behind it, less the rows
-//! and columns without ink.
+//! and columns without ink. Rules of a table are no ink of a word: what runs through a strip from
+//! its one end to the other.
 
 use opencv::core::{self, Mat};
 use opencv::prelude::*;
@@ -49,6 +50,8 @@ impl StripInk {
             ink = Mat::default();
             core::bitwise_not(&paper, &mut ink, &core::no_array())?;
         }
+        let rules = rules_across(&ink)?;
+        ink.set_to(&core::Scalar::all(0.0), &rules)?;
         let (width, height) = (pixels::side(ink.cols()), pixels::side(ink.rows()));
         Ok(Self { ink: ink.data_bytes()?.to_vec(), width, height })
     }
@@ -160,6 +163,28 @@ impl StripInk {
     }
 }
 
+/// Where the ink of a strip is a rule: hangs together from its one end to the other, as no word does
+/// whose strip has room around it, and is less than half as high. It may run aslant.
+fn rules_across(ink: &Mat) -> Result<Mat> {
+    let (mut pieces, mut sizes, mut middles) = (Mat::default(), Mat::default(), Mat::default());
+    let count =
+        imgproc::connected_components_with_stats_def(ink, &mut pieces, &mut sizes, &mut middles)?;
+    let mut rules = Mat::zeros(ink.rows(), ink.cols(), core::CV_8U)?.to_mat()?;
+    for piece in 1..count {
+        let size = |which| sizes.at_2d::<i32>(piece, which).copied();
+        let is_across = size(imgproc::CC_STAT_WIDTH)? == ink.cols();
+        if is_across && size(imgproc::CC_STAT_HEIGHT)? < ink.rows() / 2 {
+            let mut own = Mat::default();
+            let number = core::Scalar::all(f64::from(piece));
+            core::in_range(&pieces, &number, &number, &mut own)?;
+            let before = rules;
+            rules = Mat::default();
+            core::bitwise_or(&before, &own, &mut rules, &core::no_array())?;
+        }
+    }
+    Ok(rules)
+}
+
 impl StripArea {
     /// The box on the page, level, around the area of the strip that was cut out of `line`.
     pub(super) fn on_page(&self, line: &LineBox) -> BoundingBox {
@@ -191,7 +216,12 @@ mod tests {
             let part = core::Rect::new(x, 10, width, 28);
             imgproc::rectangle(&mut strip, part, 20.0.into(), -1, imgproc::LINE_8, 0).unwrap();
         }
-        let word = |columns| StripWord { text: "x".to_owned(), columns, confidence: 1.0 };
+        let word = |columns| StripWord {
+            text: "x".to_owned(),
+            columns,
+            confidence: 1.0,
+            rivals: Vec::new(),
+        };
         // Characters say about where a word is: their columns begin late and end early.
         let words = [word(2..7), word(13..19)];
         let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
@@ -212,16 +242,44 @@ mod tests {
             let part = core::Rect::new(10, y, 50, height);
             imgproc::rectangle(&mut strip, part, 0.0.into(), -1, imgproc::LINE_8, 0).unwrap();
         }
-        let words = [StripWord { text: "x".to_owned(), columns: 1..8, confidence: 1.0 }];
+        let words = [StripWord {
+            text: "x".to_owned(),
+            columns: 1..8,
+            confidence: 1.0,
+            rivals: Vec::new(),
+        }];
         let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
         // A dot, and the letter below it.
         assert_eq!((found[0].top, found[0].bottom), (12.0, 32.0));
     }
 
     #[test]
+    fn rules_of_a_table_are_none_of_a_words_ink_level_or_aslant() {
+        for rise in [0, 7] {
+            let mut strip =
+                Mat::new_rows_cols_with_default(48, 80, core::CV_8U, 255.0.into()).unwrap();
+            let word = core::Rect::new(30, 17, 12, 18);
+            imgproc::rectangle(&mut strip, word, 0.0.into(), -1, imgproc::LINE_8, 0).unwrap();
+            let (from, to) = (core::Point::new(0, 12), core::Point::new(79, 12 - rise));
+            imgproc::line(&mut strip, from, to, 0.0.into(), 2, imgproc::LINE_8, 0).unwrap();
+            let columns = 4..5;
+            let text = "1".to_owned();
+            let words = [StripWord { text, columns, confidence: 1.0, rivals: Vec::new() }];
+            let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
+            let area = (found[0].left, found[0].top, found[0].right, found[0].bottom);
+            assert_eq!(area, (30.0, 17.0, 42.0, 35.0), "rises by {rise}");
+        }
+    }
+
+    #[test]
     fn a_word_without_ink_keeps_the_place_that_was_read() {
         let strip = Mat::new_rows_cols_with_default(48, 80, core::CV_8U, 255.0.into()).unwrap();
-        let words = [StripWord { text: "x".to_owned(), columns: 2..4, confidence: 0.5 }];
+        let words = [StripWord {
+            text: "x".to_owned(),
+            columns: 2..4,
+            confidence: 0.5,
+            rivals: Vec::new(),
+        }];
         let found = StripInk::measure(&strip).unwrap().word_boxes(&words, 8.0);
         let line = LineBox { corners: [(0.0, 0.0), (80.0, 0.0), (80.0, 48.0), (0.0, 48.0)] };
         let area = found[0].on_page(&line);

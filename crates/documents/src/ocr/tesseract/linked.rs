@@ -31,7 +31,7 @@ const FOLDERS: [&str; 6] = [
 const KEPT: usize = 3;
 
 /// Ending of a file with a language's data.
-const DATA: &str = "traineddata";
+pub(super) const DATA: &str = "traineddata";
 
 /// The folder with language data.
 ///

@@ -1,0 +1,148 @@
+//! A word that was read unsurely, and what it is where a letter that the recogniser nearly took
+//! makes a word of the language of it.
+//!
+//! The recogniser knows letters and no words. In bad print it reads `Fállig` and `Betrdg`, and the
+//! right letter is the next one it thought of. So where what was read is no word, up to two letters
+//! are exchanged for such ones; the words that come out say which is right (correction by a noisy
+//! channel, Kernighan, Church and Gale, COLING 1990, with the network as the channel). One exchange
+//! that makes a word is taken before any two.
+//!
+//! Only words of letters: numbers, names of things, and what is short stay as they were read. Letters
+//! are exchanged, never added or taken away.
+
+/// Letters of a word at least: of shorter ones too many are words.
+const SHORTEST: usize = 4;
+/// Letters that are tried in a word, at most, the likeliest.
+const TRIED: usize = 12;
+
+/// A letter that the network thought of where it read another one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LetterRival {
+    /// Which character of the word.
+    pub at: usize,
+    /// The letter.
+    pub letter: char,
+    /// Its probability over that of what was read.
+    pub odds: f32,
+}
+
+/// What the words of a language say about one that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum WordSpelling {
+    /// It is one of them.
+    Known,
+    /// It becomes one of them by exchanging letters for rivals. What is no letter stands around it as
+    /// it was.
+    Corrected(String),
+    /// Neither; or nothing that words of a language can say something about.
+    Unknown,
+}
+
+/// Holds `text`, some letters of which have `rivals`, against the words that `is_word` knows.
+pub(super) fn spell_word(
+    text: &str,
+    rivals: &[LetterRival],
+    is_word: &dyn Fn(&str) -> bool,
+) -> WordSpelling {
+    let characters: Vec<char> = text.chars().collect();
+    let start = characters.iter().position(|it| it.is_alphanumeric()).unwrap_or(0);
+    let end = characters.iter().rposition(|it| it.is_alphanumeric()).map_or(start, |it| it + 1);
+    let core = characters.get(start..end).unwrap_or_default();
+    if core.len() < SHORTEST || !core.iter().all(|it| it.is_alphabetic()) {
+        return WordSpelling::Unknown;
+    }
+    if is_word(&core.iter().collect::<String>()) {
+        return WordSpelling::Known;
+    }
+    let mut rivals: Vec<LetterRival> =
+        rivals.iter().filter(|it| (start..end).contains(&it.at)).copied().collect();
+    rivals.sort_by(|one, other| other.odds.total_cmp(&one.odds));
+    rivals.truncate(TRIED);
+    let with = |exchanged: &[LetterRival]| -> Vec<char> {
+        let mut word = characters.clone();
+        for rival in exchanged {
+            if let Some(letter) = word.get_mut(rival.at) {
+                *letter = rival.letter;
+            }
+        }
+        word
+    };
+    let is_known = |exchanged: &[LetterRival]| {
+        let word = with(exchanged);
+        is_word(&word.get(start..end).unwrap_or_default().iter().collect::<String>())
+    };
+    match likeliest(&rivals, &is_known) {
+        Some(found) => WordSpelling::Corrected(with(&found).into_iter().collect()),
+        None => WordSpelling::Unknown,
+    }
+}
+
+/// The one rival, or where none does the two, that make a word; of several the likeliest.
+fn likeliest(
+    rivals: &[LetterRival],
+    is_known: &dyn Fn(&[LetterRival]) -> bool,
+) -> Option<Vec<LetterRival>> {
+    if let Some(one) = rivals.iter().find(|one| is_known(&[**one])) {
+        return Some(vec![*one]);
+    }
+    let mut best: Option<(f32, [LetterRival; 2])> = None;
+    for (at, one) in rivals.iter().enumerate() {
+        for other in rivals.iter().skip(at + 1) {
+            let odds = one.odds * other.odds;
+            if best.is_none_or(|(most, _)| odds > most) && is_known(&[*one, *other]) {
+                best = Some((odds, [*one, *other]));
+            }
+        }
+    }
+    best.map(|(_, both)| both.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `text` where `rivals` are place, letter and odds.
+    fn spell(text: &str, rivals: &[(usize, char, f32)]) -> WordSpelling {
+        let words = ["betrag", "netto", "total", "fällig", "rate", "late", "gate", "net"];
+        let is_word = |word: &str| words.contains(&word.to_lowercase().as_str());
+        let rivals: Vec<LetterRival> =
+            rivals.iter().map(|&(at, letter, odds)| LetterRival { at, letter, odds }).collect();
+        spell_word(text, &rivals, &is_word)
+    }
+
+    #[test]
+    fn letters_that_make_a_word_take_the_place_of_those_that_make_none() {
+        use WordSpelling::{Corrected, Known, Unknown};
+        let corrected = |word: &str| Corrected(word.to_owned());
+        #[rustfmt::skip]
+        let table: [(&str, &str, &[_], WordSpelling); 11] = [
+            ("one letter",                    "Betrdg",   &[(4, 'a', 0.2)],                   corrected("Betrag")),
+            ("signs around it stay",          "(Fállig:", &[(2, 'a', 0.9), (2, 'ä', 0.4)],    corrected("(Fällig:")),
+            ("two letters",                   "nello",    &[(2, 't', 0.1), (3, 't', 0.1)],    corrected("netto")),
+            ("one rather than two",           "lafe",     &[(0, 'r', 0.9), (2, 't', 0.1)],    corrected("late")),
+            ("the likelier of two",           "hate",     &[(0, 'g', 0.2), (0, 'r', 0.3)],    corrected("rate")),
+            ("it is a word already",          "gate,",    &[(0, 'r', 0.9)],                   Known),
+            ("nothing makes it a word",       "Betrdg",   &[(4, 'o', 0.9)],                   Unknown),
+            ("a number is spelt as it is",    "t0tal",    &[(1, 'o', 0.9)],                   Unknown),
+            ("too short to be told",          "nel",      &[(2, 't', 0.9)],                   Unknown),
+            ("signs alone",                   "--",       &[],                                Unknown),
+            ("nothing",                       "",         &[],                                Unknown),
+        ];
+        for (name, text, rivals, expected) in table {
+            assert_eq!(spell(text, rivals), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_a_word_without_end_only_some_letters_are_tried() {
+        let asked = std::cell::Cell::new(0_usize);
+        let is_word = |_: &str| {
+            asked.set(asked.get() + 1);
+            false
+        };
+        let rivals: Vec<LetterRival> =
+            (0..500).map(|at| LetterRival { at, letter: 'b', odds: 0.5 }).collect();
+        assert_eq!(spell_word(&"a".repeat(500), &rivals, &is_word), WordSpelling::Unknown);
+        assert!(asked.get() <= 1 + TRIED + TRIED * TRIED / 2, "{}", asked.get());
+    }
+}
