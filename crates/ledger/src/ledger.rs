@@ -31,7 +31,7 @@ use docmill_core::model::{
 };
 
 /// The worker, lease and crash limit that a claim is made with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimTerms {
     /// Who claims: unique per process, e.g. `host-pid-random`.
     pub worker: String,

@@ -4,7 +4,8 @@ use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, ModelUsage};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{
-    AttemptLedger, ClaimOutcome, Ledger, ProviderSpending, StoredTranscript, WriteResult,
+    AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, ProviderSpending, StoredTranscript,
+    WriteResult,
 };
 use futures::future::{FutureExt as _, join_all};
 use sqlx::Executor as _;
@@ -43,31 +44,102 @@ async fn count(database: &TestDatabase, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(database.pool()).await.unwrap()
 }
 
-#[tokio::test]
-async fn what_sixty_jobs_write_at_the_same_time_takes_a_few_statements() {
-    let database = TestDatabase::create().await;
-    let ledger = PostgresLedger::new(database.db());
-    let ids = insert(&database, 60).await;
-    let tokens = take_all(&ledger, &ids).await;
+/// Notes the transaction of each statement that updates an ingestion or adds spending.
+async fn watch_statements(database: &TestDatabase) {
     let watch = "CREATE TABLE seen (transaction xid8);
         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
             'BEGIN INSERT INTO docmill.seen VALUES (pg_current_xact_id()); RETURN NULL; END';
         CREATE TRIGGER see AFTER UPDATE ON ingestion FOR EACH STATEMENT EXECUTE FUNCTION see();
         CREATE TRIGGER see AFTER INSERT ON spending FOR EACH STATEMENT EXECUTE FUNCTION see()";
     database.pool().execute(watch).await.unwrap();
-    let statements = "SELECT count(DISTINCT transaction) FROM seen";
+}
+
+const STATEMENTS: &str = "SELECT count(DISTINCT transaction) FROM seen";
+
+#[tokio::test]
+async fn what_twelve_receives_bring_at_the_same_time_is_claimed_in_a_few_statements() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 60).await;
+    watch_statements(&database).await;
+    let terms = terms();
+    let received: Vec<&[IngestionId]> = ids.chunks(5).collect();
+    let claims = join_all(received.iter().map(|ids| ledger.claim(ids, &terms))).await;
+    for (asked, answers) in received.iter().zip(claims) {
+        let answers = answers.unwrap();
+        let claimed: Vec<IngestionId> = answers
+            .iter()
+            .map(|answer| match answer {
+                ClaimOutcome::Claimed(claimed) => claimed.id,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(claimed, **asked, "each receive has its own answers, in its order");
+    }
+    let statements = count(&database, STATEMENTS).await;
+    assert!(statements <= 2, "{statements} statements for 60 claims");
+}
+
+#[tokio::test]
+async fn of_two_who_ask_for_an_ingestion_at_the_same_moment_one_has_it_and_the_other_finds_it_busy()
+{
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 3).await;
+    let terms = terms();
+    let (first, second) = futures::future::join(
+        ledger.claim(&[ids[0], ids[1]], &terms),
+        ledger.claim(&[ids[1], ids[2]], &terms),
+    )
+    .await;
+    let (first, second) = (first.unwrap(), second.unwrap());
+    let has = |answer: &ClaimOutcome, id: IngestionId| match answer {
+        ClaimOutcome::Claimed(claimed) => claimed.id == id,
+        _ => false,
+    };
+    assert!(has(&first[0], ids[0]) && has(&first[1], ids[1]), "{first:?}");
+    assert!(matches!(second[0], ClaimOutcome::Busy(_)) && has(&second[1], ids[2]), "{second:?}");
+    let claims = "SELECT sum(claims)::bigint FROM ingestion";
+    assert_eq!(count(&database, claims).await, 3, "none was claimed twice");
+}
+
+#[tokio::test]
+async fn claims_that_are_asked_for_together_have_each_the_terms_of_who_asked() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 2).await;
+    let (own, other) = (terms(), ClaimTerms { worker: "another".to_owned(), ..terms() });
+    let claims =
+        futures::future::join(ledger.claim(&ids[..1], &own), ledger.claim(&ids[1..], &other));
+    let (first, second) = claims.await;
+    assert_eq!((first.unwrap().len(), second.unwrap().len()), (1, 1));
+    for (id, worker) in [(ids[0], "w1"), (ids[1], "another")] {
+        let sql = "SELECT worker FROM ingestion WHERE id = $1";
+        let named: String =
+            sqlx::query_scalar(sql).bind(id.0).fetch_one(database.pool()).await.unwrap();
+        assert_eq!(named, worker);
+    }
+}
+
+#[tokio::test]
+async fn what_sixty_jobs_write_at_the_same_time_takes_a_few_statements() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 60).await;
+    let tokens = take_all(&ledger, &ids).await;
+    watch_statements(&database).await;
 
     let (reference, cost) = (artefact("replies.json"), spent(5));
     let pairs = || ids.iter().zip(&tokens);
     let saved =
         join_all(pairs().map(|(id, token)| ledger.save_extraction(*id, *token, &reference)));
     assert!(saved.await.into_iter().all(|saved| saved.unwrap() == WriteResult::Yes));
-    let for_references = count(&database, statements).await;
+    let for_references = count(&database, STATEMENTS).await;
     assert!(for_references <= 4, "{for_references} statements for 60 references");
 
     let paid = join_all(ids.iter().map(|id| ledger.add_spending(*id, 1, &cost)));
     assert!(paid.await.iter().all(Result::is_ok));
-    let for_payments = count(&database, statements).await - for_references;
+    let for_payments = count(&database, STATEMENTS).await - for_references;
     assert!(for_payments <= 4, "{for_payments} statements for 60 payments");
     assert_eq!(count(&database, "SELECT sum(cost_nanos)::bigint FROM spending_day").await, 300);
     assert_eq!(count(&database, "SELECT count(*) FROM spending WHERE cost_nanos = 5").await, 60);

@@ -43,6 +43,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use claim::ClaimStatement;
 use coalesce::StatementBatcher;
 use finish::{EndStatement, ResultRow};
 use lookups::{BlockedLookup, ClockLookup, DuplicateLookup, DuplicateRow, TimeQuestion};
@@ -64,6 +65,7 @@ use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 #[derive(Debug, Clone)]
 pub struct PostgresLedger {
     db: Db,
+    claims: StatementBatcher<ClaimStatement>,
     ends: StatementBatcher<EndStatement>,
     references: StatementBatcher<ReferenceStatement>,
     spending: StatementBatcher<SpendingStatement>,
@@ -76,6 +78,7 @@ impl PostgresLedger {
     /// The ledger in this database; its schema must be current.
     pub fn new(db: Db) -> Self {
         Self {
+            claims: StatementBatcher::new(db.clone()),
             ends: StatementBatcher::new(db.clone()),
             references: StatementBatcher::new(db.clone()),
             spending: StatementBatcher::new(db.clone()),
@@ -186,7 +189,7 @@ impl Ledger for PostgresLedger {
         asked: &[ClaimRequest],
         terms: &ClaimTerms,
     ) -> Result<Vec<ClaimOutcome>> {
-        claim::claim_batch(&self.db, asked, terms).await
+        claim::claim_batch(&self.claims, asked, terms).await
     }
 
     async fn renew_leases(

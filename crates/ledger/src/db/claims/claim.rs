@@ -1,27 +1,26 @@
-//! Taking claims: one statement for a whole received batch.
+//! Taking claims: one statement for what is received at the same time, of as many batches as there are.
 //!
 //! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of
 //! questions; only a claim that was made under the very token it is asked for comes before all
 //! that, and is answered again.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::FutureExt as _;
-use futures::stream::{self, StreamExt as _};
 use uuid::Uuid;
 
+use super::coalesce::{BatchedStatement, RowAnswer, StatementBatcher};
 use super::{count_from_int, saturating_int};
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{SOON, used_attempts};
 use crate::ledger::{ClaimOutcome, ClaimRequest, ClaimTerms};
-use docmill_core::fault::{Fault, Result};
+use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
     IngestionStatus,
 };
 
-/// Single claims at the same time, so that some that wait leave connections to others.
-const AT_ONCE: usize = 4;
 /// How long a row is left alone whose status a newer program has written.
 const NEWER_KNOWS: Duration = Duration::from_secs(60);
 
@@ -52,36 +51,73 @@ struct ClaimRow {
     place: i64,
 }
 
+/// Claims ingestions, see [`crate::ledger::Ledger::claim_with_tokens`].
+pub(super) struct ClaimStatement;
+
+/// A claim that is asked for.
+pub(super) struct RequestedClaim {
+    asked: ClaimRequest,
+    /// Those of its whole batch.
+    terms: Arc<ClaimTerms>,
+}
+
+impl BatchedStatement for ClaimStatement {
+    type Row = RequestedClaim;
+    type Answer = ClaimOutcome;
+
+    /// An ingestion is in a statement once, and its terms are those of all: what else is asked for goes
+    /// by itself.
+    async fn run_together(
+        db: &Db,
+        rows: &[RequestedClaim],
+    ) -> Result<Vec<RowAnswer<ClaimOutcome>>> {
+        let Some(RequestedClaim { terms, .. }) = rows.first() else { return Ok(Vec::new()) };
+        let mut known = HashSet::with_capacity(rows.len());
+        let is_first = |row: &RequestedClaim| row.terms == *terms && known.insert(row.asked.id);
+        let is_asked: Vec<bool> = rows.iter().map(is_first).collect();
+        let asked = rows.iter().zip(&is_asked).filter(|(_, is_asked)| **is_asked);
+        let asked: Vec<ClaimRequest> = asked.map(|(row, _)| row.asked).collect();
+        let mut answers = claim_together(db, &asked, terms).await?.into_iter();
+        let answer = |is_asked: bool| is_asked.then(|| answers.next()).flatten();
+        let given = is_asked.into_iter().map(answer);
+        Ok(given.map(|given| given.map_or(RowAnswer::Locked, RowAnswer::Given)).collect())
+    }
+
+    async fn run_alone(db: &Db, row: &RequestedClaim) -> Result<ClaimOutcome> {
+        let answer = claim_together(db, &[row.asked], &row.terms).await?.pop();
+        answer.ok_or_else(|| Error::internal("a claim without an answer"))
+    }
+}
+
 /// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim_with_tokens`].
 ///
 /// What Postgres refuses as a whole (a trigger waits for a document that somebody has locked, say)
 /// is asked for one by one: one row that cannot be claimed holds up no other. An answer that is
 /// missing is the caller's to ask for again, since the claims may have been made.
 pub(super) async fn claim_batch(
-    db: &Db,
+    claims: &StatementBatcher<ClaimStatement>,
     asked: &[ClaimRequest],
     terms: &ClaimTerms,
 ) -> Result<Vec<ClaimOutcome>> {
-    match claim_together(db, asked, terms).await {
-        Err(error) if asked.len() > 1 && error.fault != Fault::Unavailable => {
-            let alone = asked.chunks(1).map(|one| claim_together(db, one, terms).boxed());
-            let answers = stream::iter(alone.collect::<Vec<_>>()).buffered(AT_ONCE);
-            let answers: Vec<Result<Vec<ClaimOutcome>>> = answers.collect().await;
-            settle_singles(answers)
-        }
-        answers => answers,
-    }
+    let terms = Arc::new(terms.clone());
+    let row = |asked: &ClaimRequest| RequestedClaim { asked: *asked, terms: Arc::clone(&terms) };
+    settle_claims(claims.run_many(asked.iter().map(row).collect()).await)
 }
 
-/// The answers of claims that were made one by one. A claim that Postgres refuses even so comes
-/// again as if it were locked. One whose answer is missing may have been made, and then the whole
-/// batch is asked for again.
-fn settle_singles(answers: Vec<Result<Vec<ClaimOutcome>>>) -> Result<Vec<ClaimOutcome>> {
+/// The answers of claims. One that Postgres refuses even by itself comes again as if it were locked,
+/// unless it is all that was asked for. One whose answer is missing may have been made, and then the
+/// whole batch is asked for again.
+fn settle_claims(answers: Vec<Result<ClaimOutcome>>) -> Result<Vec<ClaimOutcome>> {
+    let is_alone = answers.len() == 1;
     let mut outcomes = Vec::with_capacity(answers.len());
     for answer in answers {
         match answer {
-            Ok(one) => outcomes.extend(one),
-            Err(error) if error.fault == Fault::Unavailable => return Err(error),
+            Ok(outcome) => outcomes.push(outcome),
+            // The statement's task is gone: nobody knows what became of it.
+            Err(Error { fault: Fault::Interrupted, context, .. }) => {
+                return Err(Error::new(Fault::Unavailable, context));
+            }
+            Err(error) if is_alone || error.fault == Fault::Unavailable => return Err(error),
             Err(error) => {
                 tracing::warn!(error = %error, "an ingestion could not be claimed: {error}");
                 outcomes.push(ClaimOutcome::Locked);

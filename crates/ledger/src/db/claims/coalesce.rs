@@ -19,6 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -83,6 +84,11 @@ struct BatcherState<S: BatchedStatement> {
 struct PendingRow<S: BatchedStatement> {
     row: S::Row,
     answer: oneshot::Sender<Result<S::Answer>>,
+}
+
+/// The task answers everything it takes, unless it panics or the runtime is going down.
+fn stopped_error() -> Error {
+    Error::new(Fault::Interrupted, "stopped while Postgres was being asked")
 }
 
 /// One of the tasks that run statements. A panic in it fails what it had taken, and ends nobody's
@@ -154,20 +160,37 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     }
 
     async fn run_with_others(&self, row: S::Row) -> Result<S::Answer> {
-        let (answer, mut answered) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         self.lock_state().waiting.push(PendingRow { row, answer });
+        self.run_until(answered).await.unwrap_or_else(|_| Err(stopped_error()))
+    }
+
+    /// Has several rows answered, in their order: together as far as there is room, perhaps with others.
+    pub(super) async fn run_many(&self, rows: Vec<S::Row>) -> Vec<Result<S::Answer>> {
+        let (waiting, answered): (Vec<_>, Vec<_>) = rows
+            .into_iter()
+            .map(|row| {
+                let (answer, answered) = oneshot::channel();
+                (PendingRow { row, answer }, answered)
+            })
+            .unzip();
+        // All of them before a statement begins, which would leave with the first.
+        self.lock_state().waiting.extend(waiting);
+        let answers = self.run_until(join_all(answered)).await.into_iter();
+        answers.map(|answer| answer.unwrap_or_else(|_| Err(stopped_error()))).collect()
+    }
+
+    /// Runs statements for what waits until this is answered.
+    async fn run_until<T>(&self, answered: impl Future<Output = T>) -> T {
+        tokio::pin!(answered);
         self.start_beside(0);
-        let answered = match tokio::time::timeout(LONGEST_TURN, &mut answered).await {
-            Ok(answered) => answered,
+        match tokio::time::timeout(LONGEST_TURN, &mut answered).await {
+            Ok(answers) => answers,
             Err(_elapsed) => {
                 self.start_beside(SIDE_BY_SIDE - 1);
                 answered.await
             }
-        };
-        // The task answers everything it takes, unless it panics or the runtime is going down.
-        answered.unwrap_or_else(|_| {
-            Err(Error::new(Fault::Interrupted, "stopped while Postgres was being asked"))
-        })
+        }
     }
 
     /// Starts a task that runs statements if something waits and no more than so many run already.
