@@ -10,8 +10,13 @@ use super::BoundingBox;
 pub enum PageMarkKind {
     /// A picture or drawing.
     Figure,
-    /// Words that a provider says were written by hand, those of a line that follow each other.
+    /// What was written by hand: by its ink, or words that a provider says so of, those of a line that follow
+    /// each other.
     Handwriting,
+    /// Writing by hand where people sign; whose it is is not told.
+    Signature,
+    /// A stamp, by the form of its frame.
+    Stamp,
 }
 
 /// Something on a page that is no text.

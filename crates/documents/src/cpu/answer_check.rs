@@ -10,9 +10,9 @@ use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
-    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageMark, PageMarkKind,
-    PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer,
-    TextLine, TextMap, TextWord,
+    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageMark, PageReadResult,
+    PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap,
+    TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -245,8 +245,7 @@ fn are_codes(codes: &[PageCode]) -> bool {
 }
 
 fn are_marks(marks: &[PageMark]) -> bool {
-    // Whose hand wrote a word only providers say.
-    let is_mark = |mark: &PageMark| mark.kind == PageMarkKind::Figure && is_box(mark.bounding_box);
+    let is_mark = |mark: &PageMark| is_box(mark.bounding_box);
     marks.len() <= PageMark::MOST_PER_PAGE && marks.iter().all(is_mark)
 }
 
@@ -276,7 +275,9 @@ fn are_languages(languages: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use docmill_core::model::{CodeSymbology, ImageEncoding, ImageHeader, PagePicture, PageSource};
+    use docmill_core::model::{
+        CodeSymbology, ImageEncoding, ImageHeader, PageMarkKind, PagePicture, PageSource,
+    };
 
     use super::*;
 
@@ -351,7 +352,10 @@ mod tests {
             ("a language with an end",  read(|page| page.languages = vec!["eng\n".to_owned()])),
             ("a provider",              read(|page| page.provider = Some(Box::default()))),
             ("too many marks",          read(|page| page.marks = vec![mark(PageMarkKind::Figure); 33])),
-            ("a hand",                  read(|page| page.marks = vec![mark(PageMarkKind::Handwriting)])),
+            ("a hand nowhere",          read(|page| {
+                page.marks = vec![mark(PageMarkKind::Handwriting)];
+                page.marks[0].bounding_box.w = f32::NAN;
+            })),
             ("too many codes",          read(|page| page.codes = vec![code(1); 33])),
             ("a code without end",      read(|page| page.codes = vec![code(7_090)])),
             ("a code nowhere",          read(|page| {

@@ -1,15 +1,19 @@
-//! Marks on a page's picture that are no text: QR codes with what they say, boxes to be ticked, figures.
+//! Marks on a page's picture that are no text: QR codes with what they say, boxes to be ticked, figures,
+//! signatures, stamps and writing by hand.
 //!
 //! Everything is bounded by counts, not by time: pixels that are looked at, corner patterns, codes that
 //! are tried. A code that cannot be read is left out, and so is a box of which it is not clear what it
-//! is: a page has no mark that it does not show. Not told: signatures, stamps, handwriting, and codes
-//! of any other symbology. Belongs into a page process.
+//! is: a page has no mark that it does not show. Not told: whose hand or stamp it is, and codes of any other
+//! symbology. Belongs into a page process.
 
 mod checkboxes;
 mod figures;
 mod finders;
+mod hands;
 mod ink;
 mod qr;
+mod stamps;
+mod unruled;
 
 use super::page::PageRaster;
 use super::plane::OpenCvError;
@@ -17,6 +21,8 @@ use docmill_core::model::{BoundingBox, PageCode, PageMark, TextLine};
 
 use self::finders::FinderTriple;
 use self::ink::PageInk;
+use self::stamps::StampForms;
+use self::unruled::UnruledInk;
 
 /// What was found on a picture; boxes in its pixels.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +52,25 @@ pub(super) fn find_marks(
     let boxes = checkboxes::find_boxes(&ink, picture.dpi, &taken, lines);
     let figures = figures::find_figures(picture, lines)?;
     Ok(PageMarks { codes, boxes, figures })
+}
+
+/// Looks for what a pen or a stamp left on a picture of which `lines` were read and `known` was found.
+///
+/// # Errors
+/// No memory.
+pub(super) fn find_pen_marks(
+    picture: &PageRaster,
+    lines: &[TextLine],
+    known: &PageMarks,
+) -> Result<Vec<PageMark>, OpenCvError> {
+    let ink = UnruledInk::from_raster(picture)?;
+    let StampForms { stamps: mut found, rings } = stamps::find_stamps(&ink)?;
+    let codes = known.codes.iter().map(|code| code.bounding_box);
+    let boxes = known.boxes.iter().map(|square| square.area);
+    let drawn = known.figures.iter().chain(&found).map(|mark| mark.bounding_box);
+    let taken: Vec<BoundingBox> = codes.chain(boxes).chain(drawn).chain(rings).collect();
+    found.extend(hands::find_hands(&ink, lines, &taken)?);
+    Ok(found)
 }
 
 /// Whether there may be a code on the picture, and the codes that can be read there: three corner

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::encode::encode_page;
 use super::language::LanguageEvidence;
 use super::lines::join_rows;
-use super::marks::{PageMarks, find_marks, write_boxes};
+use super::marks::{PageMarks, find_marks, find_pen_marks, write_boxes};
 use super::page::PageRaster;
 use super::page_error::PageError;
 use super::plane::{self, OpenCvError};
@@ -193,8 +193,11 @@ impl PictureReader<'_> {
         // What a repair has mended does not count any more.
         let image_score = if is_altered || is_repaired { 1.0 } else { found.score };
         let mut lines = join_rows(best.lines);
-        let PageMarks { codes, boxes, figures } = find_marks(&best.picture, &lines)?;
+        let found = find_marks(&best.picture, &lines)?;
+        let by_pen = find_pen_marks(&best.picture, &lines, &found)?;
+        let PageMarks { codes, boxes, figures } = found;
         write_boxes(&mut lines, &boxes);
+        let marks = figures.into_iter().chain(by_pen).take(PageMark::MOST_PER_PAGE).collect();
         Ok(PictureRead {
             width: best.picture.width,
             height: best.picture.height,
@@ -202,7 +205,7 @@ impl PictureReader<'_> {
             repaired: if is_altered { Some(encode_page(&best.picture)?) } else { None },
             lines,
             codes,
-            marks: figures,
+            marks,
             defects,
             languages: best.languages,
             heard: best.heard,

@@ -90,6 +90,16 @@ pub enum BlockContent {
         /// The words on it; mostly none.
         text: String,
     },
+    /// Writing by hand where people sign.
+    Signature {
+        /// What was read of it; mostly wrong or nothing.
+        text: String,
+    },
+    /// A stamp.
+    Stamp {
+        /// What was read of it.
+        text: String,
+    },
     /// What a figure or table shows.
     Caption {
         /// The words.
@@ -168,6 +178,8 @@ impl BlockContent {
             | Self::Heading { text, .. }
             | Self::Paragraph { text }
             | Self::Figure { text }
+            | Self::Signature { text }
+            | Self::Stamp { text }
             | Self::Caption { text }
             | Self::Header { text }
             | Self::Footer { text }

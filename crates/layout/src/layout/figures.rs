@@ -1,6 +1,6 @@
-//! Figures among the blocks of a page. Where they lie is told by ink when a page is read and stands in
-//! the transcript; here they get their words and their place in the order of reading, beside their
-//! caption if they have one.
+//! Figures, signatures and stamps among the blocks of a page. Where they lie is told by ink when a page is
+//! read and stands in the transcript; here they get their words and their place in the order of reading,
+//! beside their caption if they have one.
 
 use docmill_core::model::{BoundingBox, PageMark, PageMarkKind, PageText};
 
@@ -13,8 +13,12 @@ const SAME_PLACE: f32 = 0.01;
 /// Share of a page's height that a caption is from its figure at most.
 const CAPTION_GAP: f32 = 0.05;
 
-/// A figure of a page before it has its place.
+/// A word that is read at least this surely is print that a signature lies on.
+const PRINTED: f32 = 0.7;
+
+/// A figure, signature or stamp of a page before it has its place.
 pub(super) struct OpenFigure<'a> {
+    kind: PageMarkKind,
     area: BoundingBox,
     words: Vec<PlacedWord<'a>>,
 }
@@ -45,37 +49,46 @@ pub fn list_figures(layout: &DocumentLayout) -> Vec<FigurePlace> {
     layout.pages.iter().flat_map(on_page).collect()
 }
 
-/// The figures of each page. What stands at the same place of a third of the pages is a letterhead.
+/// The figures, signatures and stamps of each page. A figure at the same place of a third of the pages is a
+/// letterhead.
 pub(super) fn open_figures<'a>(pages: &[PageText]) -> Vec<Vec<OpenFigure<'a>>> {
-    let found: Vec<Vec<BoundingBox>> = pages.iter().map(sound_figures).collect();
-    let mut all: Vec<BoundingBox> = found.iter().flatten().copied().collect();
+    let found: Vec<Vec<PageMark>> = pages.iter().map(sound_figures).collect();
+    let figures = found.iter().flatten().filter(|mark| mark.kind == PageMarkKind::Figure);
+    let mut all: Vec<BoundingBox> = figures.map(|mark| mark.bounding_box).collect();
     all.sort_by(|one, other| one.x.total_cmp(&other.x));
-    let to_figures = |(areas, page): (Vec<BoundingBox>, &PageText)| {
-        let own =
-            areas.into_iter().filter(|area| !is_letterhead(count_like(&all, area), pages.len()));
-        let scaled = |area: BoundingBox| OpenFigure {
-            area: area.scaled(page.width, page.height),
+    let is_own = |mark: &PageMark| {
+        mark.kind != PageMarkKind::Figure
+            || !is_letterhead(count_like(&all, &mark.bounding_box), pages.len())
+    };
+    let to_figures = |(marks, page): (Vec<PageMark>, &PageText)| {
+        let scaled = |mark: PageMark| OpenFigure {
+            kind: mark.kind,
+            area: mark.bounding_box.scaled(page.width, page.height),
             words: Vec::new(),
         };
-        own.map(scaled).collect()
+        marks.into_iter().filter(is_own).map(scaled).collect()
     };
     found.into_iter().zip(pages).map(to_figures).collect()
 }
 
-/// Figures in shares of the page's sides.
-fn sound_figures(page: &PageText) -> Vec<BoundingBox> {
-    let share = |mark: &PageMark| BoundingBox {
-        x: mark.bounding_box.x / page.width,
-        y: mark.bounding_box.y / page.height,
-        w: mark.bounding_box.w / page.width,
-        h: mark.bounding_box.h / page.height,
+/// Figures, signatures and stamps, their places in shares of the page's sides.
+fn sound_figures(page: &PageText) -> Vec<PageMark> {
+    let share = |mark: &PageMark| PageMark {
+        bounding_box: BoundingBox {
+            x: mark.bounding_box.x / page.width,
+            y: mark.bounding_box.y / page.height,
+            w: mark.bounding_box.w / page.width,
+            h: mark.bounding_box.h / page.height,
+        },
+        ..*mark
     };
-    let is_sound = |area: &BoundingBox| {
-        let numbers = [area.x, area.y, area.w, area.h];
-        numbers.iter().all(|it| (-0.1..=1.1).contains(it)) && area.w > 0.0 && area.h > 0.0
+    let is_sound = |mark: &PageMark| {
+        let BoundingBox { x, y, w, h } = mark.bounding_box;
+        [x, y, w, h].iter().all(|it| (-0.1..=1.1).contains(it)) && w > 0.0 && h > 0.0
     };
-    let figures = page.marks.iter().filter(|mark| mark.kind == PageMarkKind::Figure);
-    figures.take(PageMark::MOST_PER_PAGE).map(share).filter(is_sound).collect()
+    // Words by hand are text like others.
+    let blocks = page.marks.iter().filter(|mark| mark.kind != PageMarkKind::Handwriting);
+    blocks.take(PageMark::MOST_PER_PAGE).map(share).filter(is_sound).collect()
 }
 
 /// How many lie where this one lies, itself included; `all` is sorted by left edges.
@@ -93,7 +106,8 @@ fn is_letterhead(times: usize, pages: usize) -> bool {
     times >= 2 && times * 3 >= pages
 }
 
-/// Takes a word if its middle is in one of the figures; gives it back otherwise.
+/// Takes a word if its middle is in one of the figures; gives it back otherwise. Print on which a signature
+/// lies is not the signature's.
 pub(super) fn take_word<'a>(
     figures: &mut [OpenFigure<'a>],
     word: PlacedWord<'a>,
@@ -101,7 +115,8 @@ pub(super) fn take_word<'a>(
     let BoundingBox { x, y, w, h } = word.on_page;
     let (across, down) = (x + w / 2.0, y + h / 2.0);
     let around = figures.iter_mut().find(|figure| {
-        (figure.area.x..=figure.area.right()).contains(&across)
+        (figure.kind != PageMarkKind::Signature || word.confidence < PRINTED)
+            && (figure.area.x..=figure.area.right()).contains(&across)
             && (figure.area.y..=figure.area.bottom()).contains(&down)
     });
     match around {
@@ -117,9 +132,15 @@ pub(super) fn take_word<'a>(
 pub(super) fn figure_parts(
     figure: OpenFigure<'_>,
 ) -> (BlockContent, BoundingBox, Vec<PlacedWord<'_>>) {
-    let OpenFigure { area, mut words } = figure;
+    let OpenFigure { kind, area, mut words } = figure;
     words.sort_by_key(|word| word.place);
-    (BlockContent::Figure { text: join_words(&words) }, area, words)
+    let text = join_words(&words);
+    let content = match kind {
+        PageMarkKind::Signature => BlockContent::Signature { text },
+        PageMarkKind::Stamp => BlockContent::Stamp { text },
+        PageMarkKind::Figure | PageMarkKind::Handwriting => BlockContent::Figure { text },
+    };
+    (content, area, words)
 }
 
 /// Puts figures among the blocks of their page: beside their caption, else behind what stands above

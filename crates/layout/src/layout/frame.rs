@@ -17,6 +17,8 @@ pub(super) struct PlacedWord<'a> {
     pub(super) em: f32,
     /// Where its letters stand.
     pub(super) baseline: f32,
+    /// How surely it was read.
+    pub(super) confidence: f32,
 }
 
 /// The direction of a line, as it has to be turned.
@@ -157,7 +159,8 @@ fn place_word<'a>(
         PageSource::Native => (area.h, area.bottom() - 0.2 * area.h),
         PageSource::Ocr => letters_of(&word.text, area),
     };
-    PlacedWord { place, text: &word.text, area, on_page, em, baseline }
+    let confidence = word.confidence;
+    PlacedWord { place, text: &word.text, area, on_page, em, baseline, confidence }
 }
 
 /// The size of the letters in a box that was drawn around their ink, and their baseline.

@@ -8,6 +8,7 @@ use super::block::{BlockContent, DocumentLayout, ListItem, TableCell};
 /// The pages of a document, set apart by rules. Page numbers are left out, and headers and footers
 /// that stood on a page before; all else is there.
 ///
+/// A signature and a stamp are said by name, above what was read of them.
 /// A figure is a picture whose text says which it is. It leads nowhere: see
 /// [`render_with_pictures`].
 pub fn render_markdown(layout: &DocumentLayout) -> String {
@@ -35,6 +36,14 @@ pub fn render_with_pictures(layout: &DocumentLayout, pictures: &PicturePaths) ->
                 figures += 1;
                 let path = pictures.get(&(page.number, figures)).map_or("", String::as_str);
                 shown.push(format!("![Figure {figures} of page {}]({path})\n", page.number));
+                if text.is_empty() {
+                    continue;
+                }
+            }
+            if let BlockContent::Signature { text } | BlockContent::Stamp { text } = &block.content
+            {
+                let is_stamp = matches!(block.content, BlockContent::Stamp { .. });
+                shown.push(if is_stamp { "\\[Stamp\\]\n" } else { "\\[Signature\\]\n" }.to_owned());
                 if text.is_empty() {
                     continue;
                 }
@@ -75,6 +84,8 @@ fn render_block(content: &BlockContent) -> String {
         }
         BlockContent::Paragraph { text }
         | BlockContent::Figure { text }
+        | BlockContent::Signature { text }
+        | BlockContent::Stamp { text }
         | BlockContent::Header { text }
         | BlockContent::Footer { text }
         | BlockContent::PageNumber { text }

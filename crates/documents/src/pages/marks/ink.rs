@@ -12,9 +12,9 @@ use docmill_core::model::BoundingBox;
 const MOST_PIXELS: u64 = 12_000_000;
 /// Side of the surroundings that ink has to be darker than, in pixels at any resolution in use: wider
 /// than a corner pattern of a code.
-const SURROUNDINGS: i32 = 151;
+pub(super) const SURROUNDINGS: i32 = 151;
 /// By how much it has to be darker.
-const DARKER: f64 = 18.0;
+pub(super) const DARKER: f64 = 18.0;
 
 /// Places across and down by which the ink of an area is estimated.
 const SAMPLES: u16 = 32;

@@ -13,6 +13,8 @@ use qrcode::{Color, EcLevel, QrCode};
 
 use super::*;
 
+mod pen;
+
 const BILL: &str =
     "BCD\n002\n1\nSCT\n\nLieferant GmbH\nDE89370400440532013000\nEUR529.87\n\n\nRE-17";
 

@@ -134,3 +134,29 @@ fn a_figure_across_two_columns_stands_by_its_caption_in_the_first() {
     let at = blocks.iter().position(|it| matches!(it.content, BlockContent::Figure { .. }));
     assert_eq!(at, Some(1), "{blocks:#?}");
 }
+
+#[test]
+fn a_signature_and_a_stamp_are_blocks_by_name_and_print_below_a_signature_stays_print() {
+    let mark = |kind, area| PageMark { kind, bounding_box: area };
+    let mut scrawl = line(60.0, 320.0, "Jhvu");
+    scrawl.words[0].confidence = 0.3;
+    let lines = vec![
+        line(50.0, 100.0, "A sentence stands above all of them."),
+        scrawl,
+        line(60.0, 345.0, "Signature of the buyer"),
+        line(330.0, 320.0, "PAID 2026"),
+    ];
+    let marks = vec![
+        mark(PageMarkKind::Signature, area(50.0, 300.0, 200.0, 60.0)),
+        mark(PageMarkKind::Stamp, area(300.0, 280.0, 150.0, 80.0)),
+        mark(PageMarkKind::Handwriting, area(50.0, 90.0, 200.0, 30.0)),
+    ];
+    let layout = layout_of(vec![PageText { marks, ..page(1, lines, &[]) }]);
+    let mut found = outline(&layout);
+    found.sort();
+    assert_eq!(found, ["paragraph A", "paragraph Signature", "signature Jhvu", "stamp PAID"]);
+    let text = render_with_pictures(&layout, &PicturePaths::new());
+    assert!(text.contains("\\[Signature\\]\n\nJhvu\n"), "{text}");
+    assert!(text.contains("\\[Stamp\\]\n\nPAID 2026\n"), "{text}");
+    assert!(list_figures(&layout).is_empty(), "no pictures are cut out of them");
+}
