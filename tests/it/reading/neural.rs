@@ -98,34 +98,6 @@ async fn words_of_the_neural_reader_lie_where_the_page_has_them() {
     assert!(lost.len() * 20 <= true_words.len(), "{lost:?}\n{:?}", page.lines);
 }
 
-/// Languages are of no matter to the neural reader but for the words that it holds its own against.
-#[test]
-fn words_that_are_hard_to_read_are_held_against_those_of_the_language() {
-    let sharp = picture(pdf(&[&content(&LINES)], ""));
-    let mut found = [0, 0];
-    for blur in [3.2, 3.6, 4.0] {
-        let picture = image::imageops::blur(&sharp, blur);
-        for (language, found) in ["eng", "deu"].iter().zip(&mut found) {
-            let languages = vec![(*language).to_owned()];
-            let engine = OcrEngineChoice::Neural;
-            let config = OcrConfig { engine, models: weights(), languages, ..OcrConfig::default() };
-            let page_time = LimitsConfig::default().page_time;
-            let engines = PageEngines::find_installed(&config, page_time).unwrap();
-            let recogniser = &mut engines.make_recogniser().unwrap();
-            let (width, height) = picture.dimensions();
-            let pixels = picture.as_raw().clone();
-            let page = PageRaster { width, height, dpi: 150, pixels };
-            let lines = recogniser.recognise(&page, &config.languages).unwrap();
-            let read: Vec<&str> =
-                lines.iter().flat_map(|line| &line.words).map(|word| word.text.as_str()).collect();
-            let words = LINES.iter().flat_map(|line| line.split(' '));
-            *found += words.filter(|word| read.contains(word)).count();
-        }
-    }
-    let [in_its_language, in_another] = found;
-    assert!(in_its_language > in_another, "{in_its_language}, {in_another}");
-}
-
 #[tokio::test]
 async fn a_page_is_read_whichever_way_up_it_lies() {
     let upright = picture(pdf(&[&content(&LINES)], ""));
