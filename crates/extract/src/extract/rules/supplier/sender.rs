@@ -1,0 +1,152 @@
+//! Senders that stand on one line: a company at the foot of a page, or a name with its address behind it.
+
+use super::address::tells_registration;
+use super::postal_code::has_postal_code;
+use super::{SupplierSearch, is_next_line, tidy_name};
+use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatch;
+use docmill_formats::notation::fold_text;
+
+/// Words of a line that is more than a name, and of the name that it begins with.
+const LINE_OF_COMPANY: usize = 6;
+const MOST_WORDS_OF_COMPANY: usize = 8;
+
+/// What separates name, street and town on a sender line.
+const SEPARATORS: [&str; 7] = [" - ", " – ", " • ", " · ", " | ", " * ", ", "];
+
+/// Letters of a heading are larger than those under it by this factor.
+const HEADING: f32 = 1.25;
+
+impl<'a> SupplierSearch<'a> {
+    /// The company that a long line at the foot of a page begins with: `Example Ltd. Registered in
+    /// Leeds. Directors: …`, its name up to the legal form.
+    pub(super) fn company_of_line(&self, cell: &TextCell) -> Option<String> {
+        if cell.words.len() <= LINE_OF_COMPANY || self.layout.depth_on_page(cell) < 0.5 {
+            return None;
+        }
+        let most = MOST_WORDS_OF_COMPANY.min(cell.words.len());
+        let name = (2..=most).find_map(|end| {
+            let name = tidy_name(&cell.words_in(0..end).join(" "));
+            (self.ends_in_legal_form(&name) && self.is_name(&name)).then_some((name, end))
+        });
+        // `Example GmbH & Co. KG`: the whole form.
+        let (name, end) = name?;
+        let longer = (end + 1..=most.min(end + 3)).rev().find_map(|last| {
+            let rest = fold_text(&cell.words_in(end..last).join(" "));
+            let rest: Vec<&str> = rest.split(' ').collect();
+            let longer = tidy_name(&cell.words_in(0..last).join(" "));
+            let form = self.labels.has_label_at("legal_form", &rest);
+            (form && self.ends_in_legal_form(&longer)).then_some(longer)
+        });
+        Some(longer.unwrap_or(name))
+    }
+
+    /// `Sold by: Example Ltd, Mill Lane 5, Leeds LS1 4AB`: name and address behind a label.
+    pub(super) fn sender_behind(
+        &self,
+        spot: &LabelMatch,
+    ) -> Option<(String, Option<String>, &'a TextCell)> {
+        let cell = self.spots.cell_of(spot)?;
+        let last = cell.words.get(spot.words.end.checked_sub(1)?)?;
+        let text = cell.words.get(spot.words.end..)?.join(" ");
+        let parts: Vec<&str> = text.split(", ").collect();
+        let (name, address) = self.sender_of(&parts, cell).filter(|_| last.ends_with(':'))?;
+        self.has_legal_form(&name).then_some((name, Some(address), cell))
+    }
+
+    /// `Name - Street 1 - 12345 Town`, in one cell or over a row of separated cells: the name, and
+    /// the rest as an address.
+    pub(super) fn sender_parts(&self, cell: &TextCell) -> Option<(String, String)> {
+        let text = cell.joined_text();
+        let sender =
+            |separator: &&str| self.sender_of(&text.split(*separator).collect::<Vec<_>>(), cell);
+        if let Some(found) = SEPARATORS.iter().find_map(sender) {
+            return Some(found);
+        }
+        let cells = self.layout.row_cells(cell.row);
+        let from = cells.iter().skip_while(|other| other.area.x < cell.area.x);
+        let from: Vec<&TextCell> = from.collect();
+        let close = from.windows(2).take_while(|pair| match pair {
+            [a, b] => b.area.x - a.area.right() < 3.0 * a.area.h,
+            _ => false,
+        });
+        let count = close.count() + 1;
+        let texts: Vec<String> =
+            from.iter().take(count.min(4)).map(|cell| cell.joined_text()).collect();
+        let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        self.sender_of(&parts, cell)
+    }
+
+    fn sender_of(&self, parts: &[&str], cell: &TextCell) -> Option<(String, String)> {
+        let (name, rest) = parts.split_first().filter(|(_, rest)| rest.len() >= 2)?;
+        let rest: Vec<&str> = rest
+            .iter()
+            .map(|part| before_registration(part.trim()))
+            .take_while(|part| !tells_registration(part))
+            .take(4)
+            .collect();
+        let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
+        // `Bath, BA1 5QT, England`: the code is that of the town before it.
+        let bare = rest.first().is_some_and(|part| !part.split(' ').any(is_word));
+        if town == 0 && bare && !self.has_legal_form(name) {
+            return None;
+        }
+        // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
+        let name = name.split(" au capital ").next().unwrap_or(name);
+        let (name, office) = self.part_at_office(name);
+        let name = tidy_name(&name);
+        let company = self.has_legal_form(&name);
+        // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name, or one in larger letters,
+        // is its address alone.
+        let mut cells = self.layout.rows_before(cell);
+        let headed = cells.any(|above| {
+            let name = tidy_name(&above.joined_text());
+            let larger = above.area.h > HEADING * cell.area.h && self.is_name(&name);
+            let first = self.layout.index_of(above) == Some(0) && self.is_name(&name);
+            let gap = cell.area.y - above.area.bottom();
+            let near =
+                (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
+            first && near || is_next_line(above, cell) && (larger || self.has_legal_form(&name))
+        });
+        // `Mill Road, 12, 80333 Town`: a street, parted from its number.
+        let street = rest.first().is_some_and(|part| is_house_number(part));
+        let plain = company || !(headed || name.contains(char::is_numeric));
+        let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
+        let numbered = parts.any(|part| part.contains(char::is_numeric));
+        if !plain || street || !numbered || !self.is_name(&name) {
+            return None;
+        }
+        let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
+        let kept = upto
+            .iter()
+            .enumerate()
+            .filter(|(at, part)| *at <= town || !part.contains(char::is_numeric))
+            .map(|(_, part)| *part);
+        let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
+        Some((name, kept.join(", ")))
+    }
+}
+
+/// What stands before details of a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`, `12100
+/// Millau - TVA FR12…`.
+fn before_registration(part: &str) -> &str {
+    let ends = [". ", " - ", " – ", " · ", " | "];
+    let mut ends = ends.iter().flat_map(|end| part.match_indices(*end));
+    let at = ends.find(|(at, end)| {
+        let tail = part.get(at + end.len()..).unwrap_or_default();
+        tells_registration(tail.split(' ').next().unwrap_or_default())
+    });
+    at.and_then(|(at, _)| part.get(..at)).unwrap_or(part)
+}
+
+/// Whether a word is one of letters, no code.
+fn is_word(word: &str) -> bool {
+    word.chars().filter(|c| c.is_alphabetic()).count() >= 3 && !word.contains(char::is_numeric)
+}
+
+/// Whether a part of an address is a house's number: `12`, `31 a`, `77, 3º B`.
+fn is_house_number(part: &str) -> bool {
+    let digits = part.chars().take_while(char::is_ascii_digit).count();
+    let letters = part.chars().filter(|c| c.is_alphabetic()).count();
+    (1..=4).contains(&digits) && letters <= 2
+}
