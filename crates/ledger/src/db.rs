@@ -189,11 +189,10 @@ impl Db {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection =
             self.pool.detach_connection().await.context("connecting to migrate")?;
-        let prepare = format!(
-            "SET statement_timeout = 0; CREATE SCHEMA IF NOT EXISTS \"{}\"",
-            self.place.schema
-        );
-        connection.execute(AssertSqlSafe(prepare)).await.context("making the schema")?;
+        connection
+            .execute("SET statement_timeout = 0")
+            .await
+            .context("preparing a connection to migrate")?;
         let done = self.migrate_over(&mut connection, wishes).await;
         connection.close().await.context("closing the connection that migrated")?;
         done
@@ -209,6 +208,9 @@ impl Db {
         };
         migrating::wait_for_turn(connection).await.context("waiting for our turn to migrate")?;
         let schema = self.schema();
+        // In turn as well: two that make it at the same moment fail in spite of IF NOT EXISTS.
+        let make = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
+        connection.execute(AssertSqlSafe(make)).await.context("making the schema")?;
         let adopted = adopting::adopt_tables(connection, &MIGRATIONS, schema, wishes).await?;
         if wishes.rehearse {
             let nothing = "there is nothing to adopt, so nothing to rehearse";

@@ -528,10 +528,10 @@ impl<T> FoundValue<T> {
     }
 }
 
-/// Whether a title says so, rather than a sentence.
 /// The kind of documents whose amounts are given back.
 const CREDIT_NOTE: &str = "credit_note";
 
+/// Whether a title says so, rather than a sentence.
 fn is_credit_note(spots: &LabelMatches<'_>) -> bool {
     spots.of_field("credit_note").any(|spot| {
         let short = spots.cell_of(spot).is_some_and(|cell| cell.words.len() <= 8);

@@ -269,8 +269,9 @@ fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>
         .or_else(|| taxed_currency(spots))
 }
 
-/// Folded words of taxes and registers that the countries of one currency alone have.
-const TAXED: [(&str, &[&str]); 6] = [
+/// Folded words of taxes and registers that the countries of one currency alone have. Not Bulgaria's,
+/// which has had two in few years.
+const TAXED: [(&str, &[&str]); 5] = [
     (
         "EUR",
         &[
@@ -292,7 +293,6 @@ const TAXED: [(&str, &[&str]); 6] = [
         ],
     ),
     ("TRY", &["kdv", "vkn"]),
-    ("BGN", &["ддс"]),
     ("HUF", &["afa", "adoszam"]),
     ("INR", &["gstin", "cgst", "sgst", "igst"]),
     ("GBP", &["hmrc", "sort code", "vat act 1994"]),
