@@ -317,7 +317,15 @@ fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
                 .any(|sign| one.signs.contains(sign))
     };
     let headed = merged.iter().any(heads);
-    let addressed = |one: &NameCandidate<'_>| headed && one.signs.contains(&NameSign::PlainAddress);
+    // Its block is a name with an address, wherever the window is, and says nothing of whom to ask.
+    let addressed = |one: &NameCandidate<'_>| {
+        let has = |sign: NameSign| one.signs.contains(&sign);
+        headed
+            && has(NameSign::AddressBelow)
+            && ![NameSign::First, NameSign::Contact, NameSign::VatNear, NameSign::Registered]
+                .iter()
+                .any(|own| has(*own))
+    };
     let mut companies = merged.iter_mut().filter(|one| {
         one.signs.contains(&NameSign::LegalForm)
             && !one.signs.iter().any(is_other)
