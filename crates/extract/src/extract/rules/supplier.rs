@@ -199,7 +199,11 @@ impl<'a> SupplierSearch<'a> {
         self.add_named(&mut found);
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
-        mark_only_company(&mut merged);
+        let letterhead = has_letterhead(&merged);
+        if letterhead {
+            mark_addressed(&mut merged);
+        }
+        mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
     }
@@ -299,38 +303,37 @@ impl<'a> SupplierSearch<'a> {
     }
 }
 
+/// Whether a name heads the letter with its address.
+fn has_letterhead(merged: &[NameCandidate<'_>]) -> bool {
+    use NameSign::{AddressBelow, Customer, Digits, First, Head, OtherValue, Place};
+    let heads = |signs: &[NameSign]| {
+        [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
+            && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
+    };
+    merged.iter().any(|one| heads(&one.signs))
+}
+
+/// Under a letterhead, blocks of a name and an address that say nothing of whom to ask: what stands in
+/// the window of an envelope, however high that is.
+fn mark_addressed(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{AddressBelow, Contact, First, PlainAddress, Registered, VatNear};
+    for NameCandidate { signs, .. } in merged {
+        let own = [First, Contact, VatNear, Registered, PlainAddress];
+        if signs.contains(&AddressBelow) && !own.iter().any(|sign| signs.contains(sign)) {
+            signs.push(PlainAddress);
+        }
+    }
+}
+
 /// Of names with a legal form, the only one that stands where no recipient does.
-fn mark_only_company(merged: &mut [NameCandidate<'_>]) {
+fn mark_only_company(merged: &mut [NameCandidate<'_>], letterhead: bool) {
+    use NameSign::{Attention, Customer, LegalForm, PlainAddress, Prose, Window};
     let is_other = |sign: &NameSign| {
-        matches!(
-            sign,
-            NameSign::Customer | NameSign::Window | NameSign::Attention | NameSign::Prose
-        )
+        matches!(sign, Customer | Window | Attention | Prose) || letterhead && *sign == PlainAddress
     };
-    // A firm in the window of an envelope, under another name that heads the letter with its address.
-    let heads = |one: &NameCandidate<'_>| {
-        [NameSign::First, NameSign::Head, NameSign::AddressBelow]
-            .iter()
-            .all(|sign| one.signs.contains(sign))
-            && ![NameSign::Place, NameSign::Digits, NameSign::OtherValue, NameSign::Customer]
-                .iter()
-                .any(|sign| one.signs.contains(sign))
-    };
-    let headed = merged.iter().any(heads);
-    // Its block is a name with an address, wherever the window is, and says nothing of whom to ask.
-    let addressed = |one: &NameCandidate<'_>| {
-        let has = |sign: NameSign| one.signs.contains(&sign);
-        headed
-            && has(NameSign::AddressBelow)
-            && ![NameSign::First, NameSign::Contact, NameSign::VatNear, NameSign::Registered]
-                .iter()
-                .any(|own| has(*own))
-    };
-    let mut companies = merged.iter_mut().filter(|one| {
-        one.signs.contains(&NameSign::LegalForm)
-            && !one.signs.iter().any(is_other)
-            && !addressed(one)
-    });
+    let mut companies = merged
+        .iter_mut()
+        .filter(|one| one.signs.contains(&LegalForm) && !one.signs.iter().any(is_other));
     if let (Some(only), None) = (companies.next(), companies.next()) {
         only.signs.push(NameSign::OnlyCompany);
     }
