@@ -2,6 +2,7 @@
 //! reader reads the picture that was sent.
 
 use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex};
 
 use docmill::pipeline::RemoteOcr;
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
@@ -18,9 +19,16 @@ use image::GrayImage;
 use super::neural::{LINES, engines, found_words};
 use super::*;
 
-/// What the neural reader reads of a picture that was sent, line by line.
+/// What the neural reader reads of a picture that was sent, line by line. It takes its seconds, so a
+/// picture that is sent again is not read again.
 fn looked_at(picture: &SentPicture) -> Vec<String> {
-    let seen = image::load_from_memory(&picture.bytes).unwrap().into_luma8();
+    static READ: LazyLock<Mutex<BTreeMap<Vec<u8>, Vec<String>>>> = LazyLock::new(Mutex::default);
+    let mut read = READ.lock().unwrap();
+    read.entry(picture.bytes.clone()).or_insert_with(|| read_lines(&picture.bytes)).clone()
+}
+
+fn read_lines(picture: &[u8]) -> Vec<String> {
+    let seen = image::load_from_memory(picture).unwrap().into_luma8();
     let (width, height) = seen.dimensions();
     let page = PageRaster { width, height, dpi: 134, pixels: seen.into_raw() };
     let mut reader = engines(OcrEngineChoice::Neural).make_recogniser().unwrap();
