@@ -18,7 +18,7 @@ import pathlib
 import random
 import re
 
-from draw_product_pages import CELL, FIELDS, FONTS, NUMERIC
+from draw_product_pages import CELL, FONTS, NUMERIC, read_page
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
@@ -30,15 +30,6 @@ WIDTH, LEFT, STEP = 227, 12, 10.5
 SCAN_DPI = 200
 # What stands in the column of amounts: a code of the tax may follow.
 AMOUNT = re.compile(rf"(?:{NUMERIC.pattern[:-1]})(?: ?[A-CSZFT]|\*[A-C])?$")
-
-
-def read_page(path):
-    head, page = path.read_text(encoding="utf-8").split("---\n", 1)
-    given = dict(line.split(": ", 1) for line in head.splitlines())
-    truth = {name: given.get(key) for key, name in FIELDS.items()}
-    for name in ("subtotal", "vat_amount", "total"):
-        truth[name] = truth[name] and float(truth[name])
-    return {**truth, "line_items": None}, page.rstrip("\n").split("\n")
 
 
 def draw_receipt(path, rows, one_width):
@@ -89,7 +80,8 @@ def main():
     for folder in folders:
         (folder / "truth").mkdir(parents=True, exist_ok=True)
     for at, path in enumerate(sorted((pathlib.Path(__file__).parent / "till_pages").glob("*.txt"))):
-        truth, rows = read_page(path)
+        truth, page, _ = read_page(path)
+        rows = page.rstrip("\n").split("\n")
         name = f"till_{path.stem}"
         draw_receipt(given.out / f"{name}.pdf", rows, at % 2 == 0)
         if given.scans:
