@@ -157,7 +157,7 @@ def run_tests(built, tests, without, log):
     """Runs these tests; returns those that ran and those that fell, by their names."""
     wanted = " or ".join(f"test(/(^|::){test}$/)" for test in tests)
     env = {**os.environ, "NO_COLOR": "1", "CARGO_TARGET_DIR": str(BUILD)}
-    env["PATH"] = f"{ROOT}/target/tools/moto/bin:{env['PATH']}"
+    env["DOCMILL_MOTO_SERVER"] = f"{ROOT}/target/tools/moto/bin/moto_server"
     if without:
         env |= {VARIABLE: without, "PGOPTIONS": f"-c {SETTING}={without}"}
     command = ["cargo", "nextest", "run", *built, "--profile", "guards", "--color", "never",

@@ -3,7 +3,6 @@
 # on to whichever it is. Called by `make test` inside scripts/with_postgres.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH="$PWD/target/tools/moto/bin:$PATH"
 
 if command -v cargo-nextest >/dev/null; then
     profile=default

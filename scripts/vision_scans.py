@@ -25,7 +25,9 @@ import threading
 
 from reading_peers import mean, precision, recall, table_of
 
-PATIENCE = 900
+PATIENCE = 3600
+# A page of which a third of the time is gone is read no further: a busy machine would read less.
+PAGE_TIME = "3000s"
 
 
 def by_tesseract(picture):
@@ -142,7 +144,7 @@ def main(program, folder, *names):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     model = {
         "OCR__PROVIDERS": "vision,tesseract", "OCR__VISION__BASE_URL": f"http://127.0.0.1:{server.server_port}/v1",
-        "OCR__VISION__MODEL": "seer", "OCR__VISION__TIMEOUT": "600s", "LIMITS__PAGE_TIME": "600s",
+        "OCR__VISION__MODEL": "seer", "OCR__VISION__TIMEOUT": "600s", "LIMITS__PAGE_TIME": PAGE_TIME,
     }
     scans = [scan for scan in table_of(pathlib.Path(folder)) if not names or scan[0].stem in names]
     if not scans:
@@ -150,7 +152,7 @@ def main(program, folder, *names):
     rows, refused, wrong = [], collections.Counter(), 0
     marked = added = 0
     for path, _, truth in scans:
-        alone, _ = transcript(program, path, {"LIMITS__PAGE_TIME": "600s"})
+        alone, _ = transcript(program, path, {"LIMITS__PAGE_TIME": PAGE_TIME})
         Model.said = []
         both, reasons = transcript(program, path, model)
         refused.update(reasons)

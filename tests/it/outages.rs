@@ -88,6 +88,8 @@ async fn a_worker_whose_postgres_was_silent_goes_on_soon_after_and_has_counted_n
     let mut world = World::new().await;
     let (proxy, config) = through_proxy(world.database.config()).await;
     world.config.database = config;
+    // What was claimed before the silence is put off for so long: by default, longer than anyone waits here.
+    world.config.retry.unavailable_delay = Duration::from_secs(2);
     let db = Db::connect(&world.config.database).await.unwrap();
     let worker = world.worker_on(Arc::new(PostgresLedger::new(db)), None).await;
     let first = world.submit("a.pdf", documents::invoice("S-0")).await;

@@ -19,21 +19,23 @@ impl Drop for Moto {
     }
 }
 
-/// The program: what `DOCMILL_MOTO_SERVER` names, else what the set-up made, else what is on PATH.
-fn program() -> PathBuf {
-    if let Some(named) = std::env::var_os("DOCMILL_MOTO_SERVER") {
-        return PathBuf::from(named);
-    }
-    let made = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/moto/bin/moto_server");
-    if made.exists() { made } else { PathBuf::from("moto_server") }
+/// The Python that has moto: beside the server that `DOCMILL_MOTO_SERVER` names, else of what the set-up
+/// made.
+fn python() -> PathBuf {
+    let made =
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/moto/bin/moto_server");
+    std::env::var_os("DOCMILL_MOTO_SERVER")
+        .map_or_else(made, PathBuf::from)
+        .with_file_name("python3")
 }
 
 impl Moto {
     /// A server on a port of its own choice, once it listens.
     pub(crate) async fn start() -> Self {
-        let program = program();
+        let program = python();
         // Which port it took it says itself: one that was free a moment ago may be another test's.
         let mut child = Command::new(&program)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/moto_in_turn.py"))
             .args(["-H", "127.0.0.1", "-p", "0"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

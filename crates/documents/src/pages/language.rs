@@ -133,9 +133,9 @@ pub(crate) struct LanguageEvidence {
 
 impl LanguageEvidence {
     /// Of the words of these lines.
-    pub(crate) fn from_lines(lines: &[TextLine]) -> Self {
+    pub(crate) fn from_lines<'a>(lines: impl IntoIterator<Item = &'a TextLine>) -> Self {
         let mut points = [0.0; PROFILES.len()];
-        for word in lines.iter().flat_map(|line| &line.words) {
+        for word in lines.into_iter().flat_map(|line| &line.words) {
             let folded = fold_word(&word.text);
             let speaks: Vec<bool> =
                 PROFILES.iter().map(|profile| profile.has_word(&folded)).collect();

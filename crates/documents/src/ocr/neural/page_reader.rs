@@ -108,8 +108,8 @@ impl NeuralReader {
         let Some(words) = &self.words else { return Ok(()) };
         let known: Vec<String> = match languages {
             [] => {
-                let read: Vec<TextLine> = lines.iter().map(|read| read.line.clone()).collect();
-                let heard = LanguageEvidence::from_lines(&read).leading_language(words.languages());
+                let read = LanguageEvidence::from_lines(lines.iter().map(|read| &read.line));
+                let heard = read.leading_language(words.languages());
                 heard.map(str::to_owned).into_iter().collect()
             }
             given => {

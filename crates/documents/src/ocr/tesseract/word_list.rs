@@ -50,21 +50,29 @@ impl LanguageWords {
         &self.languages
     }
 
-    /// The words of `language`; none where its data has no list.
+    /// The words of `language`; none where its data has no list, or one of another make: pages are
+    /// read without it then, as by a reader that knows letters alone.
     ///
     /// # Errors
-    /// The data cannot be read or is not what it should be.
+    /// The data cannot be read.
     pub(in crate::ocr) fn of_language(&self, language: &str) -> Result<Arc<WordList>> {
-        let mut kept = self.kept.lock();
-        if let Some((_, words)) = kept.iter().find(|(name, _)| name == language) {
-            return Ok(Arc::clone(words));
+        if let Some(words) = self.find_kept(language) {
+            return Ok(words);
         }
+        // Not under the lock: whoever reads another language would wait for the disk. Two that ask at
+        // once for the same one read it twice.
         let words = Arc::new(WordList::read(&self.data.join(format!("{language}.{DATA}")))?);
+        let mut kept = self.kept.lock();
         if kept.len() >= KEPT {
             kept.remove(0);
         }
         kept.push((language.to_owned(), Arc::clone(&words)));
         Ok(words)
+    }
+
+    fn find_kept(&self, language: &str) -> Option<Arc<WordList>> {
+        let kept = self.kept.lock();
+        kept.iter().find(|(name, _)| name == language).map(|(_, words)| Arc::clone(words))
     }
 }
 
@@ -81,7 +89,10 @@ impl WordList {
         let what = format!("the words in `{}`", file.display());
         let bytes = std::fs::read(file)
             .map_err(|error| Error::internal(format!("cannot read {what}")).with_source(error))?;
-        Self::parse(&bytes).ok_or_else(|| Error::internal(format!("{what} are not understood")))
+        Ok(Self::parse(&bytes).unwrap_or_else(|| {
+            tracing::warn!("{what} are not understood: what is read is not held against them");
+            Self::default()
+        }))
     }
 
     /// From a data file's bytes; `None`: they are none.
@@ -255,5 +266,13 @@ mod tests {
             assert!(!english.knows(word), "{word}");
         }
         assert!(words.of_language("none").is_err());
+    }
+
+    #[test]
+    fn data_whose_list_is_not_understood_is_read_without_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("xxx.traineddata"), &data()[..200]).unwrap();
+        let words = LanguageWords::new(folder.path().to_owned(), vec!["xxx".to_owned()]);
+        assert!(!words.of_language("xxx").unwrap().knows("ab"));
     }
 }

@@ -104,8 +104,7 @@ impl UnruledInk {
 
     /// A place in pixels of the page's picture.
     pub(super) fn to_page(&self, area: Rect) -> BoundingBox {
-        let BoundingBox { x, y, w, h } = box_of(area);
-        BoundingBox { x: x * self.scale, y: y * self.scale, w: w * self.scale, h: h * self.scale }
+        box_of(area).scaled(self.scale, self.scale)
     }
 }
 

@@ -4,10 +4,10 @@
 use rust_decimal::Decimal;
 
 use super::charges::PrintedRests;
-use super::till::without_tax_code;
+use super::till::till_numbers;
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::{CellLayout, TextCell};
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::{DecimalSeparator, FoundNumber};
 
 /// Half a cent is lost by rounding, and as much where a till rounds line by line.
 const ROUNDING: Decimal = Decimal::from_parts(11, 0, 0, false, 3);
@@ -87,7 +87,7 @@ fn rows_by_rate(
     for row in &layout.rows {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let numbers: Vec<FoundNumber> =
-            cells.iter().flat_map(|cell| numbers_of(cell, mark)).collect();
+            cells.iter().flat_map(|cell| till_numbers(cell, mark)).collect();
         let money = numbers.iter().filter(|one| one.is_money() && !one.percent);
         let money: Vec<Decimal> = money.map(|one| one.value).collect();
         let above = std::mem::replace(&mut before, money.last().copied());
@@ -111,11 +111,6 @@ fn rows_by_rate(
     }
     found.truncate(MOST_ROWS);
     found
-}
-
-fn numbers_of(cell: &TextCell, mark: Option<DecimalSeparator>) -> Vec<FoundNumber> {
-    let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
-    number::find_numbers(&words, mark)
 }
 
 /// The rate of a row, if it has one, and every way in which that makes one of its amounts of another

@@ -24,19 +24,16 @@ fn included_tax(
     let hundred = Decimal::ONE_HUNDRED;
     spots.layout.rows.iter().find_map(|row| {
         let cells = spots.layout.cells.get(row.clone())?;
-        let numbers = |cell: &TextCell| {
-            let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
-            number::find_numbers(&words, mark)
-        };
-        let rates: Vec<Decimal> =
-            cells.iter().flat_map(numbers).filter(|n| n.percent).map(|n| n.value).collect();
-        let rates =
-            rates.into_iter().filter(|rate| *rate >= Decimal::ONE && *rate <= Decimal::from(30));
+        let rates = cells.iter().flat_map(|cell| till_numbers(cell, mark)).filter(|n| n.percent);
+        let rates = rates
+            .map(|n| n.value)
+            .filter(|rate| *rate >= Decimal::ONE && *rate <= Decimal::from(30));
         let taxes: Vec<Decimal> = rates.map(|rate| gross * rate / (hundred + rate)).collect();
         let is_tax =
             |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
         cells.iter().find_map(|cell| {
-            let found = numbers(cell).into_iter().find(|n| n.is_money() && is_tax(n.value))?;
+            let mut numbers = till_numbers(cell, mark).into_iter();
+            let found = numbers.find(|n| n.is_money() && is_tax(n.value))?;
             Some(FoundValue::new(found.value, true, cell))
         })
     })
@@ -54,8 +51,7 @@ fn sum_under_lines(
     for row in &layout.rows {
         let cells = layout.cells.get(row.clone())?;
         let last = cells.iter().rev().find_map(|cell| {
-            let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
-            let found = number::find_numbers(&words, mark).pop()?;
+            let found = till_numbers(cell, mark).pop()?;
             found.is_money().then_some((found, cell))
         });
         let Some((amount, cell)) = last else { continue };
@@ -70,6 +66,12 @@ fn sum_under_lines(
         above.push(amount.value);
     }
     None
+}
+
+/// The numbers of a cell, without the codes of tax that tills print behind amounts.
+pub(super) fn till_numbers(cell: &TextCell, mark: Option<DecimalSeparator>) -> Vec<FoundNumber> {
+    let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
+    number::find_numbers(&words, mark)
 }
 
 /// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.
