@@ -67,7 +67,7 @@ pub fn has_valid_form(text: &str) -> Option<bool> {
 
 /// The identifier that begins at the first of `words`, as written, and how many words it takes.
 ///
-/// The longest run that has a known form wins, so that `DE 232 446 240` is one identifier.
+/// The longest run that has a known form wins, so that `DE 481 305 765` is one identifier.
 pub fn find_at(words: &[&str]) -> Option<(String, usize)> {
     let first = words.first()?;
     // `No. 418 2209 36` is no Norwegian one.
@@ -94,15 +94,15 @@ mod tests {
     fn identifiers_are_checked_by_their_countrys_form() {
         for (text, expected) in [
             ("DE136695976", Some(true)),
-            ("DE 232 446 240", Some(true)),
+            ("DE 481 305 765", Some(true)),
             ("DE12345678", Some(false)),
-            ("NL8200.98.395.B.01", Some(true)),
-            ("FR11999999998", Some(true)),
-            ("ESA12345674", Some(true)),
-            ("BE0000000196", Some(true)),
+            ("NL8641.72.503.B.01", Some(true)),
+            ("FR48618402754", Some(true)),
+            ("ESA46209177", Some(true)),
+            ("BE0641725967", Some(true)),
             ("NO123456789MVA", Some(true)),
             ("CHE-123.456.789 MWST", Some(true)),
-            ("29670869006", None),
+            ("31480752917", None),
         ] {
             assert_eq!(has_valid_form(text), expected, "{text}");
         }
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn an_identifier_is_found_with_its_spaces() {
         assert_eq!(
-            find_at(&["DE", "232", "446", "240", "SWIFT"]),
-            Some(("DE 232 446 240".to_owned(), 4))
+            find_at(&["DE", "481", "305", "765", "SWIFT"]),
+            Some(("DE 481 305 765".to_owned(), 4))
         );
-        assert_eq!(find_at(&["NL810433941B01"]), Some(("NL810433941B01".to_owned(), 1)));
+        assert_eq!(find_at(&["NL853061725B01"]), Some(("NL853061725B01".to_owned(), 1)));
         assert_eq!(find_at(&["No.:", "418", "2209", "36"]), None);
-        assert_eq!(find_at(&["DE88", "2008", "0000"]), None);
+        assert_eq!(find_at(&["DE21", "3045", "0000"]), None);
         assert_eq!(find_at(&["Der", "Betrag"]), None);
     }
 }

@@ -239,7 +239,7 @@ impl PrintedValues {
     pub(super) fn holds_words(&self, text: &str, share: f64) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').filter(|word| !word.is_empty()).collect();
-        // Words may be printed apart or together: `D-80333`, `80333`.
+        // Words may be printed apart or together: `D-82216`, `82216`.
         let within = |word: &str| {
             word.len() > 3 && self.searches.spend(self.text.len()) && self.text.contains(word)
         };

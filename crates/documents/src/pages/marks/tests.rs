@@ -16,7 +16,7 @@ use super::*;
 mod pen;
 
 const BILL: &str =
-    "BCD\n002\n1\nSCT\n\nLieferant GmbH\nDE89370400440532013000\nEUR529.87\n\n\nRE-17";
+    "BCD\n002\n1\nSCT\n\nKorkstein GmbH\nDE89370400440532013000\nEUR441.87\n\n\nRE-17";
 
 /// White paper at 300 dots per inch.
 struct Paper(PageRaster);

@@ -510,13 +510,13 @@ mod tests {
     #[test]
     fn days_are_read_beside_their_labels() {
         for (drawing, field, expected) in [
-            ("Invoice Date:   August 3 , 2014", "invoice_date", Some("2014-08-03")),
-            ("Rechnung # A1 vom 03.07.2014", "invoice_date", Some("2014-07-03")),
-            ("Rechnung gemäß Bestellung vom 01.03.2018.", "invoice_date", None),
+            ("Invoice Date:   August 9 , 2016", "invoice_date", Some("2016-08-09")),
+            ("Rechnung # A1 vom 12.09.2016", "invoice_date", Some("2016-09-12")),
+            ("Rechnung gemäß Bestellung vom 02.05.2019.", "invoice_date", None),
             (
-                "Zahlbar innerhalb 30 Tagen netto bis 04.04.2013, 3% Skonto",
+                "Zahlbar innerhalb 30 Tagen netto bis 08.06.2017, 3% Skonto",
                 "due_date",
-                Some("2013-04-04"),
+                Some("2017-06-08"),
             ),
             ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
@@ -528,18 +528,18 @@ mod tests {
 
     #[test]
     fn the_day_of_printing_on_the_margin_is_not_the_day_of_issue() {
-        let drawing = "23.06.2023, 11:09\n\n\n\n\nInvoice\nDate   11.05.2023\nTotal   48,00";
-        assert_eq!(find(drawing, "invoice_date").unwrap().0, "2023-05-11");
+        let drawing = "17.08.2022, 14:36\n\n\n\n\nInvoice\nDate   09.03.2022\nTotal   57,00";
+        assert_eq!(find(drawing, "invoice_date").unwrap().0, "2022-03-09");
     }
 
     #[test]
     fn a_day_without_a_label_stands_alone_or_before_a_time() {
         for (drawing, expected) in [
-            ("Corner Shop\n22 Mar 2018 18:24\nTea   2.00", Some("2018-03-22")),
-            ("Corner Shop\n#0101 03/05/2018 20:24:10\nTea   RM 2.00", Some("2018-05-03")),
-            ("Corner Shop\nReno, NV 89103\n03/05/2018 20:24\nTea   2.00", Some("2018-03-05")),
-            ("Corner Shop\nTea   2.00\nAPRIL   1, 2016   8:39 AM", Some("2016-04-01")),
-            ("Corner Shop\nTea   2.00\nReturns with receipt thru 05/31/2016", None),
+            ("Corner Shop\n17 May 2019 16:42\nTea   2.00", Some("2019-05-17")),
+            ("Corner Shop\n#0214 04/06/2019 19:37:52\nTea   RM 2.00", Some("2019-06-04")),
+            ("Corner Shop\nElko, NV 89801\n04/06/2019 19:37\nTea   2.00", Some("2019-04-06")),
+            ("Corner Shop\nTea   2.00\nMAY   11, 2017   9:14 AM", Some("2017-05-11")),
+            ("Corner Shop\nTea   2.00\nReturns with receipt thru 06/30/2017", None),
         ] {
             let found = find_of("receipt", drawing, "invoice_date");
             let found = found.filter(|(_, certain)| *certain).map(|(date, _)| date);
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn an_english_date_of_either_order_is_not_certain() {
-        let found = find("Invoice date: 11/03/2017 payment of the amount due", "invoice_date");
+        let found = find("Invoice date: 10/06/2018 payment of the amount due", "invoice_date");
         assert!(!found.unwrap().1);
     }
 }

@@ -28,13 +28,13 @@ const DOUBTS: &[DrawnDoubt] = &[
         page: "\
 Erle Metallbau GmbH
 Mühlweg 20
-80333 Nordstadt
+82216 Nordstadt
 
-Birke AG                          Rechnungsnummer      471102
-Hafen 15                          Rechnungsdatum   05.06.2023
-69876 Südhafen                    Fällig am        05.07.2023
+Birke AG                          Rechnungsnummer      618205
+Hafen 15                          Rechnungsdatum   12.09.2023
+66812 Südhafen                    Fällig am        12.10.2023
 
-Ihre USt.-IdentNr.: DE234567890
+Ihre USt.-IdentNr.: DE318764520
 
 Rechnung
 
@@ -48,7 +48,7 @@ Geländer                         1        100,00       100,00
 
 
 Bankname: Hausbank      USt.-IdentNr.: DE123456789",
-        values: || json!({ "supplier_vat_id": "DE123456789", "buyer_vat_id": "DE234567890" }),
+        values: || json!({ "supplier_vat_id": "DE123456789", "buyer_vat_id": "DE318764520" }),
         reason: "uncertain:supplier_vat_id",
         doubtful: false,
     },
@@ -58,13 +58,13 @@ Bankname: Hausbank      USt.-IdentNr.: DE123456789",
         page: "\
 Erle Metallbau GmbH
 Mühlweg 20
-80333 Nordstadt
+82216 Nordstadt
 
-Birke AG                          Rechnungsnummer      471102
-Hafen 15                          Rechnungsdatum   05.06.2023
-69876 Südhafen                    Fällig am        05.07.2023
+Birke AG                          Rechnungsnummer      618205
+Hafen 15                          Rechnungsdatum   12.09.2023
+66812 Südhafen                    Fällig am        12.10.2023
 
-DE234567890
+DE318764520
 
 Rechnung
 
@@ -86,15 +86,15 @@ Bankname: Hausbank      DE123456789",
         what: "a day of issue was doubted because payment was due on the same day",
         kind: "credit_note",
         page: "\
-Au bon aulne SARL - 12 rue du Moulin - 75001 Paris - France
-TVA : FR11999999998
+Aulnaie SARL - 12 rue du Tisserand - 29200 Brest - France
+TVA : FR48618402754
 
-Avoir AV-2017-0005
+Avoir NC-2019-0031
                                         Bouleau SA
-                                        35 rue du Port
-                                        69001 Lyon
-Date de facture           16/11/2017
-Date d'échéance           16/11/2017
+                                        48 rue du Port
+                                        14000 Caen
+Date de facture           21/08/2019
+Date d'échéance           21/08/2019
 
 Description                 Quantité   Prix unitaire    Prix HT
 Farine                            10           10,00     100,00
@@ -102,7 +102,7 @@ Farine                            10           10,00     100,00
                                         Total HT       100,00 €
                                         TVA 20 %        20,00 €
                                         Total TTC      120,00 €",
-        values: || json!({ "invoice_date": "2017-11-16" }),
+        values: || json!({ "invoice_date": "2019-08-21" }),
         reason: "uncertain:invoice_date",
         doubtful: false,
     },
@@ -110,14 +110,14 @@ Farine                            10           10,00     100,00
         what: "a day that only the label of another day names is doubtful",
         kind: "invoice",
         page: "\
-Au bon aulne SARL - 12 rue du Moulin - 75001 Paris - France
-TVA : FR11999999998
+Aulnaie SARL - 12 rue du Tisserand - 29200 Brest - France
+TVA : FR48618402754
 
-Facture FA-2017-0005
+Facture FC-2019-0031
                                         Bouleau SA
-                                        35 rue du Port
-                                        69001 Lyon
-Date de livraison         16/11/2017
+                                        48 rue du Port
+                                        14000 Caen
+Date de livraison         21/08/2019
 
 Description                 Quantité   Prix unitaire    Prix HT
 Farine                            10           10,00     100,00
@@ -133,27 +133,27 @@ Farine                            10           10,00     100,00
         what: "a number that comes back with a dash behind it was held for its own rival",
         kind: "invoice",
         page: "\
-ALDERPRESS                                          BIRCH SAS
+ALDERPOSTE                                          BIRCH SAS
                                                     27 rue du Port
-                                                    69100 Nordville
+                                                    71100 Nordville
 
-                        Facture n° 2022089083
+                        Facture n° 2023174506
 
-Date : 28/11/2022
-Numéro de dossier : 365146
+Date : 17/04/2023
+Numéro de dossier : 508273
 
 Désignation                     Nombre     P.U. HT     Montant HT
-Annonce                              1       45,93        45,93 €
+Affiche                              1       62,40        62,40 €
 
-                                              Total HT :  45,93 €
-                                              TVA 20% :    9,19 €
-                                              Total TTC : 55,12 €
+                                              Total HT :  62,40 €
+                                              TVA 20% :   12,48 €
+                                              Total TTC : 74,88 €
 
 
 
-Siège social : 16 rue du Moulin - 92100 VILLE - Siret 53084813400017
-Facture n° 2022089083 - Page 1/1",
-        values: || json!({ "invoice_number": "2022089083" }),
+Siège social : 23 rue du Moulin - 63200 VILLE - Siret 73282932000074
+Facture n° 2023174506 - Page 1/1",
+        values: || json!({ "invoice_number": "2023174506" }),
         reason: "uncertain:invoice_number",
         doubtful: false,
     },
@@ -162,18 +162,18 @@ Facture n° 2022089083 - Page 1/1",
         kind: "invoice",
         page: "\
 Verkäufer:
-ABV Alderhafter
-Versicherungsverein Nordstadt a.G.
+BVA Alderkasse
+Sterbekassenverein Nordstadt a.G.
 Mühlweg 20
-80333 Nordstadt
+82216 Nordstadt
 
 Käufer:
 Herrn
-Max Birke
+Ole Birke
 Hafen 15
-69876 Südhafen
+66812 Südhafen
 
-Rechnung Nr. 471102 vom 05.06.2023
+Rechnung Nr. 618205 vom 12.09.2023
 
 Bezeichnung                  Menge   Einzelpreis       Betrag
 Beitrag                          1        100,00       100,00
@@ -181,7 +181,7 @@ Beitrag                          1        100,00       100,00
                                   Nettobetrag          100,00 €
                                   zzgl. 19 % USt        19,00 €
                                   Gesamtbetrag         119,00 €",
-        values: || json!({ "supplier_name": "ABV Alderhafter Versicherungsverein Nordstadt a.G." }),
+        values: || json!({ "supplier_name": "BVA Alderkasse Sterbekassenverein Nordstadt a.G." }),
         reason: "uncertain:supplier_name",
         doubtful: false,
     },
@@ -190,19 +190,19 @@ Beitrag                          1        100,00       100,00
         kind: "invoice",
         page: "\
 Alder Ltd.                                     Invoice
-                                               Date: 12/5/2020
+                                               Date: 11/9/2021
                                                Invoice No.: A-77
 
-Sold To   Birch Toys
-          554 Harbour Way
-          Walnut, WY 98432
+Sold To   Birch Pans
+          718 Harbour Way
+          Millet, WY 82936
 
 Description                  Price   Amount
-Training                 $3,500.00   $3,500.00
+Mounting                 $4,200.00   $4,200.00
 
-                          Subtotal   $3,500.00
-                         Sales Tax   $105.00
-                             Total   $3,605.00",
+                          Subtotal   $4,200.00
+                         Sales Tax   $126.00
+                             Total   $4,326.00",
         values: || json!({ "supplier_address": null }),
         reason: "uncertain:supplier_address",
         doubtful: false,

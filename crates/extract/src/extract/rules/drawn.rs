@@ -54,7 +54,7 @@ const LANGUAGES: [Words; 23] = [
     Words { language: "fi", title: "LASKU", number: "Laskun numero", date: "Laskun päiväys", due: "Eräpäivä", customer: "Asiakas", columns: ["Kuvaus", "Määrä", "Yksikköhinta", "Summa"], totals: ["Veroton yhteensä", "ALV", "Loppusumma"], vat_id: ["ALV nro", "FI12345678"], currency: "EUR", marks: [" ", ","], day: "." },
 ];
 
-const SUPPLIER: [&str; 3] = ["Alder Metalworks AG", "Mill Road 12", "80333 Northtown"];
+const SUPPLIER: [&str; 3] = ["Alder Metalworks AG", "Mill Road 12", "82216 Northtown"];
 const CUSTOMER: [&str; 3] = ["Birch Interiors AG", "Harbour 5", "20457 Southport"];
 
 impl Words {

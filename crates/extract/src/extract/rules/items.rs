@@ -309,14 +309,14 @@ mod tests {
     fn rows_are_read_under_their_columns() {
         let drawing = "\
 Pos  Beschreibung            Menge   Einzelpreis     Betrag
-1    Trennblätter A4            20          9,90     198,00
-     aus Karton
-2    Joghurt Banane             50          5,50     275,00
+1    Kopierpapier A4            20          8,90     178,00
+     aus Fasern
+2    Erbsen im Glas             50          4,30     215,00
 
-                                   Summe netto       473,00";
+                                   Summe netto       393,00";
         assert_eq!(
             read(&[drawing]),
-            ["Trennblätter A4 aus Karton: 20 9.90 198.00", "Joghurt Banane: 50 5.50 275.00"]
+            ["Kopierpapier A4 aus Fasern: 20 8.90 178.00", "Erbsen im Glas: 50 4.30 215.00"]
         );
     }
 

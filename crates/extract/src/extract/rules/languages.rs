@@ -47,14 +47,14 @@ Add-on                                1        $34.00        $34.00
     ),
     (
         r#"                                                    FACTURE
-LE FOURNISSEUR SARL                                 N° F20230023
-35 rue d'ici                                        du 15/02/2023
-75018 PARIS
-SIRET : 12345678200077
+LE FOURNISSEUR SARL                                 N° F20230087
+48 rue du Pré                                       du 15/02/2023
+80000 AMIENS
+SIRET : 73282932000074
 TVA : FR11123456782                                 LE CLIENT SA
                                                     MONSIEUR CLIENT
-Votre Référence : PO201925478                       35 rue de la République
-                                                    69001 Lyon
+Votre Référence : BC308164275                       27 rue de la Fontaine
+                                                    14000 Caen
 
 Désignation               Qté     P.U. HT      TVA      Total HT
 PRESTATION SUPPORT          3      200,00   20,00%        600,00
@@ -66,7 +66,7 @@ FRAIS DE PORT               1       24,50   20,00%         24,50
                                   Acompte                 200,00 €
                                   NET A PAYER             549,40 €
 Date d'échéance : 17/03/2023"#,
-        ["LE FOURNISSEUR SARL", "F20230023", "2023-02-15", "2023-03-17", "EUR", "749.4"],
+        ["LE FOURNISSEUR SARL", "F20230087", "2023-02-15", "2023-03-17", "EUR", "749.4"],
     ),
     (
         r#"SUMINISTROS DEL NORTE, S.L.                       FACTURA
@@ -103,24 +103,24 @@ Southern Shops plc
 Brighton BN1 1AA
 
 Code     Description              Qty    Unit Price     VAT %       Net
-W100     Widget, blue              12         10.50     20.00    126.00
+W100     Widget, blue              12         10.60     20.00    127.20
 W200     Widget, red                5         11.00     20.00     55.00
 
-                                             Total Net           181.00
-                                             Total VAT            36.20
-                                             Invoice Total      £217.20
+                                             Total Net           182.20
+                                             Total VAT            36.44
+                                             Invoice Total      £218.64
 Bank: sort code 12-34-56"#,
-        ["Northern Widgets Ltd", "10457", "2023-04-03", "2023-05-03", "GBP", "217.2"],
+        ["Northern Widgets Ltd", "10457", "2023-04-03", "2023-05-03", "GBP", "218.64"],
     ),
     (
-        r#"                                                         Muster Industrieservice GmbH
-Muster Industrieservice GmbH · Musterstrasse 13 · 12345 Musterstadt
-ConsultingService GmbH                                   Rechnung
-Musterstr. 18                                            Nr. 181301674
-76138 Karlsruhe
-                                                         Kunden-Nr.: 16259
-                                                         Datum: 25.04.2023
-Projekt: 13130162   Pumpenstation
+        r#"                                                         Tanner Industrieservice GmbH
+Tanner Industrieservice GmbH · Quellenstraße 24 · 97840 Quellbergen
+Planungsbetriebe GmbH                                    Rechnung
+Kornstr. 29                                              Nr. 260417358
+38226 Feldhusen
+                                                         Kunden-Nr.: 28174
+                                                         Datum: 16.05.2023
+Projekt: 21840357   Kläranlage
 
 Pos   Bezeichnung                      Menge   EH      EP         GP
 1     Arbeitsstunden                    3,00   Std   46,00     138,00
@@ -129,9 +129,9 @@ Pos   Bezeichnung                      Menge   EH      EP         GP
                                         Nettosumme               147,60
                                         19,00 % MwSt.             28,04
                                         Rechnungsbetrag        175,64 €
-Zahlbar bis 09.05.2023 ohne Abzug.
-Ust.-IdNr.: DE123456789    Geschäftsführer: Max Muster"#,
-        ["Muster Industrieservice GmbH", "181301674", "2023-04-25", "2023-05-09", "EUR", "175.64"],
+Zahlbar bis 30.05.2023 ohne Abzug.
+Ust.-IdNr.: DE123456789    Geschäftsführer: Uli Tanner"#,
+        ["Tanner Industrieservice GmbH", "260417358", "2023-05-16", "2023-05-30", "EUR", "175.64"],
     ),
     (
         r#"                              Bakkerij Jansen v.o.f.
@@ -178,7 +178,7 @@ Scadenza: 20/04/2023"#,
     ),
     (
         r#"DATA SYSTEMS B.V.
-Keizersgracht 1
+Molenkade 19
 1015 CN Amsterdam
 Netherlands
 VAT: NL123456789B01

@@ -502,9 +502,9 @@ mod tests {
             let layout = CellLayout::new(&read);
             LabelMatches::new(&layout, labels).of_field("total").next().is_some()
         };
-        assert!(found("Jotal   10.70", PageSource::Ocr));
-        assert!(!found("Jotal   10.70", PageSource::Native), "a file's letters are what they are");
-        assert!(!found("Jotel   10.70", PageSource::Ocr), "two letters");
+        assert!(found("Jotal   12.84", PageSource::Ocr));
+        assert!(!found("Jotal   12.84", PageSource::Native), "a file's letters are what they are");
+        assert!(!found("Jotel   12.84", PageSource::Ocr), "two letters");
     }
 
     #[test]

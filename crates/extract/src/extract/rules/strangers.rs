@@ -23,7 +23,7 @@ const LAYOUTS: &[DrawnLayout] = &[
         page: "\
 Alder Metalworks AG
 Mill Road 12
-80333 Northtown
+82216 Northtown
 
 Invoice number   A-77
 Invoice date     05.06.2024
@@ -62,12 +62,12 @@ Gate                                 100.00
 
 
                     Alder Metalworks
-   Mill Road 12 · 80333 Northtown · VAT no. DE136695976
+   Mill Road 12 · 82216 Northtown · VAT no. DE136695976
                 www.alder-metalworks.com",
         values: || {
             json!({
                 "supplier_name": "Alder Metalworks",
-                "supplier_address": "Mill Road 12, 80333 Northtown",
+                "supplier_address": "Mill Road 12, 82216 Northtown",
                 "supplier_vat_id": "DE136695976",
             })
         },
@@ -78,7 +78,7 @@ Gate                                 100.00
         page: "\
 Alder Metalworks AG
 Mill Road 12
-80333 Northtown
+82216 Northtown
 
 Kreditnota
 
@@ -98,7 +98,7 @@ Til gode         125,00",
         page: "\
 Alder Metalworks AG
 Mill Road 12
-80333 Northtown
+82216 Northtown
 
 Invoice number   A-77
 Invoice date     05.06.2024
@@ -141,45 +141,45 @@ Total   GBP 120.00",
         what: "the sum stands under the lines without a word",
         kind: "receipt",
         page: "\
-        GALLO AZUL
-      C/ LARGA 2
-Fecha: 14-11-2013 15:20
+        ZORRO ROJO
+      C/ ANCHA 5
+Fecha: 22-05-2016 13:45
 
-2 COPA                 4.00
-2 CAFES                2.40
-1 TAPA                 2.50
+2 CANA                 3.60
+2 TES                  2.80
+1 RACION               6.70
 
-                       8.90",
-        values: || json!({ "total": 8.9 }),
+                      13.10",
+        values: || json!({ "total": 13.1 }),
     },
     DrawnLayout {
         what: "what was paid as it is has no other name than the sum before tax",
         kind: "receipt",
         page: "\
-ALDER PACKAGING
-27/06/2018   12:45
-4x 38.00             152.00
-SUBTOTAL             152.00
-CASH                 152.00",
-        values: || json!({ "total": 152 }),
+ALDER WRAPPINGS
+19/09/2019   14:25
+3x 47.00             141.00
+SUBTOTAL             141.00
+CASH                 141.00",
+        values: || json!({ "total": 141 }),
     },
     DrawnLayout {
         what: "what one rate makes adds up, and is a part of what is to be paid",
         kind: "invoice",
         page: "\
-ALDER BAKERIES SDN BHD
+ALDER PASTRIES SDN BHD
 TAX INVOICE
-Inv No.: 7029      Date: 29/10/2017
+Inv No.: 5186      Date: 18/06/2019
 
-Bread                            44.76
-         Total 0% supplies:      44.76
-Twigs                            13.30
-   Total 6% supplies (excl. GST):   13.30
-                        GST:      0.80
-   Total 6% supplies (Inc. GST):   14.10
-         Total 0% supplies:      44.76
-             Total Payable:      58.86",
-        values: || json!({ "total": 58.86 }),
+Bread                            37.42
+         Total 0% supplies:      37.42
+Seeds                            16.50
+   Total 6% supplies (excl. GST):   16.50
+                        GST:      0.99
+   Total 6% supplies (Inc. GST):   17.49
+         Total 0% supplies:      37.42
+             Total Payable:      54.91",
+        values: || json!({ "total": 54.91 }),
     },
     DrawnLayout {
         what: "a word before a weak label names another day",
@@ -187,7 +187,7 @@ Twigs                            13.30
         page: "\
 Alder Metalworks AG
 Mill Road 12
-80333 Northtown
+82216 Northtown
 
 Fattura
 
@@ -275,7 +275,7 @@ Gate                                    1         £74.50
         page: "\
 Alder Metalworks AG
 Mill Road 12
-80333 Northtown
+82216 Northtown
 
 Rechnungsnummer   A-77
 Rechnungsdatum    05.06.2024
@@ -292,7 +292,7 @@ Endbetrag            EUR                119,00",
         page: "\
 Alder Energy GmbH
 Mill Road 12
-80333 Northtown
+82216 Northtown
 
 Rechnungsnummer: 2024 0017 7741
 20. Januar 2025
@@ -373,7 +373,7 @@ Alder Haulage Ltd, Mill Road 12, Leeds LS1 4AB, United Kingdom. Directors: A. No
         kind: "invoice",
         page: "\
 Alder Metalworks                                   Mill Road 12
-DE136695976                                        80333 Northtown
+DE136695976                                        82216 Northtown
 info@alder-metalworks.com
 
 Rechnung
@@ -383,7 +383,7 @@ Rechnungsdatum    13.03.2024                       Harbour 5
                                                    20457 Southport
 
 Gesamtbetrag      EUR 120,00",
-        values: || json!({ "supplier_address": "Mill Road 12, 80333 Northtown" }),
+        values: || json!({ "supplier_address": "Mill Road 12, 82216 Northtown" }),
     },
 ];
 

@@ -103,16 +103,16 @@ TOTAL          $46.01",
     DrawnReceipt {
         what: "`INC` before a tax is no company of another country, and the ringgit writes days first",
         page: "\
-SUNFISH ALDER SDN BHD
-22 MILL LANE 4
-80333 NORTHTOWN
-SALTED RICE             RM 8.50
+MOORHEN ALDER SDN BHD
+37 MILL LANE 6
+82216 NORTHTOWN
+SMOKED TOFU             RM 9.90
 RM CASH                RM 10.00
-TOTAL                   RM 8.50
-CHANGE                  RM 1.50
-INC 6% GST                 0.48
-05/01/2018 13:30",
-        values: || json!({ "invoice_date": "2018-01-05", "total": 8.5, "vat_amount": 0.48 }),
+TOTAL                   RM 9.90
+CHANGE                  RM 0.10
+INC 6% GST                 0.56
+07/03/2019 12:15",
+        values: || json!({ "invoice_date": "2019-03-07", "total": 9.9, "vat_amount": 0.56 }),
         reasons: &[("uncertain:invoice_date", false)],
     },
     DrawnReceipt {
@@ -139,64 +139,64 @@ EFTPOS                  $79.50",
         page: "\
 ALDER GARDEN
 12 Mill Road
-Order #134          06-Aug-2015 2:31 PM
-Roll                 $26.00
-SUB-TOTAL            $26.00
-GST(5%):              $1.30
-TOTAL DUE:           $27.30
-CASH:                $30.00
-CHANGE:               $2.70",
-        values: || json!({ "currency": null, "total": 27.3, "invoice_number": null }),
+Order #208          17-May-2016 1:46 PM
+Bulb                 $34.00
+SUB-TOTAL            $34.00
+GST(5%):              $1.70
+TOTAL DUE:           $35.70
+CASH:                $40.00
+CHANGE:               $4.30",
+        values: || json!({ "currency": null, "total": 35.7, "invoice_number": null }),
         reasons: &[("uncertain:currency", false), ("doubtful_reading", false)],
     },
     DrawnReceipt {
         what: "the number of a house is none of the receipt",
         page: "\
 ALDER ENTERPRISE
-NO 122.124. MILL ROAD 13
-81100 NORTHTOWN
-Doc No   CS00031663   Date   25/12/2018
-Bag                     80.90
-Total                RM 80.90",
-        values: || json!({ "invoice_number": "CS00031663" }),
+NO 216.218. MILL ROAD 7
+84600 NORTHTOWN
+Doc No   KR00052714   Date   16/10/2019
+Bag                     64.30
+Total                RM 64.30",
+        values: || json!({ "invoice_number": "KR00052714" }),
         reasons: &[("uncertain:invoice_number", false)],
     },
     DrawnReceipt {
         what: "the number of a shop is none of the receipt",
         page: "\
 Alder Resources Sdn Bhd
-16A, Mill Lane
-40150 Northtown
-#0020 Southport Hall
-20/04/2018 19:15   #1000000163
-Water                    3.70
-TOTAL                 RM 3.70",
-        values: || json!({ "invoice_number": "1000000163" }),
+23C, Mill Lane
+43780 Northtown
+#0034 Southport Hall
+11/06/2019 17:40   #2000000418
+Water                    4.60
+TOTAL                 RM 4.60",
+        values: || json!({ "invoice_number": "2000000418" }),
         reasons: &[("uncertain:invoice_number", false)],
     },
     DrawnReceipt {
         what: "a name comes back with the branch in the next line",
         page: "\
-EIGHT KETTLES
-EIGHT KETTLES CO. NORTHTOWN MALL
+SEVEN KETTLES
+SEVEN KETTLES CO. NORTHTOWN MALL
 12 Mill Road
-80333 Northtown
-Date: 24-05-2018 4:29 PM
-Tea                     39.90
-Total                RM 39.90",
+82216 Northtown
+Date: 13-07-2019 3:52 PM
+Tea                     46.40
+Total                RM 46.40",
         values: || json!({}),
         reasons: &[("uncertain:supplier_name", false)],
     },
     DrawnReceipt {
         what: "two lines over the address may each be the name",
         page: "\
-EIGHT KETTLES
+SEVEN KETTLES
 NORTH TERRACE
 12 Mill Road
-80333 Northtown
-Date: 24-05-2018 4:29 PM
-Tea                     39.90
-Total                RM 39.90",
+82216 Northtown
+Date: 13-07-2019 3:52 PM
+Tea                     46.40
+Total                RM 46.40",
         values: || json!({}),
         reasons: &[("uncertain:supplier_name", true)],
     },
@@ -205,34 +205,34 @@ Total                RM 39.90",
         page: "\
 TAXI ALDER
 Igel-Mill-Straße 40
-80333 Nordstadt
+82216 Nordstadt
 UID ATU58771204
 QUITTUNG Nr. 0417
 06.12.2024 22:48
 SUMME              EUR 24,20",
-        values: || json!({ "supplier_address": "Igel-Mill-Straße 40, 80333 Nordstadt" }),
+        values: || json!({ "supplier_address": "Igel-Mill-Straße 40, 82216 Nordstadt" }),
         reasons: &[],
     },
     DrawnReceipt {
         what: "between the printed sum of the lines and the total stand service, tax and a rounding",
         page: "\
-ALDER SUSHI SDN BHD
-NO. 9-G, MILL ROAD 2,
-55100 NORTHTOWN
-Date: 09-04-2018 19:22:25
+ALDER RAMEN SDN BHD
+NO. 4-B, MILL ROAD 5,
+58200 NORTHTOWN
+Date: 17-08-2019 20:31:48
 
 Description    Qty   U.price     Total
-Don              1     12.80     12.80
-Roll             1     13.80     13.80
+Udon             1     14.50     14.50
+Soup             1     12.40     12.40
 
-Total (Excluding GST):           26.60
-Serv. Charge (10%):               2.66
-GST Payable:                      1.76
-Total (Inclusive of GST):        31.02
+Total (Excluding GST):           26.90
+Serv. Charge (10%):               2.69
+GST Payable:                      1.78
+Total (Inclusive of GST):        31.37
 Rounding Adj:                    -0.02
-TOTAL:                        RM 31.00
-CASH:                         RM 31.00",
-        values: || json!({ "total": 31 }),
+TOTAL:                        RM 31.35
+CASH:                         RM 31.35",
+        values: || json!({ "total": 31.35 }),
         reasons: &[("lines_are_not_total:line_items", false)],
     },
 ];

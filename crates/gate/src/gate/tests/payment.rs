@@ -6,7 +6,7 @@ use docmill_core::model::{CodeSymbology, PageCode};
 const ACCOUNT: &str = "DE89370400440532013000";
 
 fn order(iban: &str, amount: &str) -> String {
-    format!("BCD\n002\n1\nSCT\n\nLieferant GmbH\n{iban}\n{amount}\n\n\nRE-17")
+    format!("BCD\n002\n1\nSCT\n\nKorkstein GmbH\n{iban}\n{amount}\n\n\nRE-17")
 }
 
 fn code(payload: &str) -> PageCode {
@@ -37,13 +37,13 @@ fn reasons(extraction: &Extraction, page: &Transcript) -> Vec<String> {
 #[test]
 fn a_code_that_differs_from_the_data_or_breaks_its_rules_never_passes_unflagged() {
     let own = with(json!({"iban": ACCOUNT}));
-    let sound_order = order(ACCOUNT, "EUR529.87");
-    let other = order(ACCOUNT, "EUR529.88");
-    let foreign = order("BE72000000001616", "EUR529.87");
-    let wrong = order("DE89370400440532013001", "EUR529.87");
-    let huge = order(ACCOUNT, &format!("EUR529.87\n\n\n{}", "x".repeat(300)));
+    let sound_order = order(ACCOUNT, "EUR441.87");
+    let other = order(ACCOUNT, "EUR441.88");
+    let foreign = order("BE72000000001616", "EUR441.87");
+    let wrong = order("DE89370400440532013001", "EUR441.87");
+    let huge = order(ACCOUNT, &format!("EUR441.87\n\n\n{}", "x".repeat(300)));
     let francs = "SPC\n0200\n1\nCH5800791123000889012\nS\nA\n\n\n8000\nB\nCH\n\n\n\n\n\n\n\n\
-                  529.87\nCHF\n\n\n\n\n\n\n\nNON\n\n\nEPD";
+                  441.87\nCHF\n\n\n\n\n\n\n\nNON\n\n\nEPD";
     #[rustfmt::skip]
     let table: &[(&str, &[&str], &[&str])] = &[
         ("no code",                   &[],                         &[]),
@@ -74,10 +74,10 @@ fn a_code_that_differs_from_the_data_or_breaks_its_rules_never_passes_unflagged(
 
 #[test]
 fn what_a_code_says_as_well_has_two_witnesses() {
-    let sound_order = order(ACCOUNT, "EUR529.87");
+    let sound_order = order(ACCOUNT, "EUR441.87");
     let mut alone = coded(&[], ACCOUNT);
     for word in alone.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
-        word.unwitnessed = word.text == "529,87" || word.text == ACCOUNT;
+        word.unwitnessed = word.text == "441,87" || word.text == ACCOUNT;
     }
     let own = with(json!({"iban": ACCOUNT}));
     let refused = ["seen_by_one_model:total", "seen_by_one_model:iban"];
@@ -100,13 +100,13 @@ fn what_is_missing_is_filled_from_the_code_and_is_looked_at_where_no_print_has_i
     let missing = with(json!({"iban": null, "total": null}));
     let fill = |page: &Transcript| fill_from_codes(missing.clone(), page, kind);
 
-    let page = coded(&[&order(ACCOUNT, "EUR529.87")], ACCOUNT);
+    let page = coded(&[&order(ACCOUNT, "EUR441.87")], ACCOUNT);
     let filled = fill(&page);
-    assert_eq!((&filled.data["iban"], &filled.data["total"]), (&json!(ACCOUNT), &json!(529.87)));
+    assert_eq!((&filled.data["iban"], &filled.data["total"]), (&json!(ACCOUNT), &json!(441.87)));
     let found = reasons(&filled, &page);
     assert!(!found.iter().any(|it| it.starts_with("only_in_code")), "{found:?}");
 
-    let page = coded(&[&order(ACCOUNT, "EUR529.87")], "");
+    let page = coded(&[&order(ACCOUNT, "EUR441.87")], "");
     let filled = fill(&page);
     let verdict = judged(&filled, &page, &lookups());
     assert_eq!(filled.data["iban"], json!(ACCOUNT));
@@ -115,14 +115,14 @@ fn what_is_missing_is_filled_from_the_code_and_is_looked_at_where_no_print_has_i
     assert_eq!((place.page, place.bounding_box), (1, page.pages[0].codes[0].bounding_box));
 
     for payloads in [
-        vec![order("DE89370400440532013001", "EUR529.87")],
-        vec![order(ACCOUNT, "EUR529.87"), order("BE72000000001616", "EUR529.87")],
+        vec![order("DE89370400440532013001", "EUR441.87")],
+        vec![order(ACCOUNT, "EUR441.87"), order("BE72000000001616", "EUR441.87")],
     ] {
         let payloads: Vec<&str> = payloads.iter().map(String::as_str).collect();
         assert_eq!(fill(&coded(&payloads, "")), missing, "one in doubt fills nothing");
     }
     let other = with(json!({"iban": null, "total": 100}));
-    let page = coded(&[&order(ACCOUNT, "EUR529.87")], "");
+    let page = coded(&[&order(ACCOUNT, "EUR441.87")], "");
     assert_eq!(
         fill_from_codes(other.clone(), &page, kind),
         other,

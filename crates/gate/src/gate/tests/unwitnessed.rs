@@ -24,13 +24,13 @@ fn no_value_with_a_digit_passes_that_one_model_alone_saw_and_a_name_is_flagged()
     use RuleConsequence::{Flag, Review};
     #[rustfmt::skip]
     let table = [
-        ("529,87",      "total",                Review),
-        ("56,87",       "vat_amount",           Review),
+        ("441,87",      "total",                Review),
+        ("48,87",       "vat_amount",           Review),
         ("RE-17",       "invoice_number",       Review),
-        ("05.03.2018",  "invoice_date",         Review),
+        ("05.03.2021",  "invoice_date",         Review),
         ("DE123456789", "supplier_vat_id",      Review),
-        ("198,00",      "line_items[0].amount", Review),
-        ("Lieferant",   "supplier_name",        Flag),
+        ("178,00",      "line_items[0].amount", Review),
+        ("Korkstein",   "supplier_name",        Flag),
         ("GmbH",        "supplier_name",        Flag),
     ];
     for (word, field, consequence) in table {
@@ -47,10 +47,10 @@ fn no_value_with_a_digit_passes_that_one_model_alone_saw_and_a_name_is_flagged()
 #[test]
 fn an_amount_of_two_words_is_refused_for_either_of_them() {
     let mut extraction = sound();
-    extraction.data.insert("total".to_owned(), 1529.87.into());
-    let page = PAGE.replace("Total 529,87", "Total 1 529,87");
+    extraction.data.insert("total".to_owned(), 1441.87.into());
+    let page = PAGE.replace("Total 441,87", "Total 1 441,87");
     assert_eq!(found(&extraction, &marked(&page, &[])), []);
-    for word in ["1", "529,87"] {
+    for word in ["1", "441,87"] {
         let all = found(&extraction, &marked(&page, &[word]));
         assert_eq!(all, [("total".to_owned(), RuleConsequence::Review)], "{word}");
     }
@@ -58,7 +58,7 @@ fn an_amount_of_two_words_is_refused_for_either_of_them() {
 
 #[test]
 fn a_value_that_two_readers_saw_in_one_place_stands_on_that_place() {
-    let twice = format!("Sum 529,87\nRE-17 again\n{PAGE}");
+    let twice = format!("Sum 441,87\nRE-17 again\n{PAGE}");
     let mut page = transcript(&twice);
     for words in page.pages[0].lines.iter_mut().take(2).map(|line| &mut line.words) {
         words.iter_mut().for_each(|word| word.unwitnessed = true);
@@ -73,7 +73,7 @@ fn a_value_that_two_readers_saw_in_one_place_stands_on_that_place() {
 
 #[test]
 fn attached_xml_needs_no_word_of_the_pages_and_every_other_reader_and_kind_does() {
-    let page = marked(PAGE, &["529,87"]);
+    let page = marked(PAGE, &["441,87"]);
     for reader in [ExtractionMethod::Llm, ExtractionMethod::Rules] {
         assert_eq!(found(&Extraction { reader, ..sound() }, &page).len(), 1, "{reader:?}");
     }

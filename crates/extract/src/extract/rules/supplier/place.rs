@@ -184,7 +184,7 @@ impl SupplierSearch<'_> {
     }
 
     /// The cells of the next line, where points or bars part it, as under a name in a footer: `Mill
-    /// Road 12 · 80333 Northtown · VAT DE123456789`. They stand under the name together.
+    /// Road 12 · 82216 Northtown · VAT DE123456789`. They stand under the name together.
     pub(super) fn parted_line_below<'s>(&'s self, above: &TextCell) -> &'s [TextCell] {
         let rows = (above.row + 1..=above.row + 2).map(|row| self.layout.row_cells(row));
         let next = rows.into_iter().find(|row| {

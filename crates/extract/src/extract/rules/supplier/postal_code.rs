@@ -83,7 +83,7 @@ pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
         short && mixed && ((3..=6).contains(&digits) || parted) && stands_by_town(&words, at)
     });
-    // `V6Y 0L4`
+    // `V1K 7H3`
     let canadian = words.windows(2).any(|pair| match pair {
         [area, unit] => {
             let shape = |word: &str, digits: [bool; 3]| {
@@ -157,9 +157,9 @@ mod tests {
     #[test]
     fn a_number_that_is_counted_or_called_is_no_towns() {
         for (text, expected) in [
-            ("80333 Northtown", true),
-            ("D-63571 Gelnhausen", true),
-            ("1950 AB Velsen", true),
+            ("82216 Northtown", true),
+            ("D-95100 Selbitztal", true),
+            ("4380 GV Koudum", true),
             ("753 23 Uppsala", true),
             ("4050-253 Porto", true),
             ("San Francisco, California 94104", true),
@@ -170,11 +170,11 @@ mod tests {
             ("Bath BA1 5QT", true),
             ("Dublin D02 X285", true),
             ("D04 9ZZ9, Ireland", true),
-            ("RICHMOND V6Y 0L4", true),
+            ("WESTMOOR V1K 7H3", true),
             ("Invoice No.: 9876", false),
-            ("Rechnung Nr. 471102", false),
+            ("Rechnung Nr. 618205", false),
             ("Our ref: 7701", false),
-            ("Facture n° 2022089", false),
+            ("Facture n° 2023174", false),
             ("Tel 0999 55", false),
             ("Phone: 0999 555 77", false),
             ("P.O. Box 1234", false),

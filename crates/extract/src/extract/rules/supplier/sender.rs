@@ -108,7 +108,7 @@ impl<'a> SupplierSearch<'a> {
                 (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
             first && near || is_next_line(above, cell) && (larger || self.has_legal_form(&name))
         });
-        // `Mill Road, 12, 80333 Town`: a street, parted from its number.
+        // `Mill Road, 12, 82216 Town`: a street, parted from its number.
         let street = rest.first().is_some_and(|part| is_house_number(part));
         let plain = company || !(headed || name.contains(char::is_numeric));
         let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
