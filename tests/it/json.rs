@@ -200,7 +200,7 @@ fn what_is_printed_without_a_database_is_what_the_page_says() {
     std::fs::copy(sample("invoice_en.pdf"), at("eval/a.pdf")).unwrap();
     std::fs::write(at("eval/truth/a.json"), json!({"total": 4388.04}).to_string()).unwrap();
     check("eval", &alone(folder.path(), &["eval", &at("eval")]));
-    let truth = json!({"supplier_name": "Au bon moulin", "invoice_number": "1",
+    let truth = json!({"supplier_name": "Au gros chêne", "invoice_number": "1",
         "invoice_date": "2024-01-02", "total": 4388.04});
     std::fs::write(at("eval/truth/a.json"), truth.to_string()).unwrap();
     let injected = |part: &str| {

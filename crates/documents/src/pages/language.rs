@@ -102,7 +102,7 @@ const PROFILES: [LanguageProfile; 14] = [
         "racun*", "racuna", "broj", "datum", "dospijec*", "iznos", "kolicina", "kol", "cijena", "opis",
         "kupac", "prodavatelj", "placanje*", "pdv", "oib", "ukupno", "osnovica", "adresa", "ulica", "banka",
         "ziro", "isporuk*", "narudzb*", "telefon", "popust", "stavka", "jed", "mjere", "hvala", "dokument*",
-        "promjena", "opskrbu", "valuta", "racunom", "porez*",
+        "opskrb*", "valuta", "racunom", "porez*",
     ] },
     LanguageProfile { language: "pol", words: &[
         "w", "i", "na", "z", "do", "nie", "od", "jest", "za", "przez", "oraz", "dla", "ze", "sie", "po",

@@ -97,7 +97,7 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
         amounts.chain(headings).map(move |code| (code, cell)).collect::<Vec<_>>()
     });
     let plain = cells().enumerate().flat_map(|(index, cell)| {
-        // `TAU SAR PNEAH`: among other capitals a rare code is a word, but not in `TOTAL CAD`.
+        // `NASI MUR PEDA`: among other capitals a rare code is a word, but not in `TOTAL CAD`.
         let capitals = cell.words.iter().filter(|word| is_capital_word(word)).count();
         let sum = spots.in_cell(index).any(|spot| {
             spot.words.start == 0 && spot.words.end + 1 == cell.words.len() && spot.field == "total"
@@ -362,14 +362,14 @@ mod tests {
         for (drawing, expected) in [
             ("Currency: GBP\nTotal   12.00 EUR\nNet   10.00 EUR", Some("GBP")),
             ("Amount (EUR)\nTotal   12.00", Some("EUR")),
-            ("GOLDEN KETTLE SDN BHD\nTotal   12.00", None),
-            ("GOLDEN KETTLE SDN BHD\nTotal   RM 12.00", Some("MYR")),
-            ("KMF FOODS\nItem   Amt(RM)   Tax(RM)\nTotal   12.00", Some("MYR")),
-            ("2   DB TAU SAR PNEAH   12.00\nTotal   12.00", None),
+            ("WOODEN KETTLE SDN BHD\nTotal   12.00", None),
+            ("WOODEN KETTLE SDN BHD\nTotal   RM 12.00", Some("MYR")),
+            ("MMK TOOLS\nItem   Amt(RM)   Tax(RM)\nTotal   12.00", Some("MYR")),
+            ("2   XL NASI MUR PEDA   12.00\nTotal   12.00", None),
             ("Item   RM\nTea   12.00", Some("MYR")),
             ("Room RM 12\nTotal   12.00", None),
             ("Item   Price RM(TOTAL)\nTea   12.00", Some("MYR")),
-            ("Petrol RON95 given\nTotal   RM 12.00", Some("MYR")),
+            ("Petrol RON97 sold\nTotal   RM 12.00", Some("MYR")),
             ("ALL ITEMS\nTOP QUALITY\nTotal   12.00", None),
             ("Faktura\nAtt betala   1 250,00 kr\nFörfallodatum   2024-05-01", Some("SEK")),
             ("Faktura\nÅ betale   1 250,00 kr\nMVA 25 %   250,00", Some("NOK")),
