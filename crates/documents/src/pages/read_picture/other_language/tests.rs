@@ -134,6 +134,7 @@ fn a_good_part_of_a_page_has_to_be_of_another_language() {
         ("compounds in every line",  vec![told(4, 1); 5],                                     vec![]),
         ("a line of names",          vec![told(9, 0), told(3, 2), told(9, 1)],                vec![]),
         ("a paragraph of another",   vec![told(9, 1), told(4, 2), told(4, 0), told(3, 1)],    vec![0, 1, 2, 3]),
+        ("neighbours of many words", vec![told(9, 0), told(8, 2), told(8, 2), told(9, 0)],    vec![0, 1, 2, 3]),
         ("it ends above",            vec![told(4, 2), told(4, 0), told(4, 0), told(1, 0)],    vec![0, 1]),
         ("all of another",           vec![told(4, 3); 5],                                     all),
         ("nothing to be told",       vec![told(0, 0); 3],                                     vec![]),
