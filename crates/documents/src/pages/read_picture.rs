@@ -4,6 +4,7 @@
 //! Small print that falls short even then is read a third time, enlarged and sharpened.
 
 mod keen;
+mod other_language;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -249,7 +250,7 @@ impl PictureReader<'_> {
     ) -> Result<(OcrPass<'a>, bool), PageError> {
         let (best, is_repaired) = self.read_plainly(page, found)?;
         if !self.falls_short(&best) {
-            return Ok((best, is_repaired));
+            return Ok((self.reread_other_language(best)?, is_repaired));
         }
         if self.has_keen_reader() {
             let keen = self.read_keen_once(page, found, best.known_turns())?;

@@ -2,7 +2,7 @@
 
 use super::page::PageRaster;
 use docmill_core::fault::Result;
-use docmill_core::model::TextLine;
+use docmill_core::model::{BoundingBox, TextLine};
 
 /// A page that did not lie upright, and does now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,30 @@ pub trait PageRecogniser: Send {
         languages: &[String],
     ) -> Result<TurnedReading> {
         Ok(TurnedReading::of_upright(self.recognise(page, languages)?))
+    }
+
+    /// Reads what stands in `places`, lines of `page` that another reader found: of each, in their
+    /// order, what is said there, or nothing. A reader that finds its lines by itself says nothing of
+    /// any.
+    ///
+    /// # Errors
+    /// Those of [`PageRecogniser::recognise`].
+    fn recognise_places(
+        &mut self,
+        _page: &PageRaster,
+        places: &[BoundingBox],
+        _languages: &[String],
+    ) -> Result<Vec<Option<TextLine>>> {
+        Ok(vec![None; places.len()])
+    }
+
+    /// Of each of `words` whether it is one of these languages'; `None`: there is no list of the words
+    /// of one of them.
+    ///
+    /// # Errors
+    /// A list cannot be read.
+    fn tell_words(&self, _words: &[&str], _languages: &[String]) -> Result<Option<Vec<bool>>> {
+        Ok(None)
     }
 
     /// Whether it reads bad pictures well, whichever way up they lie and in any of its languages at

@@ -113,6 +113,7 @@ impl LineReading {
                     word.text = corrected;
                     word.confidence = CORRECTED;
                 }
+                WordSpelling::Twin(word_of_language) => word.text = word_of_language,
                 WordSpelling::Known if word.confidence >= HALFWAY_READ => {
                     word.confidence = 1.0 - DOUBT_OF_KNOWN * (1.0 - word.confidence);
                 }

@@ -16,7 +16,7 @@ use crate::pages::{
     LanguageEvidence, OpenCvError, PageRaster, PageRecogniser, TurnedPage, TurnedReading,
 };
 use docmill_core::fault::Result;
-use docmill_core::model::TextLine;
+use docmill_core::model::{BoundingBox, TextLine};
 
 /// Lines that are read to learn which way up a page lies.
 const SAMPLE: usize = 6;
@@ -117,9 +117,7 @@ impl NeuralReader {
                 given.iter().filter(is_there).cloned().collect()
             }
         };
-        let lists: Result<Vec<Arc<WordList>>> =
-            known.iter().map(|language| words.of_language(language)).collect();
-        let lists = lists?;
+        let lists = read_lists(words, &known)?;
         let is_word = |word: &str| lists.iter().any(|list| list.knows(word));
         for line in lines {
             line.correct_spelling(&is_word);
@@ -211,6 +209,35 @@ impl PageRecogniser for NeuralReader {
         Ok(TurnedReading { turned: Some(TurnedPage { quarter_turns, upright }), lines })
     }
 
+    fn recognise_places(
+        &mut self,
+        page: &PageRaster,
+        places: &[BoundingBox],
+        languages: &[String],
+    ) -> Result<Vec<Option<TextLine>>> {
+        let page = plane::view_raster(page).map_err(OpenCvError::from)?;
+        let mut lines = Vec::with_capacity(places.len());
+        for place in places {
+            lines.push(self.read_box(&page, &LineBox::around_ink(place))?);
+        }
+        self.correct_spelling(&mut lines, languages)?;
+        let believed = |read: LineReading| (read.confidence >= BELIEVED_LINE).then_some(read.line);
+        Ok(lines.into_iter().map(believed).collect())
+    }
+
+    fn tell_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
+        let Some(known) = &self.words else { return Ok(None) };
+        if !languages.iter().all(|language| known.languages().contains(language)) {
+            return Ok(None);
+        }
+        let lists = read_lists(known, languages)?;
+        if lists.is_empty() || lists.iter().any(|list| list.is_empty()) {
+            return Ok(None);
+        }
+        let is_known = |word: &&str| lists.iter().any(|list| list.knows(word));
+        Ok(Some(words.iter().map(is_known).collect()))
+    }
+
     fn is_keen(&self) -> bool {
         true
     }
@@ -218,6 +245,11 @@ impl PageRecogniser for NeuralReader {
     fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
         Some(self)
     }
+}
+
+/// The words of each of `languages`.
+fn read_lists(words: &LanguageWords, languages: &[String]) -> Result<Vec<Arc<WordList>>> {
+    languages.iter().map(|language| words.of_language(language)).collect()
 }
 
 /// The lines that are read: all, unless together they are longer than any page of text is, and then

@@ -7,11 +7,16 @@
 //! channel, Kernighan, Church and Gale, COLING 1990, with the network as the channel). One exchange
 //! that makes a word is taken before any two.
 //!
+//! A capital I and a small l are the same stroke in many types, and the recogniser is sure of either:
+//! they are exchanged however surely they were read (`Itd`, `lle`).
+//!
 //! Only words of letters: numbers, names of things, and what is short stay as they were read. Letters
 //! are exchanged, never added or taken away.
 
 /// Letters of a word at least: of shorter ones too many are words.
 const SHORTEST: usize = 4;
+/// The same where a stroke is exchanged for its twin.
+const SHORTEST_WITH_TWIN: usize = 3;
 /// Letters that are tried in a word, at most, the likeliest.
 const TRIED: usize = 12;
 
@@ -34,6 +39,8 @@ pub(super) enum WordSpelling {
     /// It becomes one of them by exchanging letters for rivals. What is no letter stands around it as
     /// it was.
     Corrected(String),
+    /// It becomes one of them by taking a stroke for its twin, as sure as it was read.
+    Twin(String),
     /// Neither; or nothing that words of a language can say something about.
     Unknown,
 }
@@ -48,10 +55,19 @@ pub(super) fn spell_word(
     let start = characters.iter().position(|it| it.is_alphanumeric()).unwrap_or(0);
     let end = characters.iter().rposition(|it| it.is_alphanumeric()).map_or(start, |it| it + 1);
     let core = characters.get(start..end).unwrap_or_default();
-    if core.len() < SHORTEST || !core.iter().all(|it| it.is_alphabetic()) {
+    if core.len() < SHORTEST_WITH_TWIN || !core.iter().all(|it| it.is_alphabetic()) {
         return WordSpelling::Unknown;
     }
-    if is_word(&core.iter().collect::<String>()) {
+    let is_known = is_word(&core.iter().collect::<String>());
+    if !is_known && let Some(twin) = with_twin(core, is_word) {
+        let around = |part: Option<&[char]>| part.unwrap_or_default().iter().collect::<String>();
+        let text = around(characters.get(..start)) + &twin + &around(characters.get(end..));
+        return WordSpelling::Twin(text);
+    }
+    if core.len() < SHORTEST {
+        return WordSpelling::Unknown;
+    }
+    if is_known {
         return WordSpelling::Known;
     }
     let mut rivals: Vec<LetterRival> =
@@ -75,6 +91,24 @@ pub(super) fn spell_word(
         Some(found) => WordSpelling::Corrected(with(&found).into_iter().collect()),
         None => WordSpelling::Unknown,
     }
+}
+
+/// The word that `core` becomes where the stroke at its head is the other one: a small l for a capital
+/// I, or the other way round.
+fn with_twin(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Option<String> {
+    let is_small =
+        |part: Option<&[char]>| part.is_some_and(|it| it.iter().all(|c| c.is_lowercase()));
+    if !is_small(core.get(1..)) {
+        return None;
+    }
+    let (first, rest) = core.split_first()?;
+    let twin = match first {
+        'I' => 'l',
+        'l' => 'I',
+        _ => return None,
+    };
+    let word: String = std::iter::once(twin).chain(rest.iter().copied()).collect();
+    is_word(&word).then_some(word)
 }
 
 /// The one rival, or where none does the two, that make a word; of several the likeliest.
@@ -103,7 +137,10 @@ mod tests {
 
     /// `text` where `rivals` are place, letter and odds.
     fn spell(text: &str, rivals: &[(usize, char, f32)]) -> WordSpelling {
-        let words = ["betrag", "netto", "total", "fällig", "rate", "late", "gate", "net"];
+        let words = [
+            "betrag", "netto", "total", "fällig", "rate", "late", "gate", "net", "ltd", "ile",
+            "ill", "id",
+        ];
         let is_word = |word: &str| words.contains(&word.to_lowercase().as_str());
         let rivals: Vec<LetterRival> =
             rivals.iter().map(|&(at, letter, odds)| LetterRival { at, letter, odds }).collect();
@@ -112,10 +149,11 @@ mod tests {
 
     #[test]
     fn letters_that_make_a_word_take_the_place_of_those_that_make_none() {
-        use WordSpelling::{Corrected, Known, Unknown};
+        use WordSpelling::{Corrected, Known, Twin, Unknown};
         let corrected = |word: &str| Corrected(word.to_owned());
+        let twin = |word: &str| Twin(word.to_owned());
         #[rustfmt::skip]
-        let table: [(&str, &str, &[_], WordSpelling); 11] = [
+        let table: [(&str, &str, &[_], WordSpelling); 17] = [
             ("one letter",                    "Betrdg",   &[(4, 'a', 0.2)],                   corrected("Betrag")),
             ("signs around it stay",          "(Fállig:", &[(2, 'a', 0.9), (2, 'ä', 0.4)],    corrected("(Fällig:")),
             ("two letters",                   "nello",    &[(2, 't', 0.1), (3, 't', 0.1)],    corrected("netto")),
@@ -125,6 +163,12 @@ mod tests {
             ("nothing makes it a word",       "Betrdg",   &[(4, 'o', 0.9)],                   Unknown),
             ("a number is spelt as it is",    "t0tal",    &[(1, 'o', 0.9)],                   Unknown),
             ("too short to be told",          "nel",      &[(2, 't', 0.9)],                   Unknown),
+            ("a capital I for a small l",     "(Itd.)",   &[],                                twin("(ltd.)")),
+            ("a small l for a capital I",     "lle",      &[],                                twin("Ile")),
+            ("a word as it is",               "Ill,",     &[],                                Unknown),
+            ("capitals",                      "ITD",      &[],                                Unknown),
+            ("two strokes of one",            "ld",       &[],                                Unknown),
+            ("twin and rival",                "Iate",     &[(0, 'r', 0.9)],                   twin("late")),
             ("signs alone",                   "--",       &[],                                Unknown),
             ("nothing",                       "",         &[],                                Unknown),
         ];
