@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Changes the pure parts in every small way, one at a time (cargo-mutants), and says which change no
 # test of the part's own crate notices: `scripts/mutants.sh [PART…]`, all parts if none is named.
-# Needs no Postgres. Takes from minutes (message_body) to hours (gate). What is not noticed is printed
-# and stands in target/mutants/PART/mutants.out/missed.txt; docs/reliability.md says which of it is
-# known, and why it stays.
+# Needs no Postgres. Takes from minutes (message_body) to hours (gate); SHARD=2/8 tries the third of eight
+# parts of it, NICE=0 does so at the usual priority. What is not noticed is printed and stands in
+# target/mutants/PART/mutants.out/missed.txt; docs/reliability.md says which of it is known, and why it
+# stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,41 +14,58 @@ if ! cargo mutants --version 2>/dev/null | grep -q " $version$"; then
     cargo install --locked --quiet --version "$version" --root "$root/tools" cargo-mutants
     export PATH="$root/tools/bin:$PATH"
 fi
-export CARGO_TARGET_DIR=$root/build CARGO_INCREMENTAL=0
+export CARGO_TARGET_DIR=$root/build CARGO_INCREMENTAL=1
 
-# A part is a crate and its files; failure_table is one file of the service, whose tests are tried
-# without the service.
-parts=(message_body failure_table claim_decision throttle notation scheduler einvoice gate)
+# A part is a crate and its files. What lies in a crate with drivers and SDKs is laid as a package of
+# its own (lay_package), because a change costs what its crate costs to compile.
+parts=(message_body retry failure_table claim_decision throttle notation scheduler einvoice gate)
 crate_of() {
     case "$1" in
-    message_body) echo docmill-core crates/core/src/{model/message,retry,fault}.rs ;;
-    claim_decision) echo docmill-ledger crates/ledger/src/ledger/decide.rs ;;
-    throttle) echo docmill-client crates/client/src/throttle.rs 'crates/client/src/throttle/*.rs' ;;
+    message_body) echo docmill-core crates/core/src/{model/message,fault}.rs ;;
+    retry) echo docmill-laid src/lib.rs ;;
+    claim_decision) echo docmill-laid src/ledger/decide.rs ;;
+    throttle) echo docmill-laid src/throttle.rs 'src/throttle/*.rs' ;;
     notation) echo docmill-formats 'crates/formats/src/notation/*.rs' ;;
     scheduler) echo docmill-scheduler 'crates/scheduler/src/scheduler/*.rs' ;;
     einvoice) echo docmill-formats crates/formats/src/xml.rs 'crates/formats/src/einvoice/*.rs' ;;
     gate) echo docmill-gate 'crates/gate/src/gate/*.rs' ;;
-    failure_table) echo docmill-failure-table src/lib.rs ;;
+    failure_table) echo docmill-laid src/lib.rs ;;
     *) return 1 ;;
     esac
 }
 
-# src/pipeline/failure.rs as a package of its own.
-lay_failure_table() {
-    local folder=$root/failure_table/package
+# The modules of a part as a package of its own, with the dependencies that they name, and none else of
+# their crate.
+lay_package() {
+    local part=$1 folder=$root/$1/package name
     rm -rf "$folder"
     mkdir -p "$folder/src"
-    cp src/pipeline/failure.rs "$folder/src/lib.rs"
+    local -a names=()
+    case "$part" in
+    failure_table) cp src/pipeline/failure.rs "$folder/src/lib.rs" ;;
+    retry)
+        cp crates/core/src/retry.rs "$folder/src/lib.rs"
+        names=(fastrand tokio)
+        ;;
+    claim_decision)
+        cp -r crates/ledger/src/ledger{,.rs} "$folder/src/"
+        echo 'pub mod ledger;' >"$folder/src/lib.rs"
+        names=(async-trait parking_lot serde_json time tokio)
+        ;;
+    throttle)
+        cp -r crates/client/src/throttle{,.rs} "$folder/src/"
+        echo 'pub mod throttle;' >"$folder/src/lib.rs"
+        names=(fastrand futures parking_lot proptest time tokio tracing)
+        ;;
+    esac
     cp Cargo.lock "$folder/Cargo.lock"
-    cat >"$folder/Cargo.toml" <<EOF
-[package]
-name = "docmill-failure-table"
-version = "0.1.0"
-edition = "2024"
-[workspace]
-[dependencies]
-docmill-core = { path = "$PWD/crates/core" }
-EOF
+    {
+        printf '[package]\nname = "docmill-laid"\nversion = "0.1.0"\nedition = "2024"\n[workspace]\n[dependencies]\n'
+        echo "docmill-core = { path = \"$PWD/crates/core\" }"
+        for name in "${names[@]}"; do grep "^$name = " Cargo.toml; done
+        # All that it asks of the HTTP client: the name of headers.
+        [ "$part" != throttle ] || echo 'reqwest = { package = "http", version = "1" }'
+    } >"$folder/Cargo.toml"
     echo "$folder"
 }
 
@@ -59,14 +77,15 @@ for part in "$@"; do
     found=$(crate_of "$part") || { echo "no such part: $part; there are: ${parts[*]}" >&2; exit 2; }
     read -r package files <<<"$found"
     folder=$PWD
-    [ "$part" != failure_table ] || folder=$(lay_failure_table)
+    [ "$package" != docmill-laid ] || folder=$(lay_package "$part")
     arguments=()
     for file in $files; do arguments+=(--file "$file"); done
+    [ -z "${SHARD:-}" ] || arguments+=(--shard "$SHARD")
     mkdir -p "$root/$part"
     # It ends with 2 if something was missed, which is told below, and with 4 or more if it could not
     # try at all.
     status=0
-    (cd "$folder" && nice -n 19 cargo mutants --package "$package" --test-package "$package" \
+    (cd "$folder" && nice -n "${NICE:-19}" cargo mutants --package "$package" --test-package "$package" \
         --jobs 1 --no-times --colors never --minimum-test-timeout 60 --output "$root/$part" \
         "${arguments[@]}") || status=$?
     [ "$status" -lt 4 ] || exit "$status"

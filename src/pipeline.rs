@@ -70,7 +70,7 @@ use docmill_core::model::{
     ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
 };
 use docmill_documents::cpu::OpenDocument;
-use docmill_gate::gate::Verdict;
+use docmill_gate::gate::{EinvoiceState, Verdict};
 use docmill_gate::kinds::{ClassifiedKind, Kind};
 use docmill_ledger::ledger::{IngestionResult, VersionOutcome};
 use docmill_llm::llm::chain::ChainModel;
@@ -133,6 +133,14 @@ pub async fn transcribe_document(
     steps.finish(outcome)
 }
 
+/// An original that is open, and what was found in it.
+struct ScannedOriginal {
+    fetched: FetchedDocument,
+    document: OpenDocument,
+    sha256: String,
+    scan: EinvoiceScan,
+}
+
 /// A run: which step it is at, for the row, the metrics and the failure.
 struct PipelineRun<'a> {
     attempt: AttemptContext<'a>,
@@ -164,22 +172,11 @@ impl<'a> PipelineRun<'a> {
     /// pages.
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
         let named = kind::named_kind(self.attempt)?;
-        let (fetched, document) = Box::pin(self.open_original()).await?;
-        let sha256 = fetched.sha256.clone();
-        let EinvoiceScan { parsed, note } = if self.attempt.services().ignore_xml {
-            EinvoiceScan::NONE
-        } else {
-            let services = self.attempt.services();
-            Box::pin(einvoice::scan_einvoice(services, &document, &sha256, &named)).await?
-        };
+        // Moved on and never borrowed here: what waits for a model has no room for them.
+        let ScannedOriginal { fetched, document, sha256, scan: EinvoiceScan { parsed, note } } =
+            Box::pin(self.open_and_scan(&named)).await?;
         let (transcript, outcome) = match parsed {
-            Some(parsed) => {
-                let read = self.read_einvoice(parsed, &named, &fetched);
-                let (transcript, told, extraction) = Box::pin(read).await?;
-                let input = GateInput::of_text(&told, note, &transcript);
-                let verdict = Box::pin(self.judge(input, &extraction)).await?;
-                (transcript, EscalationOutcome::Judged(extraction, verdict))
-            }
+            Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
             None => {
                 let transcribed = Box::pin(self.read_pages(&named, fetched, document)).await?;
                 self.enter(IngestionStage::Extract)?;
@@ -209,6 +206,19 @@ impl<'a> PipelineRun<'a> {
         let named = kind::named_kind(self.attempt)?;
         let (fetched, document) = self.open_original().await?;
         Ok(self.read_pages(&named, fetched, document).await?.transcript)
+    }
+
+    /// Fetches the original, opens it, and looks for an e-invoice in it.
+    async fn open_and_scan(&mut self, named: &Arc<Kind>) -> Result<ScannedOriginal, StepError> {
+        let (fetched, document) = Box::pin(self.open_original()).await?;
+        let services = self.attempt.services();
+        let sha256 = fetched.sha256.clone();
+        let scan = if services.ignore_xml {
+            EinvoiceScan::NONE
+        } else {
+            Box::pin(einvoice::scan_einvoice(services, &document, &sha256, named)).await?
+        };
+        Ok(ScannedOriginal { fetched, document, sha256, scan })
     }
 
     /// Fetches the original and opens it.
@@ -254,6 +264,21 @@ impl<'a> PipelineRun<'a> {
             }
             VersionOutcome::Lost => Err(StepError::claim_lost()),
         }
+    }
+
+    /// Takes the data of an e-invoice, and has the gate judge it.
+    async fn judge_einvoice(
+        &mut self,
+        parsed: ParsedEinvoice,
+        named: &Arc<Kind>,
+        fetched: FetchedDocument,
+        note: EinvoiceState,
+    ) -> Result<(Arc<Transcript>, EscalationOutcome), StepError> {
+        let read = self.read_einvoice(parsed, named, &fetched);
+        let (transcript, told, extraction) = Box::pin(read).await?;
+        let input = GateInput::of_text(&told, note, &transcript);
+        let verdict = Box::pin(self.judge(input, &extraction)).await?;
+        Ok((transcript, EscalationOutcome::Judged(extraction, verdict)))
     }
 
     /// Takes the data from the XML, and the text of the pages beside it.

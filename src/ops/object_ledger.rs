@@ -389,6 +389,7 @@ fn build_claimed(
         transcription: record.transcription.clone(),
         extraction: record.extraction.clone(),
         lease_until: Instant::now(),
+        claimed_at: OffsetDateTime::now_utc(),
     }
 }
 
@@ -487,10 +488,6 @@ impl AttemptLedger for ObjectAttempt {
 
     async fn is_blocked(&self, _sha256: &str) -> Result<bool> {
         Ok(false)
-    }
-
-    async fn current_time(&self) -> Result<OffsetDateTime> {
-        Ok(OffsetDateTime::now_utc())
     }
 }
 

@@ -62,19 +62,20 @@ pub(super) async fn escalate(
     models: &[ChainModel],
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
-    let mut so_far: Option<EscalationOutcome> = None;
+    // On the heap, as all that follows a reading: whoever waits for the model has no room for it.
+    let mut so_far: Option<Box<EscalationOutcome>> = None;
     for (at, model) in models.iter().enumerate() {
         let read = step.read(at, model).await?;
-        // On the heap, so that whoever waits for the model has no room for what follows.
-        let now = Box::pin(merge_attempt(so_far, read, step)).await?;
+        let before = so_far.map(|so_far| *so_far);
+        let now = Box::new(Box::pin(merge_attempt(before, read, step)).await?);
         if !may_help(&now, models.get(at + 1), model) {
-            return Box::pin(ask_once_more(now, at, model, step)).await;
+            return Box::pin(ask_once_more(*now, at, model, step)).await;
         }
         metrics::count_escalation(model.llm.provider());
         tracing::debug!(llm.model = model.llm.model(), "the next model of the chain is asked");
         so_far = Some(now);
     }
-    so_far.ok_or_else(|| {
+    so_far.map(|so_far| *so_far).ok_or_else(|| {
         docmill_core::fault::Error::internal("a chain without a model was asked").into()
     })
 }

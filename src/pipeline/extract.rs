@@ -23,7 +23,8 @@ use docmill_core::fault;
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::extract::prompt::TranscriptView;
 use docmill_extract::extract::{
-    self, CallLimits, CallRoute, ExtractError, RecordedReplies, ReplyJournal, ShownDocument,
+    self, CallLimits, CallRoute, ExtractError, ModelReading, RecordedReplies, ReplyJournal,
+    ShownDocument,
 };
 use docmill_gate::gate::fill_from_codes;
 use docmill_gate::kinds::Kind;
@@ -155,8 +156,7 @@ impl<'a> ModelReadings<'a> {
     ) -> Result<ExtractionOutcome, StepError> {
         let llm = model.llm.as_ref();
         let kind = Arc::clone(&self.kind);
-        let (shown, transcript) =
-            (Arc::clone(&self.shown), Arc::clone(&self.transcribed.transcript));
+        let shown = Arc::clone(&self.shown);
         let identity = extract::extraction_identity(&self.transcribed.identity, llm, &kind);
         let services = self.attempt.services();
         let missing = std::mem::take(&mut self.missing);
@@ -175,13 +175,24 @@ impl<'a> ModelReadings<'a> {
             Ok(read) => read,
             Err(error) => return sort_outcome(Err(error)),
         };
+        Box::pin(self.finish_reading(model, kind, read)).await
+    }
+
+    /// Has what was read from pictures read once more, and joins the parts.
+    async fn finish_reading(
+        &mut self,
+        model: &ChainModel,
+        kind: Arc<Kind>,
+        read: ModelReading,
+    ) -> Result<ExtractionOutcome, StepError> {
         self.pictures.note_shown(model, read.shown_pages());
-        Box::pin(self.pictures.reread_claims(read.list_claims())).await?;
+        self.pictures.reread_claims(read.list_claims()).await?;
+        let transcript = Arc::clone(&self.transcribed.transcript);
         let merge = move || {
             let read = read.into_extraction(&kind, &transcript);
             read.map(|extraction| fill_from_codes(extraction, &transcript, &kind))
         };
-        sort_outcome(Box::pin(run_on_text(services, merge)).await?)
+        sort_outcome(run_on_text(self.attempt.services(), merge).await?)
     }
 
     /// The pages that were shown, and what was read from them.

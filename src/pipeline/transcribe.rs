@@ -97,9 +97,10 @@ pub(super) async fn load_or_transcribe(
         earlier_transcript::write_as_earlier(attempt, &stored.transcript, repaired).await?;
         slot.write(store, claim, stored).await?;
     }
-    let Some(TranscriptFile { transcript, preprocessed, .. }) = slot.content.take() else {
+    let Some(TranscriptFile { mut transcript, preprocessed, .. }) = slot.content.take() else {
         return Err(fault::Error::internal("a transcript that was written is not there").into());
     };
+    transcript.shrink_to_fit();
     // One that was stored under other limits is no smaller for that.
     room.resize(measure_text(&transcript, &services.config.limits)?)?;
     let saved = StoredTranscript {

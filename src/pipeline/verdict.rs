@@ -54,19 +54,15 @@ pub(super) async fn judge_extraction(
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
-    let duplicate = async {
-        match (text("supplier_name"), text("invoice_number")) {
-            (Some(supplier), Some(number)) => {
-                ledger.find_duplicate(document, tenant, supplier, number).await
-            }
-            _ => Ok(None),
+    let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
+        (Some(supplier), Some(number)) => {
+            wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
         }
+        _ => None,
     };
-    let asked = futures::future::try_join(duplicate, ledger.current_time());
-    let (duplicate_of, now) = wait_off_clock(asked).await?;
     let lookups = GateLookups {
         duplicate_of,
-        today: now.date(),
+        today: claimed.claimed_at.date(),
         quality_threshold: attempt.config().ocr.quality_threshold,
         einvoice: input.note,
         pictures_shown: input.pictures_shown,

@@ -505,6 +505,18 @@ async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
 }
 
 #[tokio::test]
+async fn invariant_13_a_claim_brings_the_time_by_the_clock_of_the_ledger() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let day = Duration::from_secs(86_400);
+        at.advance(day).await;
+        assert_eq!(at.take(id).await.claimed_at, START + day);
+        assert_eq!(at.ledger().current_time().await.unwrap(), START + day);
+    }
+}
+
+#[tokio::test]
 async fn a_claim_asked_for_again_under_its_token_is_the_same_claim_and_no_crash() {
     for at in Fixture::both().await {
         let id = IngestionId::random();

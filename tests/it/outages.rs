@@ -13,7 +13,7 @@ use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{AttemptLedger, Ledger};
+use docmill_ledger::ledger::Ledger;
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::silent_proxy::SilentProxy;
 use docmill_testkit::sqs::{Action, Failure};

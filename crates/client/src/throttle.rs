@@ -335,7 +335,7 @@ impl QueuedCall {
                 match admit {
                     Admission::Go(sent) => return Ok(Some(sent)),
                     Admission::Refused(fault) => return Err(limiter.refusal_error(fault)),
-                    Admission::Wait(Some(at)) if at > self.deadline => return Ok(None),
+                    Admission::Wait(Some(at)) if at >= self.deadline => return Ok(None),
                     Admission::Wait(Some(at)) => until = at,
                     Admission::Wait(None) => {}
                 }

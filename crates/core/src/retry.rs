@@ -206,6 +206,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_waits_by_itself_waits_as_long_as_before_the_next_try_however_many_there_were() {
+        let backoff = RetryBackoff::linear(SECOND).with_retries(1);
+        for failed in [0, 1, 5] {
+            let begun = Instant::now();
+            backoff.sleep(failed).await;
+            assert_eq!(begun.elapsed(), (failed + 1) * SECOND, "{failed}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_late_call_is_dropped_and_one_in_time_is_not() {
         let call = |takes: Duration| async move {
             tokio::time::sleep(takes).await;

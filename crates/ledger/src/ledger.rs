@@ -458,14 +458,14 @@ pub trait AttemptLedger: Send + Sync {
 
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
-
-    /// The current time by the ledger's clock.
-    async fn current_time(&self) -> Result<OffsetDateTime>;
 }
 
 /// Claims and their ends.
 #[async_trait]
 pub trait Ledger: AttemptLedger {
+    /// The current time by the ledger's clock.
+    async fn current_time(&self) -> Result<OffsetDateTime>;
+
     /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
     /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
     /// attempt `crashed` on the way.

@@ -209,14 +209,14 @@ impl AttemptLedger for FaultyLedger {
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         self.reach().await?.is_blocked(sha256).await
     }
-
-    async fn current_time(&self) -> Result<OffsetDateTime> {
-        self.reach().await?.current_time().await
-    }
 }
 
 #[async_trait]
 impl Ledger for FaultyLedger {
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        self.reach().await?.current_time().await
+    }
+
     async fn claim_with_tokens(
         &self,
         asked: &[ClaimRequest],

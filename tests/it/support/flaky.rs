@@ -126,14 +126,14 @@ impl AttemptLedger for FlakyLedger {
     async fn spent_on(&self, id: IngestionId) -> Result<u64> {
         self.inner.spent_on(id).await
     }
-
-    async fn current_time(&self) -> Result<OffsetDateTime> {
-        self.inner.current_time().await
-    }
 }
 
 #[async_trait]
 impl Ledger for FlakyLedger {
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        self.inner.current_time().await
+    }
+
     async fn record_result(
         &self,
         id: IngestionId,

@@ -159,6 +159,37 @@ mod tests {
     }
 
     #[test]
+    fn it_is_open_from_the_last_of_its_failures_on_and_says_whether_a_person_has_to_act() {
+        let now = Instant::now();
+        for denied in [false, true] {
+            let mut breaker = CircuitBreaker::new(2, OPEN);
+            let fail = |breaker: &mut CircuitBreaker| match denied {
+                true => breaker.record_denial(now),
+                false => _ = breaker.record_failure(now),
+            };
+            assert_eq!((breaker.is_open(), breaker.metric_state()), (false, (0, false)));
+            fail(&mut breaker);
+            assert_eq!(breaker.check_call(now), BreakerDecision::Yes, "one alone is no verdict");
+            assert!(!breaker.is_open());
+            fail(&mut breaker);
+            assert_eq!((breaker.is_open(), breaker.metric_state()), (true, (2, denied)));
+            breaker.begin_trial();
+            assert_eq!((breaker.is_open(), breaker.metric_state()), (true, (1, denied)));
+        }
+    }
+
+    #[test]
+    fn a_trial_that_fails_otherwise_than_before_means_that_the_provider_is_not_well() {
+        let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
+        breaker.record_denial(now);
+        breaker.record_denial(now);
+        breaker.begin_trial();
+        assert!(breaker.record_failure(now), "it costs no attempt");
+        assert_eq!(breaker.check_call(now), BreakerDecision::No(Fault::Unavailable));
+        assert_eq!(breaker.check_call(now + OPEN), BreakerDecision::Trial);
+    }
+
+    #[test]
     fn two_denied_calls_in_a_row_open_it_as_denied_until_a_trial_is_not() {
         let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
         for _ in 0..10 {

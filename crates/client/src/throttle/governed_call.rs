@@ -99,6 +99,16 @@ mod tests {
 
     /// How many attempts were made of a call that always fails with `fault`, and how it ended.
     async fn failing(config: &ThrottleConfig, quick_retries: u32, fault: Fault) -> (u32, Fault) {
+        failing_after(Duration::ZERO, config, quick_retries, fault).await
+    }
+
+    /// The same of a call that takes so long each time.
+    async fn failing_after(
+        takes: Duration,
+        config: &ThrottleConfig,
+        quick_retries: u32,
+        fault: Fault,
+    ) -> (u32, Fault) {
         let governor = Governor::new(config.clone());
         let key = LimiterKey { provider: "p".into(), account: "a".into(), model: "m".into() };
         let (governor, estimate) = (&governor, TokenEstimate::default());
@@ -107,6 +117,7 @@ mod tests {
         let ended: Result<()> = call
             .make(|| async {
                 attempts.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(takes).await;
                 Err(Error::new(fault, "scripted"))
             })
             .await;
@@ -121,6 +132,31 @@ mod tests {
             assert_eq!(made, (retries + 1, Fault::Transient));
             assert_eq!(failing(&config, retries, Fault::Rejected).await, (1, Fault::Rejected));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_long_to_fail_may_be_charged_and_is_not_repeated() {
+        let config = ThrottleConfig::default();
+        for (seconds, tries) in [(19, 3), (20, 1), (60, 1)] {
+            let takes = Duration::from_secs(seconds);
+            let made = failing_after(takes, &config, 2, Fault::Transient).await;
+            assert_eq!(made, (tries, Fault::Transient), "{seconds} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_call_is_tried_again_while_its_wait_is_short_and_is_then_put_off() {
+        let longest_wait = Duration::from_secs(10);
+        let config = ThrottleConfig { longest_wait, ..ThrottleConfig::default() };
+        let began = Instant::now();
+        let told = Duration::from_secs(3);
+        let (tries, ended) = failing(&config, 0, Fault::Throttled(Some(told))).await;
+        assert!((2..=4).contains(&tries), "{tries}");
+        assert!(matches!(ended, Fault::Throttled(Some(wait)) if wait >= told), "{ended:?}");
+        assert!(began.elapsed() <= longest_wait, "{:?}", began.elapsed());
+        // Refused at last when its time is over, it is not tried again.
+        let late = failing_after(longest_wait, &config, 0, Fault::Throttled(None)).await;
+        assert_eq!(late.0, 1);
     }
 
     #[tokio::test(start_paused = true)]

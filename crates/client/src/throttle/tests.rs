@@ -53,6 +53,33 @@ async fn a_long_pause_comes_back_at_once_with_its_length() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_that_ends_when_the_time_to_wait_is_over_is_not_waited_for_in_vain() {
+    let governor = governor(10);
+    let told = ThrottleConfig::default().longest_wait;
+    settle(
+        governor.admit(&key(), TokenEstimate::default()).await.unwrap(),
+        &CallOutcome::Throttled(Some(told)),
+    );
+    let began = Instant::now();
+    let error = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
+    assert!(matches!(error.fault, Fault::Throttled(Some(wait)) if wait >= told), "{error:?}");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_without_end_is_one_of_a_day() {
+    let governor = governor(10);
+    let (day, told) = (Duration::from_secs(86_400), Duration::MAX);
+    settle(
+        governor.admit(&key(), TokenEstimate::default()).await.unwrap(),
+        &CallOutcome::Throttled(Some(told)),
+    );
+    let error = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
+    let Fault::Throttled(Some(wait)) = error.fault else { panic!("{error:?}") };
+    assert!(wait >= day && wait <= (day + HIDE.1).mul_f64(1.25), "{wait:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_that_waits_for_a_guessed_pace_is_put_off_for_seconds_however_long_the_line() {
     let governor = governor(10);
     let wait = |error: Error| {
@@ -75,8 +102,13 @@ async fn a_job_that_waits_for_a_guessed_pace_is_put_off_for_seconds_however_long
     }
     let forecast = governor.limiter(&key()).state().forecast_wait(Instant::now(), 199).paced;
     assert!(forecast > HIDE.1 * 3, "{forecast:?}");
+    let began = Instant::now();
     let guessed = wait(last.admit().await.err().unwrap());
-    assert!(guessed >= HIDE.1 && guessed <= HIDE.1.mul_f64(1.25), "{guessed:?}");
+    assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for a turn that is too far off");
+    let again = (0..30).map(|_| wait(last.deferral_error("why")));
+    for guessed in again.chain([guessed]) {
+        assert!(guessed >= HIDE.1 && guessed <= HIDE.1.mul_f64(1.25), "{guessed:?}");
+    }
     drop(line);
     tokio::time::advance(Duration::from_secs(10)).await;
     let told = Duration::from_secs(300);
@@ -144,16 +176,20 @@ async fn two_denied_calls_in_a_row_stop_all_until_a_trial_succeeds() {
     assert!(permit.report_outcome(&CallOutcome::Denied));
     let refused = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
     assert_eq!(refused.fault, Fault::Denied);
+    assert!(refused.to_string().contains("check credentials"), "{refused}");
     assert!(governor.limiter(&key()).state().snapshot().denied);
+    assert!(governor.is_down(&key()), "known without a call");
     tokio::time::advance(Duration::from_secs(10)).await;
     let trial = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     let beside = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
     assert_eq!(beside.fault, Fault::Denied, "one trial at a time");
+    assert_eq!(governor.list_lanes().first().map(|lane| lane.breaker), Some(LaneBreaker::HalfOpen));
     drop(trial);
     let trial = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     settle(trial, &OK);
     drop(governor.admit(&key(), TokenEstimate::default()).await.unwrap());
     assert!(!governor.limiter(&key()).state().snapshot().denied);
+    assert!(!governor.is_down(&key()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,6 +215,33 @@ async fn limits_from_headers_are_kept_before_anything_was_refused() {
     let began = Instant::now();
     drop(governor.admit(&key(), TokenEstimate { input: 900, output: 100 }).await.unwrap());
     assert!(began.elapsed() >= Duration::from_secs(9), "tokens: {:?}", began.elapsed());
+}
+
+#[test]
+fn what_a_failed_call_says_of_its_provider() {
+    let (some, answered) = (Some(Duration::from_secs(7)), || OK);
+    #[rustfmt::skip]
+    let table = [
+        (Fault::Throttled(some),                     CallOutcome::Throttled(some)),
+        (Fault::Throttled(None),                     CallOutcome::Throttled(None)),
+        (Fault::Transient,                           CallOutcome::Failed),
+        (Fault::Unavailable,                         CallOutcome::Failed),
+        (Fault::Denied,                              CallOutcome::Denied),
+        (Fault::Misconfigured,                       CallOutcome::Denied),
+        // Our own doing.
+        (Fault::Interrupted,                         CallOutcome::Abandoned),
+        (Fault::ClaimLost,                           CallOutcome::Abandoned),
+        (Fault::OverBudget(Duration::from_secs(1)),  CallOutcome::Abandoned),
+        (Fault::Batched(Duration::from_secs(1)),     CallOutcome::Abandoned),
+        (Fault::Paused,                              CallOutcome::Abandoned),
+        // It answered, be it with a refusal.
+        (Fault::Missing,                             answered()),
+        (Fault::Rejected,                            answered()),
+        (Fault::Internal,                            answered()),
+    ];
+    for (fault, expected) in table {
+        assert_eq!(CallOutcome::from_fault(fault), expected, "{fault:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 
 use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 
@@ -122,4 +123,6 @@ pub struct ClaimedIngestion {
     pub extraction: Option<ArtefactRef>,
     /// Local end of the lease: the monotonic time before the request, plus the lease.
     pub lease_until: Instant,
+    /// When the ledger answered, by its own clock: what the attempt takes for today.
+    pub claimed_at: OffsetDateTime,
 }

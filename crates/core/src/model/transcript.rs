@@ -31,6 +31,16 @@ impl Transcript {
         self.pages.iter().all(|page| page.lines.is_empty())
     }
 
+    /// Gives back the room that its lists have for more than they hold: it is kept for as long as its
+    /// job waits for a model.
+    pub fn shrink_to_fit(&mut self) {
+        for page in &mut self.pages {
+            page.lines.iter_mut().for_each(|line| line.words.shrink_to_fit());
+            page.lines.shrink_to_fit();
+        }
+        self.pages.shrink_to_fit();
+    }
+
     /// All text: lines separated by line feeds, pages by form feeds.
     pub fn full_text(&self) -> String {
         let pages: Vec<String> = self.pages.iter().map(PageText::text).collect();

@@ -113,13 +113,14 @@ pub async fn read_by_model(
     }
     let form = ReplySchema::for_reading(kind, !shown.pages.is_empty())?;
     let shown_pages = shown.pages.iter().map(|page| page.number).collect();
+    let schema_text = Arc::clone(&form.schema_text);
     let session = ExtractionSession {
         shown,
         form,
         kind,
         terms,
         schema_name: schema_name(kind),
-        calls: JournaledCalls::from_journal(llm, &terms.identity, journal).await?,
+        calls: JournaledCalls::from_journal(llm, schema_text, &terms.identity, journal).await?,
     };
     let (parts, ending) = session.read_all().await?;
     let (usage, model) = session.calls.total_usage();
@@ -182,9 +183,7 @@ impl ModelReading {
 /// Tokens of what comes before the lines. The schema travels beside the prompt as well, and what
 /// surrounds the lines is small.
 fn fixed_tokens(form: &ReplySchema) -> usize {
-    prompt::estimated_tokens(&form.system)
-        + prompt::estimated_tokens(&form.schema.to_string())
-        + 300
+    prompt::estimated_tokens(&form.system) + prompt::estimated_tokens(&form.schema_text) + 300
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
@@ -235,10 +234,11 @@ impl ExtractionSession<'_> {
         loop {
             while stopped.is_none() && under_way.len() < self.terms.parts_at_once {
                 let Some(part) = todo.pop_front() else { break };
-                under_way.push(async {
+                // Boxed: the list has room for one more than it holds.
+                under_way.push(Box::pin(async {
                     let read = self.read_part(&part).await;
                     (part, read)
-                });
+                }));
             }
             let Some((part, read)) = under_way.next().await else { break };
             match read {

@@ -3,6 +3,8 @@
 //! Several may be under way at the same time. Replies that arrive while others are being kept are
 //! kept together by the next write.
 
+use std::sync::Arc;
+
 use super::hash_parts;
 use super::journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};
 use docmill_core::fault;
@@ -23,6 +25,8 @@ const PICTURES: &str = "pictures 1";
 /// Calls and their replies.
 pub(super) struct JournaledCalls<'a> {
     llm: &'a dyn Llm,
+    /// The schema of them all as it is written, which is part of what makes two calls the same.
+    schema_text: Arc<str>,
     state: Mutex<CallState>,
     journal: tokio::sync::Mutex<JournalState<'a>>,
 }
@@ -52,9 +56,11 @@ impl Drop for InFlightCall<'_> {
 }
 
 impl<'a> JournaledCalls<'a> {
-    /// Begins with what an earlier run has kept under this identity.
+    /// Begins with what an earlier run has kept under this identity. `schema_text` is the schema of
+    /// every prompt as text.
     pub(super) async fn from_journal(
         llm: &'a dyn Llm,
+        schema_text: Arc<str>,
         identity: &str,
         journal: &'a mut dyn ReplyJournal,
     ) -> fault::Result<Self> {
@@ -70,7 +76,7 @@ impl<'a> JournaledCalls<'a> {
             model: None,
         };
         let journal = tokio::sync::Mutex::new(JournalState { journal, came: 0 });
-        Ok(Self { llm, state: Mutex::new(state), journal })
+        Ok(Self { llm, schema_text, state: Mutex::new(state), journal })
     }
 
     /// One call, or its stored reply. `None`: the document has cost enough.
@@ -79,7 +85,7 @@ impl<'a> JournaledCalls<'a> {
         purpose: String,
         prompt: &Prompt,
     ) -> fault::Result<Option<StoredCall>> {
-        let key = prompt_key(prompt);
+        let key = prompt_key(prompt, &self.schema_text);
         if let Some(call) = self.find_stored(&key) {
             return Ok(Some(call));
         }
@@ -161,10 +167,10 @@ impl<'a> JournaledCalls<'a> {
 }
 
 /// What makes two calls the same.
-fn prompt_key(prompt: &Prompt) -> String {
-    let (schema, most) = (prompt.schema.to_string(), prompt.max_output_tokens.to_string());
+fn prompt_key(prompt: &Prompt, schema_text: &str) -> String {
+    let most = prompt.max_output_tokens.to_string();
     let mut parts: Vec<&str> =
-        vec![&prompt.system, &prompt.user, &prompt.schema_name, &schema, &most];
+        vec![&prompt.system, &prompt.user, &prompt.schema_name, schema_text, &most];
     // What has no picture keeps the key that it always had.
     let pictures: Vec<String> =
         prompt.pictures.iter().map(|picture| sha256_hex(&picture.image.bytes)).collect();
@@ -177,8 +183,6 @@ fn prompt_key(prompt: &Prompt) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, PictureRule};
     use docmill_llm::llm::PromptPicture;
 
@@ -192,14 +196,15 @@ mod tests {
             PromptPicture::new(image, PictureRule::OTHER)
         };
         let key = |pictures: &[u8]| {
-            prompt_key(&Prompt {
+            let prompt = Prompt {
                 system: "s".into(),
                 user: "u".to_owned(),
                 schema_name: "n".to_owned(),
                 schema: serde_json::json!({}).into(),
                 max_output_tokens: 9,
                 pictures: pictures.iter().map(|byte| picture(*byte)).collect(),
-            })
+            };
+            prompt_key(&prompt, &prompt.schema.to_string())
         };
         assert_eq!(key(&[]), hash_parts(&["s", "u", "n", "{}", "9"]), "as stored by every build");
         let keys = [key(&[]), key(&[1]), key(&[2]), key(&[1, 2]), key(&[2, 1])];

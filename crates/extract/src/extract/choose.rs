@@ -75,7 +75,8 @@ pub async fn choose_kind(
         max_output_tokens: REPLY_TOKENS,
         pictures: Vec::new(),
     };
-    let calls = JournaledCalls::from_journal(llm, identity, journal).await?;
+    let schema_text = prompt.schema.to_string().into();
+    let calls = JournaledCalls::from_journal(llm, schema_text, identity, journal).await?;
     let call = calls.call("choose the kind".to_owned(), &prompt).await?;
     let answer = call.filter(|call| call.stop == FinishReason::Complete);
     let choice = answer.map_or(KindChoice::Nothing, |call| parse_choice(&call.text, kinds));

@@ -103,6 +103,7 @@ impl TranscriptView {
             row.text = row.text.replace(&fence, "");
         }
         let sums = RowSums::before_each(&rows);
+        rows.shrink_to_fit();
         Self { rows, sums, pages: transcript.pages.len(), fence }
     }
 

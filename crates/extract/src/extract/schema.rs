@@ -32,6 +32,8 @@ pub struct ReplySchema {
     pub system: Arc<str>,
     /// JSON Schema of the whole reply.
     pub schema: Arc<Value>,
+    /// The same as text: written once, since each reading counts and hashes it.
+    pub(super) schema_text: Arc<str>,
     validator: Validator,
     /// Per field its own schema, made to stand alone.
     fields: Vec<(String, Value)>,
@@ -100,8 +102,9 @@ impl ReplySchema {
         });
         let (source, fields) = (kind.schema.clone(), fields.collect());
         let system = write_system_prompt(kind, &schema, pictures).into();
-        let (prompt, schema) = (kind.prompt.clone(), Arc::new(schema));
-        Ok(Self { source, prompt, system, fields, validator, schema })
+        let (prompt, schema_text) = (kind.prompt.clone(), schema.to_string().into());
+        let schema = Arc::new(schema);
+        Ok(Self { source, prompt, system, fields, validator, schema, schema_text })
     }
 
     /// Whether places in pictures are asked for.

@@ -46,7 +46,7 @@ use time::OffsetDateTime;
 use claim::ClaimStatement;
 use coalesce::StatementBatcher;
 use finish::{EndStatement, ResultRow};
-use lookups::{BlockedLookup, ClockLookup, DuplicateLookup, DuplicateRow, TimeQuestion};
+use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow};
 use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
@@ -71,7 +71,6 @@ pub struct PostgresLedger {
     spending: StatementBatcher<SpendingStatement>,
     blocked: StatementBatcher<BlockedLookup>,
     duplicates: StatementBatcher<DuplicateLookup>,
-    clock: StatementBatcher<ClockLookup>,
 }
 
 impl PostgresLedger {
@@ -84,7 +83,6 @@ impl PostgresLedger {
             spending: StatementBatcher::new(db.clone()),
             blocked: StatementBatcher::new(db.clone()),
             duplicates: StatementBatcher::new(db.clone()),
-            clock: StatementBatcher::new(db.clone()),
             db,
         }
     }
@@ -176,14 +174,14 @@ impl AttemptLedger for PostgresLedger {
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         self.blocked.run(sha256.to_owned()).await
     }
-
-    async fn current_time(&self) -> Result<OffsetDateTime> {
-        self.clock.run(TimeQuestion).await
-    }
 }
 
 #[async_trait]
 impl Ledger for PostgresLedger {
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        lookups::current_time(&self.db).await
+    }
+
     async fn claim_with_tokens(
         &self,
         asked: &[ClaimRequest],

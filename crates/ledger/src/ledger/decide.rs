@@ -317,6 +317,7 @@ mod tests {
         for (earlier, later) in [("9", "A"), ("f", "10"), ("00ff", "100"), ("055AED6D", "055aed6e")]
         {
             assert!(new(earlier) < new(later), "{earlier} {later}");
+            assert!(new(later) > new(earlier), "{later} {earlier}");
         }
         assert_eq!(new("0055AE"), new("55ae"));
         let absurd = ["f".repeat(33), "f".repeat(64), "0x1".to_owned(), "zz".to_owned()];

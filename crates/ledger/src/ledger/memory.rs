@@ -290,6 +290,7 @@ fn build_claimed(
         transcription: row.transcription.clone(),
         extraction: row.extraction.clone(),
         lease_until,
+        claimed_at: now,
     })
 }
 
@@ -384,14 +385,14 @@ impl AttemptLedger for MemoryLedger {
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         Ok(self.lock_state().blocked.contains(sha256))
     }
-
-    async fn current_time(&self) -> Result<OffsetDateTime> {
-        Ok(self.lock_state().now)
-    }
 }
 
 #[async_trait]
 impl Ledger for MemoryLedger {
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        Ok(self.lock_state().now)
+    }
+
     async fn claim_with_tokens(
         &self,
         asked: &[ClaimRequest],

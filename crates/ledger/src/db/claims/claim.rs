@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer, StatementBatcher};
@@ -49,6 +50,7 @@ struct ClaimRow {
     /// Of the request, from 1: what the rows are ordered by.
     #[expect(dead_code, reason = "a UNION is ordered by what it gives")]
     place: i64,
+    answered_at: OffsetDateTime,
 }
 
 /// Claims ingestions, see [`crate::ledger::Ledger::claim_with_tokens`].
@@ -210,6 +212,7 @@ fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
         }),
         extraction: artefact_ref(row.extraction_output_file_path, row.extraction_identity),
         lease_until,
+        claimed_at: row.answered_at,
     }
 }
 

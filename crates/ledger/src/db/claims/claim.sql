@@ -73,7 +73,8 @@ SELECT
     t.extraction_output_file_path AS "extraction_output_file_path?",
     t.extraction_identity AS "extraction_identity?",
     t.document_id AS "document_id!", COALESCE(o.file_path, '') AS "file_path!",
-    o.original_name AS "original_name?", t.object_etag AS "object_etag?", t.place AS "place!"
+    o.original_name AS "original_name?", t.object_etag AS "object_etag?", t.place AS "place!",
+    t.now AS "answered_at!"
 FROM taken t LEFT JOIN document o ON o.id = t.document_id
 UNION ALL
 SELECT
@@ -81,7 +82,8 @@ SELECT
     extract(epoch FROM CASE d.answer
         WHEN 'busy' THEN d.lease_expires_at - d.now
         WHEN 'not due' THEN d.next_attempt_at - d.now END)::float8,
-    0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, d.id, '', NULL, NULL, d.place
+    0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, d.id, '', NULL, NULL, d.place,
+    d.now
 FROM decided d WHERE d.answer <> 'claimed'
 UNION ALL
 SELECT
@@ -89,6 +91,7 @@ SELECT
         WHEN EXISTS (SELECT 1 FROM ingestion i WHERE i.id = a.id) THEN 'locked'
         WHEN EXISTS (SELECT 1 FROM erased_ingestion e WHERE e.id = a.id) THEN 'erased'
         ELSE 'unknown' END,
-    NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.id, '', NULL, NULL, a.place
-FROM asked a WHERE a.id NOT IN (SELECT h.id FROM held h)
+    NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.id, '', NULL, NULL, a.place,
+    c.now
+FROM asked a CROSS JOIN clock c WHERE a.id NOT IN (SELECT h.id FROM held h)
 ORDER BY "place!"

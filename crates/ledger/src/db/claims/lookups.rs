@@ -1,4 +1,4 @@
-//! What running attempts ask without writing: blocked content, duplicates, the time.
+//! What running attempts ask without writing: blocked content, duplicates; and the time.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -15,12 +15,6 @@ pub(super) struct BlockedLookup;
 
 /// See [`crate::ledger::AttemptLedger::find_duplicate`].
 pub(super) struct DuplicateLookup;
-
-/// See [`crate::ledger::AttemptLedger::current_time`].
-pub(super) struct ClockLookup;
-
-/// Somebody wants to know the time.
-pub(super) struct TimeQuestion;
 
 /// What a duplicate is looked for by.
 #[derive(Debug, Serialize)]
@@ -104,24 +98,12 @@ ORDER BY a.place
     }
 }
 
-impl BatchedStatement for ClockLookup {
-    type Row = TimeQuestion;
-    type Answer = OffsetDateTime;
-
-    async fn run_together(
-        db: &Db,
-        rows: &[TimeQuestion],
-    ) -> Result<Vec<RowAnswer<OffsetDateTime>>> {
-        let now = Self::run_alone(db, &TimeQuestion).await?;
-        Ok(rows.iter().map(|_| RowAnswer::Given(now)).collect())
-    }
-
-    async fn run_alone(db: &Db, _asked: &TimeQuestion) -> Result<OffsetDateTime> {
-        sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
-            .fetch_one(db.pool())
-            .await
-            .context("reading the ledger's clock")
-    }
+/// See [`crate::ledger::Ledger::current_time`].
+pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
+    sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
+        .fetch_one(db.pool())
+        .await
+        .context("reading the ledger's clock")
 }
 
 /// The answer for the one row that was asked for.
