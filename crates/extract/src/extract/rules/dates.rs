@@ -5,6 +5,7 @@
 
 mod calendar;
 mod sign;
+mod term;
 
 use time::Date;
 
@@ -163,8 +164,14 @@ impl<'a> DateSearch<'a> {
         }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
+        let since = issued.filter(|_| !role.issued);
+        let terms = since.map_or(Vec::new(), |_| term::count_days(self.spots.layout));
         for one in &mut merged {
-            one.signs.extend(relation_to(issued.filter(|_| !role.issued), one.date));
+            one.signs.extend(relation_to(since, one.date));
+            let after = since.map(|issued| (one.date - issued).whole_days());
+            if after.is_some_and(|days| terms.contains(&days)) {
+                one.signs.push(DateSign::ByTerm);
+            }
             let labelled = [DateSign::OwnLabel, DateSign::WeakLabel];
             if !role.issued && !one.signs.iter().any(|sign| labelled.contains(sign)) {
                 one.signs.push(DateSign::Unlabelled);

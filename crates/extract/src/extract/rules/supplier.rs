@@ -203,6 +203,7 @@ impl<'a> SupplierSearch<'a> {
         if letterhead {
             mark_addressed(&mut merged);
         }
+        mark_letterhead(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
@@ -305,12 +306,29 @@ impl<'a> SupplierSearch<'a> {
 
 /// Whether a name heads the letter with its address.
 fn has_letterhead(merged: &[NameCandidate<'_>]) -> bool {
+    merged.iter().any(|one| heads_letter(&one.signs))
+}
+
+fn heads_letter(signs: &[NameSign]) -> bool {
     use NameSign::{AddressBelow, Customer, Digits, First, Head, OtherValue, Place};
-    let heads = |signs: &[NameSign]| {
-        [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
-            && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
-    };
-    merged.iter().any(|one| heads(&one.signs))
+    [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
+        && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
+}
+
+/// Marks what heads the letter with its address where a heading or a form of address says that
+/// another name is the recipient's: then it is not the recipient who stands first.
+fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{Attention, Customer, Faint, Prose, Small, Tangled, Window};
+    let doubtful = [Attention, Faint, Prose, Small, Tangled, Window];
+    let is_recipient = |signs: &[NameSign]| signs.contains(&Customer) || signs.contains(&Attention);
+    if !merged.iter().any(|one| is_recipient(&one.signs)) {
+        return;
+    }
+    for NameCandidate { signs, .. } in merged {
+        if heads_letter(signs) && !doubtful.iter().any(|sign| signs.contains(sign)) {
+            signs.push(NameSign::Letterhead);
+        }
+    }
 }
 
 /// Under a letterhead, blocks of a name and an address that say nothing of whom to ask: what stands in

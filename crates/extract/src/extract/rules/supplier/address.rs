@@ -1,8 +1,8 @@
 //! The address under a name, and how a line with a town is recognised.
 
 use super::elsewhere::{self, is_part_of_address};
-use super::postal_code::{has_postal_code, is_town_first};
-use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
+use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
@@ -39,22 +39,8 @@ impl AddressLines {
     /// Whether a street is followed by what can be its town, without a postal code: `Mill Lane 12,
     /// Northtown`, or the other way round. What follows the town is none of it.
     fn ends_in_town(&self) -> bool {
-        let named = |text: &str| {
-            let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-            // `гр. Смолян`
-            letters >= 3
-                && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
-                && !text.contains(char::is_numeric)
-                && text.split(' ').count() <= 3
-        };
         let [line] = self.lines.as_slice() else { return false };
-        let parts: Vec<&str> = line.split(", ").collect();
-        (1..parts.len()).any(|at| {
-            let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
-            let (first, next) = (before.join(", "), after.join(", "));
-            is_street_line(&first) && after.first().is_some_and(|part| named(part))
-                || at == 1 && named(&first) && is_street_line(&next)
-        })
+        is_street_and_named_town(line)
     }
 
     fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
@@ -72,21 +58,52 @@ pub(super) fn is_street_line(line: &str) -> bool {
     const SINCE: [&str; 9] =
         ["seit", "since", "depuis", "dal", "desde", "sinds", "sedan", "siden", "established"];
     let first = docmill_formats::notation::fold_text(line.split(' ').next().unwrap_or_default());
+    // `Camino Viejo s/n`: a street where houses have no numbers.
+    let numberless = line.split([' ', ',']).any(|word| matches!(word, "s/n" | "S/N" | "s/nº"));
     !SINCE.contains(&first.as_str())
-        && line.contains(|c: char| c.is_ascii_digit())
+        && (numberless || line.contains(|c: char| c.is_ascii_digit()))
         && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
         && !is_town_first(line)
 }
 
 /// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
 pub(super) fn is_street_and_town(line: &str) -> bool {
-    let parts: Vec<&str> = line.split(',').collect();
-    let town = parts.iter().rposition(|part| has_postal_code(part));
+    let parts: Vec<&str> = line.split(',').flat_map(|part| part.split(" - ")).collect();
+    // The code may stand behind its town: `Rīgas iela 44, Valmiera, LV-4201`.
+    let town = (0..parts.len()).rev().find_map(|at| {
+        let part = parts.get(at)?.trim();
+        let before = at.checked_sub(1).and_then(|before| parts.get(before));
+        let behind = || has_postal_code(&format!("{} {part}", before?.trim())).then_some(at - 1);
+        if has_postal_code(part) { Some(at) } else { behind() }
+    });
+    // `Mill House, Station Road, Ely CB7 4ZZ`: houses with names.
+    if town.is_some_and(|town| town > 0) && ends_in_lettered_code(line) {
+        return true;
+    }
     let before = town.and_then(|town| parts.get(..town)).unwrap_or_default().join(",");
     // `6720 Szeged, Kárász utca 9.`
     let first = parts.first().is_some_and(|part| is_town_first(&format!("{}, 1", part.trim())));
     let after = parts.get(1..).unwrap_or_default().join(",");
     is_street_line(before.trim()) || first && is_street_line(after.trim())
+}
+
+/// A street and what can be its town, parted by a comma, either first; no postal code.
+fn is_street_and_named_town(line: &str) -> bool {
+    let named = |text: &str| {
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        // `гр. Смолян`
+        letters >= 3
+            && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
+            && !text.contains(char::is_numeric)
+            && text.split(' ').count() <= 3
+    };
+    let parts: Vec<&str> = line.split(", ").collect();
+    (1..parts.len()).any(|at| {
+        let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
+        let (first, next) = (before.join(", "), after.join(", "));
+        is_street_line(&first) && after.first().is_some_and(|part| named(part))
+            || at == 1 && named(&first) && is_street_line(&next)
+    })
 }
 
 /// Whether the first word is a part of a longer one: `Mill-Straße 40` is a street, not its label.
@@ -204,7 +221,9 @@ impl SupplierSearch<'_> {
         });
         let labelled = || {
             let found = self.labelled_address(best.cell)?;
-            let full = is_street_and_town(&found).then_some(ReadingSign::AddressFull);
+            // Its label says that it is one, with or without a postal code.
+            let full = is_street_and_town(&found) || is_street_and_named_town(&found);
+            let full = full.then_some(ReadingSign::AddressFull);
             Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
         };
         let beside = || {
@@ -218,7 +237,11 @@ impl SupplierSearch<'_> {
         match (elsewhere.or_else(labelled).or_else(beside), under) {
             (Some((address, signs)), _) => (Some(address), signs),
             (None, Some(found)) if self.spots.till || found.ends_in_town() => {
-                (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
+                let mut signs = found.signs(ReadingSign::AddressWithoutCode);
+                let told = [NameSign::Contact, NameSign::VatNear];
+                let told = best.signs.iter().any(|sign| told.contains(sign));
+                signs.extend(told.then_some(ReadingSign::AddressWithContact));
+                (Some(found.text()), signs)
             }
             _ => {
                 let seen = self.layout.cells.iter().any(|cell| {

@@ -99,22 +99,29 @@ pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
     });
     let british =
         words.windows(2).any(|pair| matches!(pair, [out, inward] if is_british_code(out, inward)));
-    // `D04 9ZZ9`
-    let irish = words.windows(2).any(|pair| match pair {
-        [area, unit] => {
-            let unit = unit.trim_matches(',');
-            let mut letters = area.chars();
-            letters.next().is_some_and(|c| c.is_ascii_uppercase())
-                && area.len() == 3
-                && letters.next().is_some_and(|c| c.is_ascii_digit())
-                && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
-                && unit.len() == 4
-                && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
-                && unit.contains(|c: char| c.is_ascii_digit())
-        }
-        _ => false,
-    });
+    let irish =
+        words.windows(2).any(|pair| matches!(pair, [area, unit] if is_irish_code(area, unit)));
     code || british || canadian || irish
+}
+
+/// `D04 9ZZ9`
+fn is_irish_code(area: &str, unit: &str) -> bool {
+    let unit = unit.trim_matches(',');
+    let mut letters = area.chars();
+    letters.next().is_some_and(|c| c.is_ascii_uppercase())
+        && area.len() == 3
+        && letters.next().is_some_and(|c| c.is_ascii_digit())
+        && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
+        && unit.len() == 4
+        && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+        && unit.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a line ends in a code of a shape that nothing but a postal code has: `Ely CB7 4ZZ`.
+pub(super) fn ends_in_lettered_code(line: &str) -> bool {
+    let words: Vec<&str> = line.split(' ').collect();
+    let last = words.len().checked_sub(2).and_then(|at| words.get(at..));
+    matches!(last, Some([a, b]) if is_british_code(a, b) || is_irish_code(a, b))
 }
 
 /// `BA1 5QT`
