@@ -123,6 +123,7 @@ impl<'a> DateSearch<'a> {
             add(DateSign::OnTill, self.spots.till);
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
+            add(DateSign::PayBy, term::is_to_pay_by(before, &text));
             self.printed.push(DateCandidate {
                 date,
                 certain,
@@ -172,7 +173,7 @@ impl<'a> DateSearch<'a> {
             if after.is_some_and(|days| terms.contains(&days)) {
                 one.signs.push(DateSign::ByTerm);
             }
-            let labelled = [DateSign::OwnLabel, DateSign::WeakLabel];
+            let labelled = [DateSign::OwnLabel, DateSign::WeakLabel, DateSign::PayBy];
             if !role.issued && !one.signs.iter().any(|sign| labelled.contains(sign)) {
                 one.signs.push(DateSign::Unlabelled);
             }

@@ -6,7 +6,7 @@
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
-use super::supplier::is_british_code;
+use super::supplier::{is_british_code, is_canadian_code};
 use docmill_formats::notation::{account, currency, number, vat_id};
 
 /// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
@@ -66,6 +66,7 @@ pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'sta
     labelled_currency(spots)
         .or_else(|| most_frequent_currency(spots))
         .or_else(|| resolve_krone(spots))
+        .or_else(|| find_rands(spots))
         .or_else(|| country_currency(spots))
 }
 
@@ -175,6 +176,23 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     }
 }
 
+/// `R 31,846.00`: a letter that is South Africa's money alone before amounts with cents.
+fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let is_amount = |text: &str| {
+        let cents = text.rsplit(['.', ',']).next().is_some_and(|cents| cents.len() == 2);
+        cents && text.len() > 3 && number::parse_number(text, None).is_some()
+    };
+    let is_marked = |cell: &&TextCell| {
+        cell.words
+            .windows(2)
+            .any(|pair| matches!(pair, [sign, amount] if sign == "R" && is_amount(amount)))
+            || cell.words.iter().any(|word| word.strip_prefix('R').is_some_and(is_amount))
+    };
+    let mut marked = spots.layout.cells.iter().filter(is_marked);
+    let (first, _) = (marked.next()?, marked.next()?);
+    Some(FoundValue::new("ZAR", true, first))
+}
+
 /// How many words of each country with crowns the page has.
 fn crowns_of_words(spots: &LabelMatches<'_>) -> [(usize, &'static str); 3] {
     let text: String = spots.layout.cells.iter().map(folded_line).collect();
@@ -201,7 +219,7 @@ const DOLLARS: [(&str, &[&str]); 8] = [
     ("MXN", &["rfc", "cfdi"]),
     ("ARS", &["cuit"]),
     ("COP", &["nit", "dian", "cufe"]),
-    ("CLP", &["rut"]),
+    ("CLP", &["rut", "r u t"]),
     ("NZD", &["nzbn"]),
     ("SGD", &["paynow"]),
 ];
@@ -249,9 +267,16 @@ pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
     match (named.next(), named.next()) {
         (Some((code, _)), None) => DollarSign::Of(code),
         (Some(_), Some(_)) => DollarSign::Foreign,
+        // A tax on goods and services beside a postal code of Canada's shape.
+        _ if has("gst") && has_canadian_code(cells) => DollarSign::Of("CAD"),
         _ if FOREIGN_TAXES.iter().any(|word| has(word)) => DollarSign::Foreign,
         _ => DollarSign::Plain,
     }
+}
+
+fn has_canadian_code(cells: &[TextCell]) -> bool {
+    let is_code = |pair: &[String]| matches!(pair, [a, b] if is_canadian_code(a, b));
+    cells.iter().any(|cell| cell.words.windows(2).any(is_code))
 }
 
 /// The folded words of a cell, each with a space before and behind it.
@@ -318,7 +343,7 @@ fn countries_of(
 
 /// Folded words of taxes and registers that the countries of one currency alone have. Not Bulgaria's,
 /// which has had two in few years.
-const TAXED: [(&str, &[&str]); 5] = [
+const TAXED: [(&str, &[&str]); 6] = [
     (
         "EUR",
         &[
@@ -340,6 +365,7 @@ const TAXED: [(&str, &[&str]); 5] = [
         ],
     ),
     ("TRY", &["kdv", "vkn"]),
+    ("BRL", &["cnpj", "icms", "danfe"]),
     ("HUF", &["afa", "adoszam"]),
     ("INR", &["gstin", "cgst", "sgst", "igst"]),
     ("GBP", &["hmrc", "sort code", "vat act 1994"]),

@@ -15,7 +15,7 @@ mod postal_code;
 mod sender;
 mod sign;
 
-pub(super) use self::postal_code::{has_postal_code, is_british_code};
+pub(super) use self::postal_code::{has_postal_code, is_british_code, is_canadian_code};
 pub(super) use self::sign::NameSign;
 
 use super::FoundValue;
@@ -318,16 +318,30 @@ fn heads_letter(signs: &[NameSign]) -> bool {
 /// Marks what heads the letter with its address where a heading or a form of address says that
 /// another name is the recipient's: then it is not the recipient who stands first.
 fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
-    use NameSign::{Attention, Customer, Faint, Prose, Small, Tangled, Window};
+    use NameSign::{
+        AddressBelow, Attention, Customer, Faint, LegalForm, Prose, Small, Tangled, Window,
+    };
     let doubtful = [Attention, Faint, Prose, Small, Tangled, Window];
-    let is_recipient = |signs: &[NameSign]| signs.contains(&Customer) || signs.contains(&Attention);
+    // A label such as `Customer 447` alone names no recipient.
+    let is_recipient = |signs: &[NameSign]| {
+        signs.contains(&AddressBelow) && (signs.contains(&Customer) || signs.contains(&Attention))
+    };
     if !merged.iter().any(|one| is_recipient(&one.signs)) {
         return;
     }
-    for NameCandidate { signs, .. } in merged {
-        if heads_letter(signs) && !doubtful.iter().any(|sign| signs.contains(sign)) {
-            signs.push(NameSign::Letterhead);
-        }
+    let heads = |one: &NameCandidate<'_>| {
+        heads_letter(&one.signs) && !doubtful.iter().any(|sign| one.signs.contains(sign))
+    };
+    // `Carrier` over a company's name is a heading.
+    let is_heading = |one: &NameCandidate<'_>| {
+        !one.signs.contains(&LegalForm)
+            && merged
+                .iter()
+                .any(|other| other.signs.contains(&LegalForm) && is_next_line(one.cell, other.cell))
+    };
+    let found = merged.iter().position(|one| heads(one) && !is_heading(one));
+    if let Some(one) = found.and_then(|at| merged.get_mut(at)) {
+        one.signs.push(NameSign::Letterhead);
     }
 }
 

@@ -55,12 +55,30 @@ impl AddressLines {
 
 /// A number beside a word, as streets are written.
 pub(super) fn is_street_line(line: &str) -> bool {
-    const SINCE: [&str; 9] =
-        ["seit", "since", "depuis", "dal", "desde", "sinds", "sedan", "siden", "established"];
-    let first = docmill_formats::notation::fold_text(line.split(' ').next().unwrap_or_default());
+    const SINCE: [&str; 11] = [
+        "seit",
+        "since",
+        "depuis",
+        "dal",
+        "desde",
+        "sinds",
+        "sedan",
+        "siden",
+        "established",
+        "founded",
+        "gegrundet",
+    ];
+    let folded = docmill_formats::notation::fold_text(line);
+    let words: Vec<&str> = folded.split(' ').collect();
+    // `Driving since 1951`: the year that the house is as old as.
+    let is_year = |word: &str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
+    let since = words.windows(2).any(|pair| match pair {
+        [word, year] => SINCE.contains(word) && is_year(year),
+        _ => false,
+    });
     // `Camino Viejo s/n`: a street where houses have no numbers.
     let numberless = line.split([' ', ',']).any(|word| matches!(word, "s/n" | "S/N" | "s/nº"));
-    !SINCE.contains(&first.as_str())
+    !since
         && (numberless || line.contains(|c: char| c.is_ascii_digit()))
         && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
         && !is_town_first(line)
@@ -97,13 +115,19 @@ fn is_street_and_named_town(line: &str) -> bool {
             && !text.contains(char::is_numeric)
             && text.split(' ').count() <= 3
     };
+    // `4. Cad. No:18 Nilüfer / Bursa`: district and province.
+    let district = line.rsplit_once(" / ").is_some_and(|(street, province)| {
+        let last = street.rsplit(' ').next().unwrap_or_default();
+        named(province) && named(last) && is_street_line(street)
+    });
     let parts: Vec<&str> = line.split(", ").collect();
-    (1..parts.len()).any(|at| {
-        let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
-        let (first, next) = (before.join(", "), after.join(", "));
-        is_street_line(&first) && after.first().is_some_and(|part| named(part))
-            || at == 1 && named(&first) && is_street_line(&next)
-    })
+    district
+        || (1..parts.len()).any(|at| {
+            let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
+            let (first, next) = (before.join(", "), after.join(", "));
+            is_street_line(&first) && after.first().is_some_and(|part| named(part))
+                || at == 1 && named(&first) && is_street_line(&next)
+        })
 }
 
 /// Whether the first word is a part of a longer one: `Mill-Straße 40` is a street, not its label.
@@ -205,11 +229,21 @@ impl SupplierSearch<'_> {
         }
         let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
         let mut same = self.layout.cells.iter().zip(&self.folded);
+        // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` stands over the address.
+        let telling = own[0].chars().count() >= elsewhere::SHORTEST_WITNESSED;
+        let longer = |text: &str, name: &str| {
+            telling && text.contains(own[0].as_str()) && self.has_legal_form(name)
+        };
         let elsewhere = same.find_map(|(cell, text)| {
             // The same name over an address further down, or at the front of a sender line.
-            let sender =
-                || self.sender_parts(cell).filter(|(name, _)| own.contains(&compact_name(name)));
-            match own.contains(&text.replace(' ', "")) {
+            let sender = || {
+                self.sender_parts(cell).filter(|(name, _)| {
+                    let compact = compact_name(name);
+                    own.contains(&compact) || telling && compact.contains(own[0].as_str())
+                })
+            };
+            let compact = text.replace(' ', "");
+            match own.contains(&compact) || longer(&compact, text) && !self.is_customer(cell) {
                 true => self
                     .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
                     .filter(|it| it.town)
@@ -234,7 +268,11 @@ impl SupplierSearch<'_> {
                 self.address_beside(best.cell).or_else(down).or_else(foot).or_else(block)?;
             Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
         };
+        let under = under.or_else(|| self.address_below_trade(best.cell, joined));
         match (elsewhere.or_else(labelled).or_else(beside), under) {
+            (None, Some(found)) if found.town => {
+                (Some(found.text()), found.signs(ReadingSign::AddressUnder))
+            }
             (Some((address, signs)), _) => (Some(address), signs),
             (None, Some(found)) if self.spots.till || found.ends_in_town() => {
                 let mut signs = found.signs(ReadingSign::AddressWithoutCode);
@@ -243,12 +281,14 @@ impl SupplierSearch<'_> {
                 signs.extend(told.then_some(ReadingSign::AddressWithContact));
                 (Some(found.text()), signs)
             }
-            _ => {
+            (_, street) => {
                 let seen = self.layout.cells.iter().any(|cell| {
                     has_postal_code(&cell.joined_text())
                         && !self.is_customer(cell)
                         && !self.layout.is_on_amount_row(cell)
                 });
+                // Nor can it be held for absent where a street stands under the name.
+                let seen = seen || street.is_some();
                 let seen = seen.then_some(ReadingSign::AddressSeen);
                 (None, [ReadingSign::NoAddress].into_iter().chain(seen).collect())
             }
@@ -304,6 +344,18 @@ impl SupplierSearch<'_> {
         street.then_some(AddressLines { lines, town: false, least })
     }
 
+    /// The address where one line tells the trade or a motto between it and the name.
+    fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
+        let trade = self.block_below(name).get(joined).copied().filter(|_| !self.spots.till)?;
+        let text = trade.joined_text();
+        if is_street_line(&text) || has_postal_code(&text) || self.is_customer(name) {
+            return None;
+        }
+        let found = self.address_below(name, joined + 1)?;
+        let whole = found.lines.iter().any(|line| is_street_and_town(line));
+        (found.town && whole || found.ends_in_town()).then_some(found)
+    }
+
     /// Street and town in the next column, beginning beside the name: logo and name stand left, the
     /// address right.
     fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
@@ -327,10 +379,14 @@ impl SupplierSearch<'_> {
     pub(super) fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
         let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
+        let foot = self.layout.depth_on_page(cell) > elsewhere::FOOT;
         let town = right.filter(|next| {
             let town = next.joined_text();
+            // The columns of a footer are read across where the town does not stand below.
+            let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
+            let across = foot && coded && is_street_line(&text);
             !self.spots.till
-                && next.area.x - cell.area.right() < 2.0 * cell.area.h
+                && (across || next.area.x - cell.area.right() < 2.0 * cell.area.h)
                 && (is_street_line(&text) || next.words.len() <= 2)
                 && !has_postal_code(&text)
                 && has_postal_code(&town)
@@ -482,6 +538,9 @@ impl SupplierSearch<'_> {
         let whole = first.inline || !first.below;
         if whole && is_street_line(&street) && street.contains(", ") {
             return Some(street);
+        }
+        if let Some(town) = self.labelled_town(first.cell) {
+            return Some(format!("{street}, {town}"));
         }
         let (_, town) = self.layout.cell_below(first.cell, 1.8)?;
         has_postal_code(&town.joined_text())

@@ -13,10 +13,17 @@ use docmill_formats::notation::{fold_text, vat_id};
 const BLOCK: usize = 5;
 
 /// The foot of a page, as a share of its height.
-const FOOT: f32 = 0.75;
+pub(super) const FOOT: f32 = 0.75;
 
 /// Letters of the shortest name that is looked for within other lines.
-const SHORTEST_WITNESSED: usize = 8;
+pub(super) const SHORTEST_WITNESSED: usize = 8;
+
+/// Folded labels of a town and of its code, where an address is written field by field.
+const TOWNS: [&str; 8] = ["comune", "citta", "localita", "city", "town", "ville", "ort", "ciudad"];
+const CODES: [&str; 6] = ["cap", "plz", "postcode", "zip", "cp", "code"];
+
+/// Rows under a street that its town and code stand in.
+const FIELDS_BELOW: usize = 3;
 
 /// Folded words of a post box.
 const BOXES: [&str; 7] =
@@ -35,6 +42,17 @@ pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
     }
 }
 
+/// The words behind a label with a colon, up to the next one.
+fn value_behind(cell: &TextCell, labels: &[&str]) -> Option<String> {
+    let is_label = |word: &String| {
+        word.strip_suffix(':').is_some_and(|label| labels.contains(&fold_text(label).as_str()))
+    };
+    let at = cell.words.iter().position(is_label)?;
+    let rest = cell.words.iter().skip(at + 1).take_while(|word| !word.ends_with(':'));
+    let value: Vec<&str> = rest.map(String::as_str).collect();
+    (!value.is_empty()).then(|| value.join(" "))
+}
+
 impl SupplierSearch<'_> {
     /// Adds what the line with name, street and town of a sender says. It stands over the recipient
     /// in the window, and is none.
@@ -46,7 +64,7 @@ impl SupplierSearch<'_> {
     }
 
     /// Marks names in the upper half that come back within a line about an account to pay to, an
-    /// identifier or a register. Whose account is debited is no issuer.
+    /// identifier or a register, or with an address at the foot. Whose account is debited is no issuer.
     pub(super) fn mark_witnessed(&self, candidates: &mut [NameCandidate<'_>]) {
         let telling = |index: usize| {
             let mut paid = false;
@@ -58,7 +76,10 @@ impl SupplierSearch<'_> {
                 }
             }
             let line = self.layout.cells.get(index);
-            paid || line.is_some_and(|line| tells_registration(&line.joined_text()))
+            paid || line.is_some_and(|line| {
+                let foot = self.layout.depth_on_page(line) > FOOT;
+                tells_registration(&line.joined_text()) || foot && self.sender_parts(line).is_some()
+            })
         };
         let lines: Vec<(&TextCell, String)> = (0..self.layout.cells.len())
             .filter(|index| telling(*index))
@@ -102,6 +123,22 @@ impl SupplierSearch<'_> {
             let recipient = block.iter().any(|line| self.is_customer(line));
             (block.iter().any(tells) && !foreign && !recipient).then_some(found)
         })
+    }
+
+    /// `Comune: Northtown   Provincia: NT` and `Cap: 80333` under a street: town and code by their labels.
+    pub(super) fn labelled_town(&self, street: &TextCell) -> Option<String> {
+        let mut near = self.layout.rows_from(street).filter(|cell| {
+            cell.page == street.page
+                && cell.row <= street.row + FIELDS_BELOW
+                && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
+        });
+        let (mut town, mut code) = (None, None);
+        near.by_ref().for_each(|cell| {
+            town = town.take().or_else(|| value_behind(cell, &TOWNS));
+            code = code.take().or_else(|| value_behind(cell, &CODES));
+        });
+        let line = format!("{} {}", code?, town?);
+        has_postal_code(&line).then_some(line)
     }
 
     /// What stands behind a company's name at the foot of a page.

@@ -5,7 +5,7 @@ use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
-use docmill_formats::notation::{vat_digits, vat_id};
+use docmill_formats::notation::{account, vat_digits, vat_id};
 
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
@@ -60,7 +60,8 @@ impl SupplierSearch<'_> {
                 let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
                 let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
                 let Some((id, _)) = found else { continue };
-                if self.is_reference(index, &id) {
+                // The front of an account has an identifier's form in some countries.
+                if self.is_reference(index, &id) || account::find_iban_at(&words).is_some() {
                     continue;
                 }
                 if customers.contains(&compact_id(&id)) {

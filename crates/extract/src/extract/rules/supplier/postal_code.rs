@@ -81,27 +81,37 @@ pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
         let mixed = word
             .chars()
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
-        short && mixed && ((3..=6).contains(&digits) || parted) && stands_by_town(&words, at)
+        // `0-24`: hours of a day.
+        let hours = digits < 4
+            && word.split_once('-').is_some_and(|(from, to)| {
+                [from, to].iter().all(|part| part.contains(|c: char| c.is_ascii_digit()))
+            });
+        short
+            && mixed
+            && !hours
+            && ((3..=6).contains(&digits) || parted)
+            && stands_by_town(&words, at)
     });
-    // `V6Y 0L4`
-    let canadian = words.windows(2).any(|pair| match pair {
-        [area, unit] => {
-            let shape = |word: &str, digits: [bool; 3]| {
-                let word = word.trim_matches(',');
-                word.len() == 3
-                    && word.chars().zip(digits).all(|(c, digit)| {
-                        if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() }
-                    })
-            };
-            shape(area, [false, true, false]) && shape(unit, [true, false, true])
-        }
-        _ => false,
-    });
+    let canadian =
+        words.windows(2).any(|pair| matches!(pair, [area, unit] if is_canadian_code(area, unit)));
     let british =
         words.windows(2).any(|pair| matches!(pair, [out, inward] if is_british_code(out, inward)));
     let irish =
         words.windows(2).any(|pair| matches!(pair, [area, unit] if is_irish_code(area, unit)));
     code || british || canadian || irish
+}
+
+/// `V6Y 0L4`
+pub(in crate::extract::rules) fn is_canadian_code(area: &str, unit: &str) -> bool {
+    let shape = |word: &str, digits: [bool; 3]| {
+        let word = word.trim_matches(',');
+        word.len() == 3
+            && word
+                .chars()
+                .zip(digits)
+                .all(|(c, digit)| if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() })
+    };
+    shape(area, [false, true, false]) && shape(unit, [true, false, true])
 }
 
 /// `D04 9ZZ9`
