@@ -157,6 +157,7 @@ impl<'a> NumberSearch<'a> {
                     | "nro"
                     | "number"
                     | "číslo"
+                    | "č"
                     | "št"
                     | "numer"
                     | "br"

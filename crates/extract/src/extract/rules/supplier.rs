@@ -273,11 +273,13 @@ impl<'a> SupplierSearch<'a> {
     /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.
     fn named_in_section(&self, heading: &LabelMatch) -> Option<(String, &'a TextCell)> {
         let after = self.spots.all.iter().filter(|spot| spot.cell > heading.cell);
-        let end = after
-            .clone()
-            .find(|spot| spot.field == "customer" && spot.words.start == 0)
-            .map_or(usize::MAX, |spot| spot.cell);
         let row = self.spots.cell_of(heading)?.row;
+        let mut customers =
+            after.clone().filter(|spot| spot.field == "customer" && spot.words.start == 0);
+        // The recipient's heading may stand beside this one: then each has its column.
+        let beside = |spot: &LabelMatch| self.spots.cell_of(spot).is_some_and(|c| c.row == row);
+        let columns = customers.clone().any(beside);
+        let end = customers.find(|spot| !beside(spot)).map_or(usize::MAX, |spot| spot.cell);
         let near = |spot: &&LabelMatch| {
             spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
         };
@@ -288,7 +290,8 @@ impl<'a> SupplierSearch<'a> {
             (x - heading.area.x).abs() > address::PARTIES_APART * heading.area.h
         };
         let named = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0);
-        let name = named.filter(near).min_by_key(|spot| aside(spot))?;
+        let own = |spot: &&LabelMatch| near(spot) && !(columns && aside(spot));
+        let name = named.filter(own).min_by_key(|spot| aside(spot))?;
         let beside = self.spots.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy_name(&first.value_words().join(" "));

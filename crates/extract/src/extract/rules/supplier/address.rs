@@ -138,9 +138,17 @@ fn begins_as_compound(cell: &TextCell) -> bool {
 
 /// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of details.
 fn parted_address(text: &str) -> Option<String> {
-    PARTS.iter().find_map(|separator| {
+    // Commas part an address as well: what follows it has to be a number that no address has.
+    let details = |parts: &[&str]| {
+        let digits = |part: &str| part.chars().filter(char::is_ascii_digit).count();
+        parts.len() > 3 && parts.iter().skip(2).any(|part| digits(part) > 6)
+    };
+    PARTS.iter().chain(&[", "]).find_map(|separator| {
         let parts: Vec<&str> = text.split(separator).map(str::trim).collect();
         let [street, town, _, ..] = parts.as_slice() else { return None };
+        if *separator == ", " && !details(&parts) {
+            return None;
+        }
         let plain = |part: &str| !tells_registration(part);
         let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
         (holds && plain(street) && plain(town)).then(|| format!("{street}, {town}"))
@@ -379,7 +387,7 @@ impl SupplierSearch<'_> {
     pub(super) fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
         let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
-        let foot = self.layout.depth_on_page(cell) > elsewhere::FOOT;
+        let foot = self.layout.cell_below(cell, 1.5).is_none();
         let town = right.filter(|next| {
             let town = next.joined_text();
             // The columns of a footer are read across where the town does not stand below.
@@ -411,7 +419,11 @@ impl SupplierSearch<'_> {
 
     /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
-        const MARKS: [&str; 49] = [
+        const MARKS: [&str; 53] = [
+            "rfc",
+            "cuit",
+            "zvr",
+            "nzbn",
             "personas",
             "kods",
             "isikukood",
@@ -468,7 +480,16 @@ impl SupplierSearch<'_> {
         let code = text.len() <= 16 && letters <= 4;
         // A gap may part the number from its label.
         let dated = self.spots.till && !date::find_dates(text).is_empty();
-        dated || digits >= 5 && (marked || code) || marked && digits == 0 && line.words.len() <= 3
+        // `Trade licence no. 447118`
+        let mut last = line.folded.iter().rev().map(|(word, _)| word.as_str());
+        let long = last
+            .next()
+            .is_some_and(|word| word.len() >= 5 && word.chars().all(|c| c.is_ascii_digit()));
+        let numbered = long && last.next().is_some_and(|word| matches!(word, "nr" | "no" | "n"));
+        dated
+            || numbered
+            || digits >= 5 && (marked || code)
+            || marked && digits == 0 && line.words.len() <= 3
     }
 
     /// Whether a line under a name begins something else than an address.

@@ -154,6 +154,8 @@ impl SupplierSearch<'_> {
             && !folded.starts_with("http")
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
+            // `Province: CO`
+            && text.rsplit_once(": ").is_none_or(|(_, last)| last.chars().count() > 3)
             && !(text.starts_with('[') && text.ends_with(']'))
             && !(text.starts_with('(') && text.ends_with(')'))
     }

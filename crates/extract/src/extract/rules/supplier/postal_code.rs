@@ -25,7 +25,13 @@ fn is_town_and_street(rest: &str) -> bool {
 }
 
 /// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
-const NUMBERED: [&str; 32] = [
+const NUMBERED: [&str; 38] = [
+    "sedan",
+    "siden",
+    "dal",
+    "founded",
+    "established",
+    "gegrundet",
     "seit",
     "since",
     "depuis",
