@@ -1,8 +1,8 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::elsewhere::{self, is_part_of_address};
+use super::elsewhere::{self, REGISTERS, is_part_of_address};
 use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
+use super::{NameCandidate, NameSign, SupplierSearch, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
@@ -43,7 +43,7 @@ impl AddressLines {
         is_street_and_named_town(line)
     }
 
-    fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
+    pub(super) fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
         let mut signs = vec![found];
         let street = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
         let full = street || self.lines.iter().any(|line| is_street_and_town(line));
@@ -235,32 +235,7 @@ impl SupplierSearch<'_> {
         if let Some(found) = under.as_ref().filter(|found| found.town) {
             return (Some(found.text()), found.signs(ReadingSign::AddressUnder));
         }
-        let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
-        let mut same = self.layout.cells.iter().zip(&self.folded);
-        // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` stands over the address.
-        let telling = own[0].chars().count() >= elsewhere::SHORTEST_WITNESSED;
-        let longer = |text: &str, name: &str| {
-            telling && text.contains(own[0].as_str()) && self.has_legal_form(name)
-        };
-        let elsewhere = same.find_map(|(cell, text)| {
-            // The same name over an address further down, or at the front of a sender line.
-            let sender = || {
-                self.sender_parts(cell).filter(|(name, _)| {
-                    let compact = compact_name(name);
-                    own.contains(&compact) || telling && compact.contains(own[0].as_str())
-                })
-            };
-            let compact = text.replace(' ', "");
-            match own.contains(&compact) || longer(&compact, text) && !self.is_customer(cell) {
-                true => self
-                    .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
-                    .filter(|it| it.town)
-                    .map(|it| (it.text(), it.signs(ReadingSign::AddressElsewhere))),
-                false => {
-                    sender().map(|(_, address)| (address, vec![ReadingSign::AddressElsewhere]))
-                }
-            }
-        });
+        let elsewhere = self.address_elsewhere(best, joined);
         let labelled = || {
             let found = self.labelled_address(best.cell)?;
             // Its label says that it is one, with or without a postal code.
@@ -290,11 +265,7 @@ impl SupplierSearch<'_> {
                 (Some(found.text()), signs)
             }
             (_, street) => {
-                let seen = self.layout.cells.iter().any(|cell| {
-                    has_postal_code(&cell.joined_text())
-                        && !self.is_customer(cell)
-                        && !self.layout.is_on_amount_row(cell)
-                });
+                let seen = self.is_address_seen();
                 // Nor can it be held for absent where a street stands under the name.
                 let seen = seen || street.is_some();
                 let seen = seen.then_some(ReadingSign::AddressSeen);
@@ -419,64 +390,9 @@ impl SupplierSearch<'_> {
 
     /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
-        const MARKS: [&str; 53] = [
-            "rfc",
-            "cuit",
-            "zvr",
-            "nzbn",
-            "personas",
-            "kods",
-            "isikukood",
-            "asmens",
-            "registrikood",
-            "reg",
-            "αφμ",
-            "еик",
-            "ид",
-            "vkn",
-            "pan",
-            "nit",
-            "pin",
-            "ruc",
-            "rut",
-            "cnpj",
-            "davcna",
-            "afm",
-            "gst",
-            "company",
-            "registration",
-            "roc",
-            "co",
-            "cif",
-            "nif",
-            "abn",
-            "vat",
-            "kodas",
-            "kod",
-            "nip",
-            "regon",
-            "krs",
-            "ic",
-            "ico",
-            "dic",
-            "cui",
-            "cvr",
-            "kvk",
-            "btw",
-            "tva",
-            "siret",
-            "siren",
-            "oib",
-            "adoszam",
-            "cg",
-            "uid",
-            "gstin",
-            "cin",
-            "ust",
-        ];
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        let marked = line.folded.iter().take(3).any(|(word, _)| MARKS.contains(&word.as_str()));
+        let marked = line.folded.iter().take(3).any(|(word, _)| REGISTERS.contains(&word.as_str()));
         let code = text.len() <= 16 && letters <= 4;
         // A gap may part the number from its label.
         let dated = self.spots.till && !date::find_dates(text).is_empty();

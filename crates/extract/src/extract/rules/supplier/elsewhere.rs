@@ -5,6 +5,7 @@
 use super::address::{AddressLines, is_street_line, tells_registration};
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
+use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use docmill_formats::notation::{fold_text, vat_id};
@@ -13,10 +14,10 @@ use docmill_formats::notation::{fold_text, vat_id};
 const BLOCK: usize = 5;
 
 /// The foot of a page, as a share of its height.
-pub(super) const FOOT: f32 = 0.75;
+const FOOT: f32 = 0.75;
 
 /// Letters of the shortest name that is looked for within other lines.
-pub(super) const SHORTEST_WITNESSED: usize = 8;
+const SHORTEST_WITNESSED: usize = 8;
 
 /// Folded labels of a town and of its code, where an address is written field by field.
 const TOWNS: [&str; 8] = ["comune", "citta", "localita", "city", "town", "ville", "ort", "ciudad"];
@@ -24,6 +25,63 @@ const CODES: [&str; 6] = ["cap", "plz", "postcode", "zip", "cp", "code"];
 
 /// Rows under a street that its town and code stand in.
 const FIELDS_BELOW: usize = 3;
+
+/// Folded words by which numbers in registers and with tax offices are called.
+pub(super) const REGISTERS: [&str; 53] = [
+    "rfc",
+    "cuit",
+    "zvr",
+    "nzbn",
+    "personas",
+    "kods",
+    "isikukood",
+    "asmens",
+    "registrikood",
+    "reg",
+    "αφμ",
+    "еик",
+    "ид",
+    "vkn",
+    "pan",
+    "nit",
+    "pin",
+    "ruc",
+    "rut",
+    "cnpj",
+    "davcna",
+    "afm",
+    "gst",
+    "company",
+    "registration",
+    "roc",
+    "co",
+    "cif",
+    "nif",
+    "abn",
+    "vat",
+    "kodas",
+    "kod",
+    "nip",
+    "regon",
+    "krs",
+    "ic",
+    "ico",
+    "dic",
+    "cui",
+    "cvr",
+    "kvk",
+    "btw",
+    "tva",
+    "siret",
+    "siren",
+    "oib",
+    "adoszam",
+    "cg",
+    "uid",
+    "gstin",
+    "cin",
+    "ust",
+];
 
 /// Folded words of a post box.
 const BOXES: [&str; 7] =
@@ -122,6 +180,49 @@ impl SupplierSearch<'_> {
             });
             let recipient = block.iter().any(|line| self.is_customer(line));
             (block.iter().any(tells) && !foreign && !recipient).then_some(found)
+        })
+    }
+
+    /// The same name over an address further down, or at the front of a sender line, and how it was found.
+    pub(super) fn address_elsewhere(
+        &self,
+        best: &NameCandidate<'_>,
+        joined: usize,
+    ) -> Option<(String, Vec<ReadingSign>)> {
+        let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
+        let mut same = self.layout.cells.iter().zip(&self.folded);
+        // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` stands over the address.
+        let telling = own[0].chars().count() >= SHORTEST_WITNESSED;
+        let longer = |text: &str, name: &str| {
+            telling && text.contains(own[0].as_str()) && self.has_legal_form(name)
+        };
+        same.find_map(|(cell, text)| {
+            // The same name over an address further down, or at the front of a sender line.
+            let sender = || {
+                self.sender_parts(cell).filter(|(name, _)| {
+                    let compact = compact_name(name);
+                    own.contains(&compact) || telling && compact.contains(own[0].as_str())
+                })
+            };
+            let compact = text.replace(' ', "");
+            match own.contains(&compact) || longer(&compact, text) && !self.is_customer(cell) {
+                true => self
+                    .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
+                    .filter(|it| it.town)
+                    .map(|it| (it.text(), it.signs(ReadingSign::AddressElsewhere))),
+                false => {
+                    sender().map(|(_, address)| (address, vec![ReadingSign::AddressElsewhere]))
+                }
+            }
+        })
+    }
+
+    /// Whether a postal code is printed that is not the recipient's.
+    pub(super) fn is_address_seen(&self) -> bool {
+        self.layout.cells.iter().any(|cell| {
+            has_postal_code(&cell.joined_text())
+                && !self.is_customer(cell)
+                && !self.layout.is_on_amount_row(cell)
         })
     }
 
