@@ -3,6 +3,8 @@
 //!
 //! It says of itself how sure it is, but does not check the result: that is the gate's.
 
+#[cfg(test)]
+mod abroad;
 mod certainty;
 mod dates;
 #[cfg(test)]

@@ -83,6 +83,8 @@ pub(super) enum ReadingSign {
     AddressLabelled,
     /// It stands under the name, without a postal code.
     AddressWithoutCode,
+    /// Telephone, mail, account or identifier of the issuer stand in its block.
+    AddressWithContact,
     /// It has a street with a number beside the town.
     AddressFull,
     /// A line of it was hardly legible.
@@ -116,7 +118,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 51] = [
+const WEIGHTS: [(ReadingSign, f32); 52] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -154,6 +156,7 @@ const WEIGHTS: [(ReadingSign, f32); 51] = [
     (S::AddressElsewhere, 1.5),
     (S::AddressLabelled, 1.5),
     (S::AddressWithoutCode, 0.8),
+    (S::AddressWithContact, 1.5),
     (S::AddressFull, 3.6),
     (S::AddressFaint, -0.1),
     (S::AddressSeen, -1.5),

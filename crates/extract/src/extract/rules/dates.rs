@@ -5,6 +5,7 @@
 
 mod calendar;
 mod sign;
+mod term;
 
 use time::Date;
 
@@ -122,6 +123,7 @@ impl<'a> DateSearch<'a> {
             add(DateSign::OnTill, self.spots.till);
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
+            add(DateSign::PayBy, term::is_to_pay_by(before, &text));
             self.printed.push(DateCandidate {
                 date,
                 certain,
@@ -163,9 +165,15 @@ impl<'a> DateSearch<'a> {
         }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
+        let since = issued.filter(|_| !role.issued);
+        let terms = since.map_or(Vec::new(), |_| term::count_days(self.spots.layout));
         for one in &mut merged {
-            one.signs.extend(relation_to(issued.filter(|_| !role.issued), one.date));
-            let labelled = [DateSign::OwnLabel, DateSign::WeakLabel];
+            one.signs.extend(relation_to(since, one.date));
+            let after = since.map(|issued| (one.date - issued).whole_days());
+            if after.is_some_and(|days| terms.contains(&days)) {
+                one.signs.push(DateSign::ByTerm);
+            }
+            let labelled = [DateSign::OwnLabel, DateSign::WeakLabel, DateSign::PayBy];
             if !role.issued && !one.signs.iter().any(|sign| labelled.contains(sign)) {
                 one.signs.push(DateSign::Unlabelled);
             }

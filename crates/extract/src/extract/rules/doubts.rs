@@ -11,14 +11,14 @@ use docmill_gate::gate::{EinvoiceState, GateLookups, judge_extraction};
 use docmill_gate::kinds::KindSet;
 
 /// A page that was flagged, and what asked for a person.
-struct DrawnDoubt {
-    what: &'static str,
-    kind: &'static str,
-    page: &'static str,
-    values: fn() -> Value,
+pub(super) struct DrawnDoubt {
+    pub(super) what: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) page: &'static str,
+    pub(super) values: fn() -> Value,
     /// The reason that is not to come back, or has to be there.
-    reason: &'static str,
-    doubtful: bool,
+    pub(super) reason: &'static str,
+    pub(super) doubtful: bool,
 }
 
 const DOUBTS: &[DrawnDoubt] = &[
@@ -220,7 +220,8 @@ fn what_is_plain_is_not_doubted_and_what_is_not_is() {
         pictures_shown: false,
     };
     let mut wrong = Vec::new();
-    for DrawnDoubt { what, kind, page, values, reason, doubtful } in DOUBTS {
+    let doubts = DOUBTS.iter().chain(super::abroad::DOUBTS);
+    for DrawnDoubt { what, kind, page, values, reason, doubtful } in doubts {
         let (page, kind) = (transcript(&[page]), kinds.get(kind).unwrap());
         let read = extract_by_rules(&page, kind);
         for (field, value) in values().as_object().unwrap() {

@@ -87,7 +87,9 @@ pub(super) fn labelled_identifier(
 /// Reads an identifier off the front of `words`.
 pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let skipped = words.iter().take_while(|word| {
+        // Folded, `č.` is the letter of a series.
         BETWEEN.contains(&fold_text(word).as_str())
+            || matches!(**word, "č." | "č" | "Č." | "čís.")
             || (word.starts_with('(') && word.ends_with(')'))
     });
     let words = words.get(skipped.count()..)?;

@@ -1,12 +1,12 @@
 //! Which currency a document's amounts are in: beside its label, else the one that most amounts
 //! carry, else, for crowns, the one of the country whose words it uses. Where none is printed at
 //! all it is the one of the country of the document's VAT identifiers, which is a guess and said to
-//! be one.
+//! be one, unless another kind of witness says the same: accounts, or the names of taxes.
 
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
-use super::supplier::is_british_code;
+use super::supplier::{is_british_code, is_canadian_code};
 use docmill_formats::notation::{account, currency, number, vat_id};
 
 /// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
@@ -66,6 +66,7 @@ pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'sta
     labelled_currency(spots)
         .or_else(|| most_frequent_currency(spots))
         .or_else(|| resolve_krone(spots))
+        .or_else(|| find_rands(spots))
         .or_else(|| country_currency(spots))
 }
 
@@ -158,20 +159,54 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let is_sign =
         |word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr");
     let cell = cells.iter().find(|cell| cell.words.iter().any(is_sign))?;
-    let text: String = cells.iter().map(folded_line).collect();
     // An identifier of the country counts as much as two of its words.
-    let country = country_currency(spots).map(|found| found.value);
-    let votes = |code: &str, words: &[&str]| {
-        let own = words.iter().filter(|word| text.contains(&format!(" {word} ")));
-        own.count() + if country == Some(code) { 2 } else { 0 }
-    };
-    let mut ranked = CROWNS.map(|(code, words)| (votes(code, words), code));
+    let country = country_currency(spots);
+    let mut ranked = crowns_of_words(spots);
+    for (votes, code) in &mut ranked {
+        *votes += if country.as_ref().is_some_and(|found| found.value == *code) { 2 } else { 0 };
+    }
     ranked.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
     match ranked {
         // Two words of one country and none of the others leave no doubt.
         [(most, code), (next, _), _] if most > next => {
-            Some(FoundValue::new(code, most > 1 && next == 0, cell))
+            let sure = country.is_some_and(|found| found.certain && found.value == code);
+            Some(FoundValue::new(code, sure || most > 1 && next == 0, cell))
         }
+        _ => None,
+    }
+}
+
+/// `R 31,846.00`: a letter that is South Africa's money alone before amounts with cents.
+fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let is_amount = |text: &str| {
+        let cents = text.rsplit(['.', ',']).next().is_some_and(|cents| cents.len() == 2);
+        cents && text.len() > 3 && number::parse_number(text, None).is_some()
+    };
+    let is_marked = |cell: &&TextCell| {
+        cell.words
+            .windows(2)
+            .any(|pair| matches!(pair, [sign, amount] if sign == "R" && is_amount(amount)))
+            || cell.words.iter().any(|word| word.strip_prefix('R').is_some_and(is_amount))
+    };
+    let mut marked = spots.layout.cells.iter().filter(is_marked);
+    let (first, _) = (marked.next()?, marked.next()?);
+    Some(FoundValue::new("ZAR", true, first))
+}
+
+/// How many words of each country with crowns the page has.
+fn crowns_of_words(spots: &LabelMatches<'_>) -> [(usize, &'static str); 3] {
+    let text: String = spots.layout.cells.iter().map(folded_line).collect();
+    let votes =
+        |words: &[&str]| words.iter().filter(|word| text.contains(&format!(" {word} "))).count();
+    CROWNS.map(|(code, words)| (votes(words), code))
+}
+
+/// The crowns of the one country that at least two words on the page are of.
+fn worded_crowns(spots: &LabelMatches<'_>) -> Option<&'static str> {
+    let mut ranked = crowns_of_words(spots);
+    ranked.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
+    match ranked {
+        [(most, code), (0, _), _] if most > 1 => Some(code),
         _ => None,
     }
 }
@@ -184,7 +219,7 @@ const DOLLARS: [(&str, &[&str]); 8] = [
     ("MXN", &["rfc", "cfdi"]),
     ("ARS", &["cuit"]),
     ("COP", &["nit", "dian", "cufe"]),
-    ("CLP", &["rut"]),
+    ("CLP", &["rut", "r u t"]),
     ("NZD", &["nzbn"]),
     ("SGD", &["paynow"]),
 ];
@@ -232,9 +267,16 @@ pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
     match (named.next(), named.next()) {
         (Some((code, _)), None) => DollarSign::Of(code),
         (Some(_), Some(_)) => DollarSign::Foreign,
+        // A tax on goods and services beside a postal code of Canada's shape.
+        _ if has("gst") && has_canadian_code(cells) => DollarSign::Of("CAD"),
         _ if FOREIGN_TAXES.iter().any(|word| has(word)) => DollarSign::Foreign,
         _ => DollarSign::Plain,
     }
+}
+
+fn has_canadian_code(cells: &[TextCell]) -> bool {
+    let is_code = |pair: &[String]| matches!(pair, [a, b] if is_canadian_code(a, b));
+    cells.iter().any(|cell| cell.words.windows(2).any(is_code))
 }
 
 /// The folded words of a cell, each with a space before and behind it.
@@ -260,18 +302,48 @@ const EURO_COUNTRIES: [&str; 22] = [
     "MT", "NL", "PT", "SI", "SK", "XI",
 ];
 
-/// The currency of the one country that all VAT identifiers are of, else all accounts.
+/// Countries that have had the euro for few years: what they printed before was in other money.
+const RECENT_EURO: [&str; 2] = ["BG", "HR"];
+
+/// The currency of the one country that all VAT identifiers are of, else all accounts, else the names
+/// of taxes. Certain where two of these name the same money, and none another.
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let identified = |words: &[&str]| vat_id::find_at(words).map(|(id, _)| id);
     let account = |words: &[&str]| account::find_iban_at(words).map(|(iban, _)| iban);
-    only_currency(spots, identified)
-        .or_else(|| only_currency(spots, account))
-        .or_else(|| taxed_currency(spots))
+    let (ids, accounts) = (countries_of(spots, identified), countries_of(spots, account));
+    let by_id = only_currency(spots, identified);
+    let by_account = only_currency(spots, account);
+    let taxed = taxed_currency(spots);
+    let crowns = worded_crowns(spots);
+    let mut named: Vec<&str> =
+        [&by_id, &by_account, &taxed].into_iter().flatten().map(|found| found.value).collect();
+    named.extend(crowns);
+    let found = by_id.or(by_account).or(taxed)?;
+    let countries: Vec<String> = ids.into_iter().chain(accounts).collect();
+    // What is of several countries names none, and is no witness against another: it is a doubt.
+    let foreign = countries.iter().any(|country| currency_of_country(country) != Some(found.value));
+    let recent = countries.iter().any(|country| RECENT_EURO.contains(&country.as_str()));
+    let agree = named.len() > 1 && named.iter().all(|code| *code == found.value);
+    Some(FoundValue { certain: agree && !foreign && !recent, ..found })
+}
+
+/// The countries that identifiers or accounts on the pages are of.
+fn countries_of(
+    spots: &LabelMatches<'_>,
+    begins: impl Fn(&[&str]) -> Option<String>,
+) -> Vec<String> {
+    let cells = spots.layout.cells.iter();
+    let found = cells.flat_map(|cell| {
+        let of = |start: usize| begins(&cell.words_in(start..cell.words.len()));
+        (0..cell.words.len()).filter_map(of).collect::<Vec<String>>()
+    });
+    let letters = |id: String| id.get(..2).map(str::to_owned);
+    found.filter_map(letters).filter(|code| code.chars().all(|c| c.is_ascii_uppercase())).collect()
 }
 
 /// Folded words of taxes and registers that the countries of one currency alone have. Not Bulgaria's,
 /// which has had two in few years.
-const TAXED: [(&str, &[&str]); 5] = [
+const TAXED: [(&str, &[&str]); 6] = [
     (
         "EUR",
         &[
@@ -293,6 +365,7 @@ const TAXED: [(&str, &[&str]); 5] = [
         ],
     ),
     ("TRY", &["kdv", "vkn"]),
+    ("BRL", &["cnpj", "icms", "danfe"]),
     ("HUF", &["afa", "adoszam"]),
     ("INR", &["gstin", "cgst", "sgst", "igst"]),
     ("GBP", &["hmrc", "sort code", "vat act 1994"]),

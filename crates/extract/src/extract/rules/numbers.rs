@@ -123,6 +123,9 @@ impl<'a> NumberSearch<'a> {
         if spot.words.start > 0 && !self.is_second_title(spot) {
             signs.push(NumberSign::MidText);
         }
+        if self.has_day_beside(spot) {
+            signs.push(NumberSign::DayBeside);
+        }
         let long = self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() > 10);
         if long {
             signs.push(NumberSign::LongText);
@@ -154,6 +157,7 @@ impl<'a> NumberSearch<'a> {
                     | "nro"
                     | "number"
                     | "číslo"
+                    | "č"
                     | "št"
                     | "numer"
                     | "br"
@@ -227,8 +231,11 @@ impl<'a> NumberSearch<'a> {
             };
             let again = digits > 2
                 && self.spots.layout.cells.iter().take(MOST_CELLS).any(|cell| lone(&cell));
-            if again {
-                one.signs.push(NumberSign::Again);
+            let own = one.signs.iter().any(|sign| sign.is_own());
+            // A year, or what two or three digits count, comes back by chance.
+            let telling = one.value.chars().filter(|c| c.is_alphanumeric()).count() > 4;
+            if again && (telling || !own) {
+                one.signs.push(if own { NumberSign::OwnAgain } else { NumberSign::Again });
             }
             one.signs.sort_unstable();
             one.signs.dedup();

@@ -391,7 +391,8 @@ Gesamtbetrag      EUR 120,00",
 fn strangers_layouts_are_read() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
-    for DrawnLayout { what, kind, page, values } in LAYOUTS.iter().chain(super::worldwide::LAYOUTS)
+    for DrawnLayout { what, kind, page, values } in
+        LAYOUTS.iter().chain(super::worldwide::LAYOUTS).chain(super::abroad::LAYOUTS)
     {
         let read = extract_by_rules(&transcript(&[page]), kinds.get(kind).unwrap());
         for (field, value) in values().as_object().unwrap() {

@@ -15,7 +15,7 @@ mod postal_code;
 mod sender;
 mod sign;
 
-pub(super) use self::postal_code::{has_postal_code, is_british_code};
+pub(super) use self::postal_code::{has_postal_code, is_british_code, is_canadian_code};
 pub(super) use self::sign::NameSign;
 
 use super::FoundValue;
@@ -203,6 +203,7 @@ impl<'a> SupplierSearch<'a> {
         if letterhead {
             mark_addressed(&mut merged);
         }
+        mark_letterhead(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
@@ -272,11 +273,13 @@ impl<'a> SupplierSearch<'a> {
     /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.
     fn named_in_section(&self, heading: &LabelMatch) -> Option<(String, &'a TextCell)> {
         let after = self.spots.all.iter().filter(|spot| spot.cell > heading.cell);
-        let end = after
-            .clone()
-            .find(|spot| spot.field == "customer" && spot.words.start == 0)
-            .map_or(usize::MAX, |spot| spot.cell);
         let row = self.spots.cell_of(heading)?.row;
+        let mut customers =
+            after.clone().filter(|spot| spot.field == "customer" && spot.words.start == 0);
+        // The recipient's heading may stand beside this one: then each has its column.
+        let beside = |spot: &LabelMatch| self.spots.cell_of(spot).is_some_and(|c| c.row == row);
+        let columns = customers.clone().any(beside);
+        let end = customers.find(|spot| !beside(spot)).map_or(usize::MAX, |spot| spot.cell);
         let near = |spot: &&LabelMatch| {
             spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
         };
@@ -287,7 +290,8 @@ impl<'a> SupplierSearch<'a> {
             (x - heading.area.x).abs() > address::PARTIES_APART * heading.area.h
         };
         let named = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0);
-        let name = named.filter(near).min_by_key(|spot| aside(spot))?;
+        let own = |spot: &&LabelMatch| near(spot) && !(columns && aside(spot));
+        let name = named.filter(own).min_by_key(|spot| aside(spot))?;
         let beside = self.spots.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy_name(&first.value_words().join(" "));
@@ -305,12 +309,43 @@ impl<'a> SupplierSearch<'a> {
 
 /// Whether a name heads the letter with its address.
 fn has_letterhead(merged: &[NameCandidate<'_>]) -> bool {
+    merged.iter().any(|one| heads_letter(&one.signs))
+}
+
+fn heads_letter(signs: &[NameSign]) -> bool {
     use NameSign::{AddressBelow, Customer, Digits, First, Head, OtherValue, Place};
-    let heads = |signs: &[NameSign]| {
-        [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
-            && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
+    [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
+        && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
+}
+
+/// Marks what heads the letter with its address where a heading or a form of address says that
+/// another name is the recipient's: then it is not the recipient who stands first.
+fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{
+        AddressBelow, Attention, Customer, Faint, LegalForm, Prose, Small, Tangled, Window,
     };
-    merged.iter().any(|one| heads(&one.signs))
+    let doubtful = [Attention, Faint, Prose, Small, Tangled, Window];
+    // A label such as `Customer 447` alone names no recipient.
+    let is_recipient = |signs: &[NameSign]| {
+        signs.contains(&AddressBelow) && (signs.contains(&Customer) || signs.contains(&Attention))
+    };
+    if !merged.iter().any(|one| is_recipient(&one.signs)) {
+        return;
+    }
+    let heads = |one: &NameCandidate<'_>| {
+        heads_letter(&one.signs) && !doubtful.iter().any(|sign| one.signs.contains(sign))
+    };
+    // `Carrier` over a company's name is a heading.
+    let is_heading = |one: &NameCandidate<'_>| {
+        !one.signs.contains(&LegalForm)
+            && merged
+                .iter()
+                .any(|other| other.signs.contains(&LegalForm) && is_next_line(one.cell, other.cell))
+    };
+    let found = merged.iter().position(|one| heads(one) && !is_heading(one));
+    if let Some(one) = found.and_then(|at| merged.get_mut(at)) {
+        one.signs.push(NameSign::Letterhead);
+    }
 }
 
 /// Under a letterhead, blocks of a name and an address that say nothing of whom to ask: what stands in

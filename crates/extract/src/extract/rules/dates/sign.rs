@@ -68,6 +68,10 @@ pub(in super::super) enum DateSign {
     AfterIssue,
     /// Later than that.
     LongAfterIssue,
+    /// As many days after it as the page counts: `30 days net`.
+    ByTerm,
+    /// Behind a word such as "by", on a line that asks for money: `Please pay by 3 May`.
+    PayBy,
 }
 
 use DateSign as S;
@@ -104,7 +108,7 @@ const ISSUED: [(DateSign, f32); 27] = [
 ];
 
 /// Log-odds of the signs of another day, such as the one by which to pay.
-const OTHER: [(DateSign, f32); 27] = [
+const OTHER: [(DateSign, f32); 29] = [
     (S::OwnLabel, 10.3),
     (S::Unlabelled, -1.2),
     (S::WeakLabel, 2.0),
@@ -128,6 +132,8 @@ const OTHER: [(DateSign, f32); 27] = [
     (S::SameAsIssue, -1.3),
     (S::AfterIssue, 1.8),
     (S::LongAfterIssue, -2.3),
+    (S::ByTerm, 4.0),
+    (S::PayBy, 8.0),
     (S::Earliest, 1.3),
     (S::First, -0.1),
     (S::Only, 0.6),

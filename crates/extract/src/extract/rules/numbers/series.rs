@@ -1,5 +1,5 @@
 //! Numbers that are printed in parts or look like something else: behind their series, behind a second
-//! title, and with the month as a day has it.
+//! title, beside the day of issue, and with the month as a day has it.
 
 use super::{NumberCandidate, NumberSearch, NumberSign};
 use crate::extract::rules::fields::read_identifier;
@@ -13,6 +13,12 @@ const SERIES: [&str; 4] = ["seria", "serija", "serie", "sorozat"];
 /// Folded words between a series and its number.
 const NUMBERS: [&str; 10] =
     ["nr", "no", "n", "num", "numar", "numarul", "numero", "numeris", "br", "αρ"];
+
+/// The field of the day that a document is dated with, in every kind that has a number of its own.
+const ISSUED: &str = "invoice_date";
+
+/// Heights of a line between the tops of two lines that follow each other.
+const NEXT_LINE: f32 = 2.2;
 
 /// The longest series, in letters and digits.
 const LONGEST_SERIES: usize = 6;
@@ -81,6 +87,25 @@ impl<'a> NumberSearch<'a> {
         cell.words.len() <= MOST_TITLES
             && rest.len() == marks.count() + 1
             && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
+    }
+
+    /// Whether the label of the day of issue stands behind this one, right over it or right under it:
+    /// `Number` above `Date` is the number of what is dated.
+    pub(super) fn has_day_beside(&self, spot: &LabelMatch) -> bool {
+        let Some(label) = self.spots.cell_of(spot) else { return false };
+        self.spots.of_field(ISSUED).any(|day| {
+            if day.cell == spot.cell {
+                return day.words.start >= spot.words.start;
+            }
+            let cell = self.spots.cell_of(day).filter(|_| day.words.start == 0);
+            cell.is_some_and(|cell| {
+                let gap = (cell.area.y - label.area.y).abs();
+                cell.page == label.page
+                    && spot.words.start == 0
+                    && (cell.area.x - label.area.x).abs() < 0.6 * label.area.h
+                    && gap < NEXT_LINE * label.area.h
+            })
+        })
     }
 }
 

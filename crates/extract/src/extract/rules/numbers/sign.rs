@@ -46,14 +46,18 @@ pub(in super::super) enum NumberSign {
     Long,
     /// Looks like a version or a small decimal number.
     Decimal,
-    /// Comes back on the document.
+    /// Comes back on the document, and no label calls it the document's own.
     Again,
+    /// Comes back on the document: in the reference of a payment, the head of a later page.
+    OwnAgain,
+    /// The label of the day of issue stands right over, under or behind its label.
+    DayBeside,
 }
 
 use NumberSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(NumberSign, f32); 22] = [
+const WEIGHTS: [(NumberSign, f32); 24] = [
     (S::OwnLabel, 6.6),
     (S::WeakLabel, 1.6),
     (S::OtherLabel, -4.3),
@@ -76,6 +80,8 @@ const WEIGHTS: [(NumberSign, f32); 22] = [
     (S::Long, 1.2),
     (S::Decimal, -1.5),
     (S::Again, -2.0),
+    (S::OwnAgain, 1.5),
+    (S::DayBeside, 3.0),
 ];
 
 /// What speaks for none of the texts being it.

@@ -1,8 +1,8 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::elsewhere::{self, is_part_of_address};
-use super::postal_code::{has_postal_code, is_town_first};
-use super::{NameCandidate, SupplierSearch, compact_name, is_next_line, tidy_name};
+use super::elsewhere::{self, REGISTERS, is_part_of_address};
+use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
+use super::{NameCandidate, NameSign, SupplierSearch, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
@@ -39,25 +39,11 @@ impl AddressLines {
     /// Whether a street is followed by what can be its town, without a postal code: `Mill Lane 12,
     /// Northtown`, or the other way round. What follows the town is none of it.
     fn ends_in_town(&self) -> bool {
-        let named = |text: &str| {
-            let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-            // `гр. Смолян`
-            letters >= 3
-                && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
-                && !text.contains(char::is_numeric)
-                && text.split(' ').count() <= 3
-        };
         let [line] = self.lines.as_slice() else { return false };
-        let parts: Vec<&str> = line.split(", ").collect();
-        (1..parts.len()).any(|at| {
-            let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
-            let (first, next) = (before.join(", "), after.join(", "));
-            is_street_line(&first) && after.first().is_some_and(|part| named(part))
-                || at == 1 && named(&first) && is_street_line(&next)
-        })
+        is_street_and_named_town(line)
     }
 
-    fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
+    pub(super) fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
         let mut signs = vec![found];
         let street = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
         let full = street || self.lines.iter().any(|line| is_street_and_town(line));
@@ -69,24 +55,79 @@ impl AddressLines {
 
 /// A number beside a word, as streets are written.
 pub(super) fn is_street_line(line: &str) -> bool {
-    const SINCE: [&str; 9] =
-        ["seit", "since", "depuis", "dal", "desde", "sinds", "sedan", "siden", "established"];
-    let first = docmill_formats::notation::fold_text(line.split(' ').next().unwrap_or_default());
-    !SINCE.contains(&first.as_str())
-        && line.contains(|c: char| c.is_ascii_digit())
+    const SINCE: [&str; 11] = [
+        "seit",
+        "since",
+        "depuis",
+        "dal",
+        "desde",
+        "sinds",
+        "sedan",
+        "siden",
+        "established",
+        "founded",
+        "gegrundet",
+    ];
+    let folded = docmill_formats::notation::fold_text(line);
+    let words: Vec<&str> = folded.split(' ').collect();
+    // `Driving since 1951`: the year that the house is as old as.
+    let is_year = |word: &str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
+    let since = words.windows(2).any(|pair| match pair {
+        [word, year] => SINCE.contains(word) && is_year(year),
+        _ => false,
+    });
+    // `Camino Viejo s/n`: a street where houses have no numbers.
+    let numberless = line.split([' ', ',']).any(|word| matches!(word, "s/n" | "S/N" | "s/nº"));
+    !since
+        && (numberless || line.contains(|c: char| c.is_ascii_digit()))
         && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
         && !is_town_first(line)
 }
 
 /// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
 pub(super) fn is_street_and_town(line: &str) -> bool {
-    let parts: Vec<&str> = line.split(',').collect();
-    let town = parts.iter().rposition(|part| has_postal_code(part));
+    let parts: Vec<&str> = line.split(',').flat_map(|part| part.split(" - ")).collect();
+    // The code may stand behind its town: `Rīgas iela 44, Valmiera, LV-4201`.
+    let town = (0..parts.len()).rev().find_map(|at| {
+        let part = parts.get(at)?.trim();
+        let before = at.checked_sub(1).and_then(|before| parts.get(before));
+        let behind = || has_postal_code(&format!("{} {part}", before?.trim())).then_some(at - 1);
+        if has_postal_code(part) { Some(at) } else { behind() }
+    });
+    // `Mill House, Station Road, Ely CB7 4ZZ`: houses with names.
+    if town.is_some_and(|town| town > 0) && ends_in_lettered_code(line) {
+        return true;
+    }
     let before = town.and_then(|town| parts.get(..town)).unwrap_or_default().join(",");
     // `6720 Szeged, Kárász utca 9.`
     let first = parts.first().is_some_and(|part| is_town_first(&format!("{}, 1", part.trim())));
     let after = parts.get(1..).unwrap_or_default().join(",");
     is_street_line(before.trim()) || first && is_street_line(after.trim())
+}
+
+/// A street and what can be its town, parted by a comma, either first; no postal code.
+fn is_street_and_named_town(line: &str) -> bool {
+    let named = |text: &str| {
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        // `гр. Смолян`
+        letters >= 3
+            && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
+            && !text.contains(char::is_numeric)
+            && text.split(' ').count() <= 3
+    };
+    // `4. Cad. No:18 Nilüfer / Bursa`: district and province.
+    let district = line.rsplit_once(" / ").is_some_and(|(street, province)| {
+        let last = street.rsplit(' ').next().unwrap_or_default();
+        named(province) && named(last) && is_street_line(street)
+    });
+    let parts: Vec<&str> = line.split(", ").collect();
+    district
+        || (1..parts.len()).any(|at| {
+            let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
+            let (first, next) = (before.join(", "), after.join(", "));
+            is_street_line(&first) && after.first().is_some_and(|part| named(part))
+                || at == 1 && named(&first) && is_street_line(&next)
+        })
 }
 
 /// Whether the first word is a part of a longer one: `Mill-Straße 40` is a street, not its label.
@@ -97,9 +138,17 @@ fn begins_as_compound(cell: &TextCell) -> bool {
 
 /// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of details.
 fn parted_address(text: &str) -> Option<String> {
-    PARTS.iter().find_map(|separator| {
+    // Commas part an address as well: what follows it has to be a number that no address has.
+    let details = |parts: &[&str]| {
+        let digits = |part: &str| part.chars().filter(char::is_ascii_digit).count();
+        parts.len() > 3 && parts.iter().skip(2).any(|part| digits(part) > 6)
+    };
+    PARTS.iter().chain(&[", "]).find_map(|separator| {
         let parts: Vec<&str> = text.split(separator).map(str::trim).collect();
         let [street, town, _, ..] = parts.as_slice() else { return None };
+        if *separator == ", " && !details(&parts) {
+            return None;
+        }
         let plain = |part: &str| !tells_registration(part);
         let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
         (holds && plain(street) && plain(town)).then(|| format!("{street}, {town}"))
@@ -186,25 +235,12 @@ impl SupplierSearch<'_> {
         if let Some(found) = under.as_ref().filter(|found| found.town) {
             return (Some(found.text()), found.signs(ReadingSign::AddressUnder));
         }
-        let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
-        let mut same = self.layout.cells.iter().zip(&self.folded);
-        let elsewhere = same.find_map(|(cell, text)| {
-            // The same name over an address further down, or at the front of a sender line.
-            let sender =
-                || self.sender_parts(cell).filter(|(name, _)| own.contains(&compact_name(name)));
-            match own.contains(&text.replace(' ', "")) {
-                true => self
-                    .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
-                    .filter(|it| it.town)
-                    .map(|it| (it.text(), it.signs(ReadingSign::AddressElsewhere))),
-                false => {
-                    sender().map(|(_, address)| (address, vec![ReadingSign::AddressElsewhere]))
-                }
-            }
-        });
+        let elsewhere = self.address_elsewhere(best, joined);
         let labelled = || {
             let found = self.labelled_address(best.cell)?;
-            let full = is_street_and_town(&found).then_some(ReadingSign::AddressFull);
+            // Its label says that it is one, with or without a postal code.
+            let full = is_street_and_town(&found) || is_street_and_named_town(&found);
+            let full = full.then_some(ReadingSign::AddressFull);
             Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
         };
         let beside = || {
@@ -215,17 +251,23 @@ impl SupplierSearch<'_> {
                 self.address_beside(best.cell).or_else(down).or_else(foot).or_else(block)?;
             Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
         };
+        let under = under.or_else(|| self.address_below_trade(best.cell, joined));
         match (elsewhere.or_else(labelled).or_else(beside), under) {
+            (None, Some(found)) if found.town => {
+                (Some(found.text()), found.signs(ReadingSign::AddressUnder))
+            }
             (Some((address, signs)), _) => (Some(address), signs),
             (None, Some(found)) if self.spots.till || found.ends_in_town() => {
-                (Some(found.text()), found.signs(ReadingSign::AddressWithoutCode))
+                let mut signs = found.signs(ReadingSign::AddressWithoutCode);
+                let told = [NameSign::Contact, NameSign::VatNear];
+                let told = best.signs.iter().any(|sign| told.contains(sign));
+                signs.extend(told.then_some(ReadingSign::AddressWithContact));
+                (Some(found.text()), signs)
             }
-            _ => {
-                let seen = self.layout.cells.iter().any(|cell| {
-                    has_postal_code(&cell.joined_text())
-                        && !self.is_customer(cell)
-                        && !self.layout.is_on_amount_row(cell)
-                });
+            (_, street) => {
+                let seen = self.is_address_seen();
+                // Nor can it be held for absent where a street stands under the name.
+                let seen = seen || street.is_some();
                 let seen = seen.then_some(ReadingSign::AddressSeen);
                 (None, [ReadingSign::NoAddress].into_iter().chain(seen).collect())
             }
@@ -281,6 +323,18 @@ impl SupplierSearch<'_> {
         street.then_some(AddressLines { lines, town: false, least })
     }
 
+    /// The address where one line tells the trade or a motto between it and the name.
+    fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
+        let trade = self.block_below(name).get(joined).copied().filter(|_| !self.spots.till)?;
+        let text = trade.joined_text();
+        if is_street_line(&text) || has_postal_code(&text) || self.is_customer(name) {
+            return None;
+        }
+        let found = self.address_below(name, joined + 1)?;
+        let whole = found.lines.iter().any(|line| is_street_and_town(line));
+        (found.town && whole || found.ends_in_town()).then_some(found)
+    }
+
     /// Street and town in the next column, beginning beside the name: logo and name stand left, the
     /// address right.
     fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
@@ -304,10 +358,14 @@ impl SupplierSearch<'_> {
     pub(super) fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
         let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
+        let foot = self.layout.cell_below(cell, 1.5).is_none();
         let town = right.filter(|next| {
             let town = next.joined_text();
+            // The columns of a footer are read across where the town does not stand below.
+            let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
+            let across = foot && coded && is_street_line(&text);
             !self.spots.till
-                && next.area.x - cell.area.right() < 2.0 * cell.area.h
+                && (across || next.area.x - cell.area.right() < 2.0 * cell.area.h)
                 && (is_street_line(&text) || next.words.len() <= 2)
                 && !has_postal_code(&text)
                 && has_postal_code(&town)
@@ -332,64 +390,22 @@ impl SupplierSearch<'_> {
 
     /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
-        const MARKS: [&str; 49] = [
-            "personas",
-            "kods",
-            "isikukood",
-            "asmens",
-            "registrikood",
-            "reg",
-            "αφμ",
-            "еик",
-            "ид",
-            "vkn",
-            "pan",
-            "nit",
-            "pin",
-            "ruc",
-            "rut",
-            "cnpj",
-            "davcna",
-            "afm",
-            "gst",
-            "company",
-            "registration",
-            "roc",
-            "co",
-            "cif",
-            "nif",
-            "abn",
-            "vat",
-            "kodas",
-            "kod",
-            "nip",
-            "regon",
-            "krs",
-            "ic",
-            "ico",
-            "dic",
-            "cui",
-            "cvr",
-            "kvk",
-            "btw",
-            "tva",
-            "siret",
-            "siren",
-            "oib",
-            "adoszam",
-            "cg",
-            "uid",
-            "gstin",
-            "cin",
-            "ust",
-        ];
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        let marked = line.folded.iter().take(3).any(|(word, _)| MARKS.contains(&word.as_str()));
+        let marked = line.folded.iter().take(3).any(|(word, _)| REGISTERS.contains(&word.as_str()));
         let code = text.len() <= 16 && letters <= 4;
         // A gap may part the number from its label.
         let dated = self.spots.till && !date::find_dates(text).is_empty();
-        dated || digits >= 5 && (marked || code) || marked && digits == 0 && line.words.len() <= 3
+        // `Trade licence no. 447118`
+        let mut last = line.folded.iter().rev().map(|(word, _)| word.as_str());
+        let long = last
+            .next()
+            .is_some_and(|word| word.len() >= 5 && word.chars().all(|c| c.is_ascii_digit()));
+        let numbered = long && last.next().is_some_and(|word| matches!(word, "nr" | "no" | "n"));
+        dated
+            || numbered
+            || digits >= 5 && (marked || code)
+            || marked && digits == 0 && line.words.len() <= 3
     }
 
     /// Whether a line under a name begins something else than an address.
@@ -459,6 +475,9 @@ impl SupplierSearch<'_> {
         let whole = first.inline || !first.below;
         if whole && is_street_line(&street) && street.contains(", ") {
             return Some(street);
+        }
+        if let Some(town) = self.labelled_town(first.cell) {
+            return Some(format!("{street}, {town}"));
         }
         let (_, town) = self.layout.cell_below(first.cell, 1.8)?;
         has_postal_code(&town.joined_text())

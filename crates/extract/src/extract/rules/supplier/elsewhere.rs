@@ -5,6 +5,7 @@
 use super::address::{AddressLines, is_street_line, tells_registration};
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
+use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use docmill_formats::notation::{fold_text, vat_id};
@@ -17,6 +18,70 @@ const FOOT: f32 = 0.75;
 
 /// Letters of the shortest name that is looked for within other lines.
 const SHORTEST_WITNESSED: usize = 8;
+
+/// Folded labels of a town and of its code, where an address is written field by field.
+const TOWNS: [&str; 8] = ["comune", "citta", "localita", "city", "town", "ville", "ort", "ciudad"];
+const CODES: [&str; 6] = ["cap", "plz", "postcode", "zip", "cp", "code"];
+
+/// Rows under a street that its town and code stand in.
+const FIELDS_BELOW: usize = 3;
+
+/// Folded words by which numbers in registers and with tax offices are called.
+pub(super) const REGISTERS: [&str; 53] = [
+    "rfc",
+    "cuit",
+    "zvr",
+    "nzbn",
+    "personas",
+    "kods",
+    "isikukood",
+    "asmens",
+    "registrikood",
+    "reg",
+    "αφμ",
+    "еик",
+    "ид",
+    "vkn",
+    "pan",
+    "nit",
+    "pin",
+    "ruc",
+    "rut",
+    "cnpj",
+    "davcna",
+    "afm",
+    "gst",
+    "company",
+    "registration",
+    "roc",
+    "co",
+    "cif",
+    "nif",
+    "abn",
+    "vat",
+    "kodas",
+    "kod",
+    "nip",
+    "regon",
+    "krs",
+    "ic",
+    "ico",
+    "dic",
+    "cui",
+    "cvr",
+    "kvk",
+    "btw",
+    "tva",
+    "siret",
+    "siren",
+    "oib",
+    "adoszam",
+    "cg",
+    "uid",
+    "gstin",
+    "cin",
+    "ust",
+];
 
 /// Folded words of a post box.
 const BOXES: [&str; 7] =
@@ -35,6 +100,17 @@ pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
     }
 }
 
+/// The words behind a label with a colon, up to the next one.
+fn value_behind(cell: &TextCell, labels: &[&str]) -> Option<String> {
+    let is_label = |word: &String| {
+        word.strip_suffix(':').is_some_and(|label| labels.contains(&fold_text(label).as_str()))
+    };
+    let at = cell.words.iter().position(is_label)?;
+    let rest = cell.words.iter().skip(at + 1).take_while(|word| !word.ends_with(':'));
+    let value: Vec<&str> = rest.map(String::as_str).collect();
+    (!value.is_empty()).then(|| value.join(" "))
+}
+
 impl SupplierSearch<'_> {
     /// Adds what the line with name, street and town of a sender says. It stands over the recipient
     /// in the window, and is none.
@@ -46,7 +122,7 @@ impl SupplierSearch<'_> {
     }
 
     /// Marks names in the upper half that come back within a line about an account to pay to, an
-    /// identifier or a register. Whose account is debited is no issuer.
+    /// identifier or a register, or with an address at the foot. Whose account is debited is no issuer.
     pub(super) fn mark_witnessed(&self, candidates: &mut [NameCandidate<'_>]) {
         let telling = |index: usize| {
             let mut paid = false;
@@ -58,7 +134,10 @@ impl SupplierSearch<'_> {
                 }
             }
             let line = self.layout.cells.get(index);
-            paid || line.is_some_and(|line| tells_registration(&line.joined_text()))
+            paid || line.is_some_and(|line| {
+                let foot = self.layout.depth_on_page(line) > FOOT;
+                tells_registration(&line.joined_text()) || foot && self.sender_parts(line).is_some()
+            })
         };
         let lines: Vec<(&TextCell, String)> = (0..self.layout.cells.len())
             .filter(|index| telling(*index))
@@ -102,6 +181,65 @@ impl SupplierSearch<'_> {
             let recipient = block.iter().any(|line| self.is_customer(line));
             (block.iter().any(tells) && !foreign && !recipient).then_some(found)
         })
+    }
+
+    /// The same name over an address further down, or at the front of a sender line, and how it was found.
+    pub(super) fn address_elsewhere(
+        &self,
+        best: &NameCandidate<'_>,
+        joined: usize,
+    ) -> Option<(String, Vec<ReadingSign>)> {
+        let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
+        let mut same = self.layout.cells.iter().zip(&self.folded);
+        // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` stands over the address.
+        let telling = own[0].chars().count() >= SHORTEST_WITNESSED;
+        let longer = |text: &str, name: &str| {
+            telling && text.contains(own[0].as_str()) && self.has_legal_form(name)
+        };
+        same.find_map(|(cell, text)| {
+            // The same name over an address further down, or at the front of a sender line.
+            let sender = || {
+                self.sender_parts(cell).filter(|(name, _)| {
+                    let compact = compact_name(name);
+                    own.contains(&compact) || telling && compact.contains(own[0].as_str())
+                })
+            };
+            let compact = text.replace(' ', "");
+            match own.contains(&compact) || longer(&compact, text) && !self.is_customer(cell) {
+                true => self
+                    .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
+                    .filter(|it| it.town)
+                    .map(|it| (it.text(), it.signs(ReadingSign::AddressElsewhere))),
+                false => {
+                    sender().map(|(_, address)| (address, vec![ReadingSign::AddressElsewhere]))
+                }
+            }
+        })
+    }
+
+    /// Whether a postal code is printed that is not the recipient's.
+    pub(super) fn is_address_seen(&self) -> bool {
+        self.layout.cells.iter().any(|cell| {
+            has_postal_code(&cell.joined_text())
+                && !self.is_customer(cell)
+                && !self.layout.is_on_amount_row(cell)
+        })
+    }
+
+    /// `Comune: Northtown   Provincia: NT` and `Cap: 80333` under a street: town and code by their labels.
+    pub(super) fn labelled_town(&self, street: &TextCell) -> Option<String> {
+        let mut near = self.layout.rows_from(street).filter(|cell| {
+            cell.page == street.page
+                && cell.row <= street.row + FIELDS_BELOW
+                && (cell.area.x - street.area.x).abs() < 0.6 * street.area.h
+        });
+        let (mut town, mut code) = (None, None);
+        near.by_ref().for_each(|cell| {
+            town = town.take().or_else(|| value_behind(cell, &TOWNS));
+            code = code.take().or_else(|| value_behind(cell, &CODES));
+        });
+        let line = format!("{} {}", code?, town?);
+        has_postal_code(&line).then_some(line)
     }
 
     /// What stands behind a company's name at the foot of a page.

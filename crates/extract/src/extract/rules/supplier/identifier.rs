@@ -5,7 +5,7 @@ use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
-use docmill_formats::notation::{vat_digits, vat_id};
+use docmill_formats::notation::{account, vat_digits, vat_id};
 
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
@@ -60,7 +60,8 @@ impl SupplierSearch<'_> {
                 let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
                 let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
                 let Some((id, _)) = found else { continue };
-                if self.is_reference(index, &id) {
+                // The front of an account has an identifier's form in some countries.
+                if self.is_reference(index, &id) || account::find_iban_at(&words).is_some() {
                     continue;
                 }
                 if customers.contains(&compact_id(&id)) {
@@ -117,7 +118,9 @@ impl SupplierSearch<'_> {
             let seen = seen.map(|_| ReadingSign::LabelSeen);
             return [ReadingSign::NoId].into_iter().chain(seen).collect();
         };
-        let national = !vat.value.starts_with(|c: char| c.is_ascii_alphabetic());
+        // Spain's and Mexico's begin with a letter, and with no country's.
+        let words: Vec<&str> = vat.value.split(' ').collect();
+        let national = vat_id::find_at(&words).is_none();
         let mut signs = vec![match (national, vat.certain) {
             (true, _) => ReadingSign::IdNational,
             (false, true) => ReadingSign::IdLabelled,
@@ -141,7 +144,13 @@ impl SupplierSearch<'_> {
                 rival && self.vat_score(cell, index, start) > 0.0
             })
         });
-        signs.extend(others.then_some(ReadingSign::IdRivals));
+        // Two that have their labels, and neither stands with the recipient.
+        let labelled = national
+            && self.national_ids().any(|(_, found)| {
+                let id = compact_id(&found.value);
+                id != own && !customers.contains(&id)
+            });
+        signs.extend((others || labelled).then_some(ReadingSign::IdRivals));
         let sound = vat_digits::check_digits_hold(&vat.value) == Some(true);
         signs.extend(sound.then_some(ReadingSign::IdSound));
         signs.extend(name.contains(&NameSign::VatNear).then_some(ReadingSign::IdNearName));
@@ -189,8 +198,10 @@ impl SupplierSearch<'_> {
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
             let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
             let fits = national || is_indian(&compact) || is_mexican(&compact);
-            (fits && !id.contains([',', '€', '%']))
-                .then(|| (self.is_contact(cell), FoundValue::new(id.to_owned(), false, cell)))
+            (fits && !id.contains([',', '€', '%'])).then(|| {
+                let found = FoundValue::at_word(id.to_owned(), false, cell, spot.cell);
+                (self.is_contact(cell), found)
+            })
         })
     }
 

@@ -144,6 +144,7 @@ impl SupplierSearch<'_> {
                 || found.field == "customer"
         });
         letters >= 3
+            && !self.is_heading_of_party(&words)
             && digits <= letters / 3
             && text.len() <= LONGEST_NAME
             && words.len() <= 10
@@ -153,8 +154,22 @@ impl SupplierSearch<'_> {
             && !folded.starts_with("http")
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
+            // `Province: CO`
+            && text.rsplit_once(": ").is_none_or(|(_, last)| last.chars().count() > 3)
             && !(text.starts_with('[') && text.ends_with(']'))
             && !(text.starts_with('(') && text.ends_with(')'))
+    }
+
+    /// `Cedente/prestatore (fornitore)`: nothing but headings of a party, one behind the other.
+    fn is_heading_of_party(&self, words: &[&str]) -> bool {
+        let mut at = 0;
+        while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
+            let labels = self.labels.labels_at(rest).into_iter();
+            let party = labels.filter(|one| matches!(one.field, "supplier" | "customer"));
+            let Some(length) = party.map(|one| one.length).max() else { return false };
+            at += length;
+        }
+        at > 0
     }
 
     /// Whether a text is nothing but what tills greet with: `Welcome to`.

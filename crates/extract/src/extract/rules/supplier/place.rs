@@ -136,6 +136,17 @@ impl SupplierSearch<'_> {
         if town {
             signs.push(NameSign::AddressBelow);
         }
+        // `Customer VAT No: …` in the block: whose it is needs no heading.
+        let theirs = |line: &TextCell| {
+            let index = self.layout.index_of(line);
+            index.is_some_and(|index| {
+                let mut labels = self.spots.in_cell(index);
+                labels.any(|spot| spot.field == "customer_vat_id" && spot.words.start == 0)
+            })
+        };
+        if !signs.contains(&NameSign::Customer) && block.iter().take(5).any(|line| theirs(line)) {
+            signs.push(NameSign::Customer);
+        }
         if contact {
             signs.push(NameSign::Contact);
         }
@@ -239,6 +250,7 @@ impl SupplierSearch<'_> {
         ];
         let text = line.joined_text();
         text.contains('@')
+            || is_phone_alone(&text)
             || line.folded.iter().any(|(word, _)| MARKS.contains(&word.as_str()))
             || line.words.iter().any(|word| domain_name(word).is_some())
     }
@@ -247,8 +259,13 @@ impl SupplierSearch<'_> {
     pub(super) fn find_recipient_cells(&self) -> Vec<usize> {
         let headings = self.spots.of_field("customer").filter(|spot| {
             let cell = self.spots.cell_of(spot);
+            // `Client: Somebody Ltd` over the rest of the block.
+            let closed = |cell: &TextCell| {
+                let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
+                last.is_some_and(|word| word.ends_with(':'))
+            };
             spot.words.start == 0
-                && cell.is_some_and(|cell| cell.words.len() <= spot.words.len() + 2)
+                && cell.is_some_and(|cell| cell.words.len() <= spot.words.len() + 2 || closed(cell))
         });
         let mut found: Vec<usize> = Vec::new();
         for heading in headings.take(MOST_HEADINGS) {
@@ -359,6 +376,18 @@ impl SupplierSearch<'_> {
             }
         }
     }
+}
+
+/// `608-555-0112`, `+41 79 555 01 47`: nothing but a telephone number.
+fn is_phone_alone(text: &str) -> bool {
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let groups = text.split([' ', '-', '.', '/', ')']).filter(|group| !group.is_empty()).count();
+    (9..=13).contains(&digits)
+        && (3..=6).contains(&groups)
+        && text.starts_with(['0', '+', '(', '2', '3', '4', '5', '6', '7', '8', '9'])
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '+'))
 }
 
 /// Whether a label names neither a party nor a part of one.

@@ -25,7 +25,13 @@ fn is_town_and_street(rest: &str) -> bool {
 }
 
 /// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
-const NUMBERED: [&str; 32] = [
+const NUMBERED: [&str; 38] = [
+    "sedan",
+    "siden",
+    "dal",
+    "founded",
+    "established",
+    "gegrundet",
     "seit",
     "since",
     "depuis",
@@ -81,40 +87,57 @@ pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
         let mixed = word
             .chars()
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
-        short && mixed && ((3..=6).contains(&digits) || parted) && stands_by_town(&words, at)
+        // `0-24`: hours of a day.
+        let hours = digits < 4
+            && word.split_once('-').is_some_and(|(from, to)| {
+                [from, to].iter().all(|part| part.contains(|c: char| c.is_ascii_digit()))
+            });
+        short
+            && mixed
+            && !hours
+            && ((3..=6).contains(&digits) || parted)
+            && stands_by_town(&words, at)
     });
-    // `V1K 7H3`
-    let canadian = words.windows(2).any(|pair| match pair {
-        [area, unit] => {
-            let shape = |word: &str, digits: [bool; 3]| {
-                let word = word.trim_matches(',');
-                word.len() == 3
-                    && word.chars().zip(digits).all(|(c, digit)| {
-                        if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() }
-                    })
-            };
-            shape(area, [false, true, false]) && shape(unit, [true, false, true])
-        }
-        _ => false,
-    });
+    let canadian =
+        words.windows(2).any(|pair| matches!(pair, [area, unit] if is_canadian_code(area, unit)));
     let british =
         words.windows(2).any(|pair| matches!(pair, [out, inward] if is_british_code(out, inward)));
-    // `D04 9ZZ9`
-    let irish = words.windows(2).any(|pair| match pair {
-        [area, unit] => {
-            let unit = unit.trim_matches(',');
-            let mut letters = area.chars();
-            letters.next().is_some_and(|c| c.is_ascii_uppercase())
-                && area.len() == 3
-                && letters.next().is_some_and(|c| c.is_ascii_digit())
-                && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
-                && unit.len() == 4
-                && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
-                && unit.contains(|c: char| c.is_ascii_digit())
-        }
-        _ => false,
-    });
+    let irish =
+        words.windows(2).any(|pair| matches!(pair, [area, unit] if is_irish_code(area, unit)));
     code || british || canadian || irish
+}
+
+/// `V1K 7H3`
+pub(in crate::extract::rules) fn is_canadian_code(area: &str, unit: &str) -> bool {
+    let shape = |word: &str, digits: [bool; 3]| {
+        let word = word.trim_matches(',');
+        word.len() == 3
+            && word
+                .chars()
+                .zip(digits)
+                .all(|(c, digit)| if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() })
+    };
+    shape(area, [false, true, false]) && shape(unit, [true, false, true])
+}
+
+/// `D04 9ZZ9`
+fn is_irish_code(area: &str, unit: &str) -> bool {
+    let unit = unit.trim_matches(',');
+    let mut letters = area.chars();
+    letters.next().is_some_and(|c| c.is_ascii_uppercase())
+        && area.len() == 3
+        && letters.next().is_some_and(|c| c.is_ascii_digit())
+        && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
+        && unit.len() == 4
+        && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+        && unit.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a line ends in a code of a shape that nothing but a postal code has: `Ely CB7 4ZZ`.
+pub(super) fn ends_in_lettered_code(line: &str) -> bool {
+    let words: Vec<&str> = line.split(' ').collect();
+    let last = words.len().checked_sub(2).and_then(|at| words.get(at..));
+    matches!(last, Some([a, b]) if is_british_code(a, b) || is_irish_code(a, b))
 }
 
 /// `BA1 5QT`

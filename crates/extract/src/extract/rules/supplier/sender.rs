@@ -14,6 +14,9 @@ const MOST_WORDS_OF_COMPANY: usize = 8;
 /// What separates name, street and town on a sender line.
 const SEPARATORS: [&str; 7] = [" - ", " – ", " • ", " · ", " | ", " * ", ", "];
 
+/// Lines of a page's end.
+const LAST_LINES: usize = 3;
+
 /// Letters of a heading are larger than those under it by this factor.
 const HEADING: f32 = 1.25;
 
@@ -63,6 +66,17 @@ impl<'a> SupplierSearch<'a> {
         if let Some(found) = SEPARATORS.iter().find_map(sender) {
             return Some(found);
         }
+        // `Example Farm - Mill Lane 5, 80333 Northtown`, in the last lines of a page.
+        let mixed = || {
+            let (name, rest) = text.split_once(" - ")?;
+            let parts: Vec<&str> = [name].into_iter().chain(rest.split(", ")).collect();
+            self.sender_of(&parts, cell)
+        };
+        if let Some(found) =
+            Some(()).filter(|()| self.is_in_last_lines(cell)).and_then(|()| mixed())
+        {
+            return Some(found);
+        }
         let cells = self.layout.row_cells(cell.row);
         let from = cells.iter().skip_while(|other| other.area.x < cell.area.x);
         let from: Vec<&TextCell> = from.collect();
@@ -75,6 +89,12 @@ impl<'a> SupplierSearch<'a> {
             from.iter().take(count.min(4)).map(|cell| cell.joined_text()).collect();
         let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
         self.sender_of(&parts, cell)
+    }
+
+    /// Whether the cell stands in one of the last lines of its page.
+    fn is_in_last_lines(&self, cell: &TextCell) -> bool {
+        let last = self.layout.cells.iter().filter(|other| other.page == cell.page);
+        last.map(|other| other.row).max().is_some_and(|row| cell.row + LAST_LINES > row)
     }
 
     fn sender_of(&self, parts: &[&str], cell: &TextCell) -> Option<(String, String)> {

@@ -47,6 +47,8 @@ pub(in super::super) enum NameSign {
     Domain,
     /// Named again within a line about an account, an identifier or a register.
     Witnessed,
+    /// Heads the first page with its address, where the recipient stands elsewhere as such.
+    Letterhead,
     /// Comes back elsewhere on the document, and has no legal form.
     Repeated,
     /// Under or beside a heading such as "Bill to".
@@ -82,7 +84,7 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 36] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 37] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
@@ -104,6 +106,7 @@ pub(super) const WEIGHTS: [(NameSign, f32); 36] = [
     (S::VatNear, 4.0),
     (S::Domain, 4.4),
     (S::Witnessed, 3.0),
+    (S::Letterhead, 2.5),
     (S::Repeated, -1.2),
     (S::Customer, -2.5),
     (S::Attention, -3.0),
