@@ -142,28 +142,147 @@ Total for March                                    $905.00
 Child care is exempt from GST.",
         values: || json!({ "currency": "CAD" }),
     },
+    DrawnLayout {
+        what: "behind title and number stands the day of issue, whatever came in and went out before",
+        kind: "invoice",
+        page: "\
+Dentallabor Erle                         Praxis Birke
+Hafen 6                                  Mühlweg 31
+69876 Südhafen                           80333 Nordstadt
+
+Auftrag: 9917          Eingang: 12.05.25          Ausgang: 20.05.25
+
+Rechnung 25/3306 · 21.05.25
+
+Zwischensumme                                        100,00
++ 19,00 % MwSt                                        19,00
+Endsumme                                           € 119,00",
+        values: || json!({ "invoice_number": "25/3306", "invoice_date": "2025-05-21" }),
+    },
+    DrawnLayout {
+        what: "a number like a day is no day, and the mark of a year stands behind one",
+        kind: "invoice",
+        page: "\
+FAKTURA nr 17/03/2025                              Nordbork, 28 marca 2025 r.
+
+SPRZEDAWCA                                         NABYWCA
+Biuro OLSZA Jan Wierzba                            Brzoza S.A.
+ul. Portowa 31                                     ul. Polna 7
+80-333 Nordbork                                    69-876 Sudbork
+
+Razem          100,00          23,00          123,00 zł",
+        values: || json!({ "invoice_number": "17/03/2025", "invoice_date": "2025-03-28" }),
+    },
+    DrawnLayout {
+        what: "number and day parted by a stroke",
+        kind: "invoice",
+        page: "\
+Florăria Arinul P.F.A.                           Factura nr. 417 / 08.03.2025
+Str. Portului 31, Nordeni
+
+Cumpărător: Teatrul Mesteacăn
+
+TOTAL                                                   640,00 lei
+Scutit de TVA, art. 310 din Codul fiscal.",
+        values: || {
+            json!({ "supplier_name": "Florăria Arinul P.F.A.", "invoice_number": "417", "invoice_date": "2025-03-08" })
+        },
+    },
+    DrawnLayout {
+        what: "a series in Greek capitals before the number",
+        kind: "invoice",
+        page: "\
+Ξενώνας Σκλήθρο Ο.Ε.
+Λιμάνι 31, 37010
+
+Τιμολόγιο Παροχής Υπηρεσιών
+Αριθμός: ΤΠΥ 417                                  Ημερομηνία: 16/02/2025
+
+Σύνολο με ΦΠΑ                                                300,00 €",
+        values: || json!({ "invoice_number": "ΤΠΥ 417" }),
+    },
+    DrawnLayout {
+        what: "who is treated is no issuer, and the one at the foot is",
+        kind: "invoice",
+        page: "\
+INVOICE                                         91-5508
+                                                5/11/2025
+Patient:   Robin Birch                          DOB 3/02/1984
+           31 Harbour Street                    Claim 2025-118840
+
+Standard consultation                                          85.00
+Total invoice                                                  85.00
+GST                                                             0.00
+
+Alder Osteopathy and Movement      Shop 2, 31 Mill Street, Northtown NSW 2533      ABN 53 004 085 616",
+        values: || json!({ "supplier_name": "Alder Osteopathy and Movement" }),
+    },
+    DrawnLayout {
+        what: "headings of both parties, the issuer a woman",
+        kind: "invoice",
+        page: "\
+                    Flores Nortel
+
+Factura                                                           FV-0417
+                                                                  03.11.2025
+Datos de la emisora                          Datos del cliente
+Nuria Aliso Sauce                            Cofradía Abedul
+Calle del Molino 31, bajo                    Plaza del Puerto 6
+28004 Norteville                             28011 Surville
+
+Total con IVA                                                      270,00 €",
+        values: || json!({ "supplier_name": "Nuria Aliso Sauce" }),
+    },
+    DrawnLayout {
+        what: "Finnish days of issue",
+        kind: "invoice",
+        page: "\
+Kustannus Leppä ry                               Lasku
+Satamakatu 31 B 4                                L-2025-417
+33200 Pohjola
+                                                 Laskupäivä 7.2.2025
+Kirjakahvila Koivu                               Maksuehto 14 pv netto
+                                                 Tilaus 31.1.2025
+Maksettava                                                                   153,00 €",
+        values: || json!({ "invoice_date": "2025-02-07" }),
+    },
 ];
 
 pub(super) const DOUBTS: &[DrawnDoubt] = &[
     DrawnDoubt {
-        what: "a name without a legal form heads the letter, and the recipient has a heading",
+        what: "a name without a legal form heads the letter, and another one is the recipient's by its form",
         kind: "invoice",
         page: "\
-Aliso Ilustración
-Calle Molino 31, 28004 Norteville
+Nuohous Leppä                                 LASKU
+Myllypolku 31
+33200 Pohjola                                 Päiväys                11.9.2025
+                                              Laskun nro                  2218
+Asunto Oy Koivu                               Viitenumero               22188
+c/o Isännöinti Haapa                          Asiakasnro                  118
+Satamakatu 6                                  Eräpäivä               25.9.2025
+33200 Pohjola
 
-Datos del cliente
-Abedul Trasgo
-Paseo del Puerto 155, 28011 Surville
-
-Nº de factura    2024-019
-Fecha de factura    1 de octubre de 2024
-
-Base imponible       1.500,00 €
-IVA 21 %               315,00 €
-Total                1.815,00 €",
-        values: || json!({ "supplier_name": "Aliso Ilustración" }),
+Yhteensä                                                       190,00 €",
+        values: || json!({ "supplier_name": "Nuohous Leppä" }),
         reason: "uncertain:supplier_name",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "an address without a postal code stands between the issuer's numbers",
+        kind: "invoice",
+        page: "\
+No 0000002218                                              Дата на издаване: 17.04.2025 г.
+
+ПОЛУЧАТЕЛ                                                  ДОСТАВЧИК
+Сдружение „Бреза“                                          „Ателие Елша“ ЕООД
+ЕИК 181660000                                              ЕИК 175074752, ДДС № BG175074752
+гр. Североград, ул. „Мелница“ 6                            гр. Южноград, ул. „Пристан“ 31
+
+Данъчна основа                1 120,00 лв.
+ДДС 20 %                        224,00 лв.
+Сума за плащане               1 344,00 лв.",
+        values: || json!({ "supplier_address": "гр. Южноград, ул. „Пристан“ 31" }),
+        reason: "uncertain:supplier_address",
         doubtful: false,
     },
     DrawnDoubt {

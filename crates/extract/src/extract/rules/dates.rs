@@ -103,7 +103,7 @@ impl<'a> DateSearch<'a> {
             if named && calendar::ends_in_street(before) {
                 continue;
             }
-            let after = text.get(one.range.end..).unwrap_or_default();
+            let after = calendar::after_year_mark(text.get(one.range.end..).unwrap_or_default());
             let mut signs = place_signs(self.spots, cell);
             let time = is_time(after);
             let rest = before.trim().len() + if time { 0 } else { after.trim().len() };
@@ -241,12 +241,30 @@ impl<'a> DateSearch<'a> {
 
     /// The date beside a title such as "Invoice", where letters are dated.
     fn mark_titled(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
-        let beside = self.spots.value_candidates(spot).into_iter();
-        let at =
-            beside.filter(|one| !one.below).find_map(|one| self.date_within(&one, REACH_TITLED));
-        let one = at.and_then(|place| found.iter_mut().find(|one| one.place == place));
-        if let Some(one) = one {
-            one.signs.push(DateSign::Titled);
+        let beside = self.spots.value_candidates(spot).into_iter().filter(|one| !one.below);
+        let at = beside.filter_map(|one| Some((self.date_within(&one, REACH_TITLED)?, one))).next();
+        let Some((place, beside)) = at else { return };
+        let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
+        let text = beside.value_words().join(" ");
+        let start = date::find_dates(&text).first().map_or(0, |day| day.range.start);
+        // `Faktura nr 14/02/2025`: that is the number.
+        if spot.strong && beside.inline && start == 0 {
+            one.signs.push(DateSign::OtherLabel);
+            return;
+        }
+        one.signs.push(DateSign::Titled);
+        let digits = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+        let title =
+            self.spots.cell_of(spot).map(|cell| cell.words_in(spot.words.end..cell.words.len()));
+        let number = match beside.inline {
+            true => text.get(..start).is_some_and(digits),
+            false => title.is_some_and(|words| digits(&words.join(" "))),
+        };
+        let ends = [DateSign::Dated, DateSign::Alone].iter().any(|sign| one.signs.contains(sign));
+        // `Invoice 17 of 3 May`: what stands before it is title and number.
+        if number && ends && !self.spots.till {
+            one.signs.retain(|sign| *sign != DateSign::Dated);
+            one.signs.push(DateSign::BehindNumber);
         }
     }
 

@@ -119,14 +119,16 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     }
     let text = taken.join(" ");
     let trim = |c: char| matches!(c, ':' | ',' | ';' | '#' | '.' | '*' | '"' | '\'');
-    let text = text.trim_start_matches(|c| trim(c) || c == ' ').trim_end_matches(trim).trim();
+    // `318 / 08.03.2025`: the day has its own place.
+    let parted = |c: char| trim(c) || matches!(c, ' ' | '/' | '–');
+    let text = text.trim_start_matches(|c| trim(c) || c == ' ').trim_end_matches(parted);
     is_identifier(text, taken.len()).then(|| text.to_owned())
 }
 
 /// A short prefix such as `RE`, `INV` or `FV`.
 fn is_series(word: &str) -> bool {
     let word = word.trim_start_matches('#');
-    (1..=5).contains(&word.len()) && word.chars().all(|c| c.is_ascii_uppercase())
+    (1..=5).contains(&word.chars().count()) && word.chars().all(char::is_uppercase)
 }
 
 /// `2024 0017 7741`, `W240 3391`: digits that are printed in groups are one number.

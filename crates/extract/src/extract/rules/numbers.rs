@@ -232,10 +232,8 @@ impl<'a> NumberSearch<'a> {
             let again = digits > 2
                 && self.spots.layout.cells.iter().take(MOST_CELLS).any(|cell| lone(&cell));
             let own = one.signs.iter().any(|sign| sign.is_own());
-            // A year, or what two or three digits count, comes back by chance.
-            let telling = one.value.chars().filter(|c| c.is_alphanumeric()).count() > 4;
-            if again && (telling || !own) {
-                one.signs.push(if own { NumberSign::OwnAgain } else { NumberSign::Again });
+            if again && !own {
+                one.signs.push(NumberSign::Again);
             }
             one.signs.sort_unstable();
             one.signs.dedup();

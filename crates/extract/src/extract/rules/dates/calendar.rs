@@ -45,6 +45,13 @@ const OF_DAY: [&str; 16] = [
     "la", "de",
 ];
 
+/// What stands behind a day, without the mark of its year: `28 lutego 2025 r.`, `3.5.2025 г.`
+pub(super) fn after_year_mark(after: &str) -> &str {
+    let mark =
+        ["r.", "г.", "m.", "g."].into_iter().find_map(|mark| after.trim_start().strip_prefix(mark));
+    mark.unwrap_or(after)
+}
+
 /// Words of the longest town before a day.
 const LONGEST_TOWN: usize = 4;
 

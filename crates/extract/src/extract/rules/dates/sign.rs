@@ -16,6 +16,8 @@ pub(in super::super) enum DateSign {
     Titled,
     /// After the document's number, before a weak label.
     NumberBefore,
+    /// Behind title and number, at the end of their line.
+    BehindNumber,
     /// After the number of an order or the like.
     OtherBefore,
     /// The weak label stands in the middle of a text.
@@ -77,13 +79,15 @@ pub(in super::super) enum DateSign {
 use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
-const ISSUED: [(DateSign, f32); 27] = [
+const ISSUED: [(DateSign, f32); 28] = [
     (S::OwnLabel, 3.3),
     (S::WeakLabel, 2.2),
     (S::LabelAbove, -1.1),
     (S::OtherLabel, -5.2),
     (S::Titled, 4.0),
     (S::NumberBefore, 3.5),
+    // Set by hand.
+    (S::BehindNumber, 3.5),
     (S::OtherBefore, -4.0),
     (S::MidSentence, -2.1),
     (S::Alone, 0.7),

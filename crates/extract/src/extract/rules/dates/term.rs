@@ -58,7 +58,7 @@ pub(super) fn count_days(layout: &CellLayout) -> Vec<i64> {
 }
 
 /// Folded words between what is asked for and the day by which it is.
-const BY: [&str; 28] = [
+const BY: [&str; 29] = [
     "by",
     "before",
     "until",
@@ -66,6 +66,7 @@ const BY: [&str; 28] = [
     "vor",
     "au",
     "avant",
+    "pour",
     "entro",
     "antes",
     "ate",

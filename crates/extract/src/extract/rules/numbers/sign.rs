@@ -48,8 +48,6 @@ pub(in super::super) enum NumberSign {
     Decimal,
     /// Comes back on the document, and no label calls it the document's own.
     Again,
-    /// Comes back on the document: in the reference of a payment, the head of a later page.
-    OwnAgain,
     /// The label of the day of issue stands right over, under or behind its label.
     DayBeside,
 }
@@ -57,7 +55,7 @@ pub(in super::super) enum NumberSign {
 use NumberSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(NumberSign, f32); 24] = [
+const WEIGHTS: [(NumberSign, f32); 23] = [
     (S::OwnLabel, 6.6),
     (S::WeakLabel, 1.6),
     (S::OtherLabel, -4.3),
@@ -80,7 +78,6 @@ const WEIGHTS: [(NumberSign, f32); 24] = [
     (S::Long, 1.2),
     (S::Decimal, -1.5),
     (S::Again, -2.0),
-    (S::OwnAgain, 1.5),
     (S::DayBeside, 3.0),
 ];
 
