@@ -19,7 +19,7 @@ demo:           ## read the documents in samples/ on this machine alone, and com
 
 test:           ## every test, with a private Postgres and stand-ins for S3, SQS and models
 	@scripts/setup.sh test
-	@scripts/with_postgres.sh scripts/run_tests.sh
+	@IN_MEMORY=yes scripts/with_postgres.sh scripts/run_tests.sh
 
 lint:           ## format, clippy, documentation, .sqlx: no warning passes
 	$(CARGO) fmt --all --check
