@@ -15,27 +15,38 @@ use unicode_normalization::char::is_combining_mark;
 
 /// Lower case, without diacritics, everything but letters and digits as single spaces.
 ///
-/// Compatibility decomposition first, so that ligatures, full-width forms and `nº` fold as well.
+/// Compatibility decomposition first, so that ligatures, full-width forms and `nº` fold as well. Letter by
+/// letter: what the decomposition of a whole text would reorder are marks, which go.
 pub fn fold_text(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    for c in text.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
-        match c {
-            'ß' => folded.push_str("ss"),
-            'ø' => folded.push('o'),
-            'æ' => folded.push_str("ae"),
-            'œ' => folded.push_str("oe"),
-            'ł' => folded.push('l'),
-            'đ' => folded.push('d'),
-            // Written otherwise in capitals: `SATICI` and `satıcı`, `ΑΡΙΘΜΟΣ` and `αριθμός`.
-            'ı' => folded.push('i'),
-            'ς' => folded.push('σ'),
-            _ if c.is_alphanumeric() => folded.push(c),
-            _ if folded.ends_with(' ') || folded.is_empty() => {}
-            _ => folded.push(' '),
+    for c in text.chars() {
+        if c.is_ascii() {
+            push_folded(&mut folded, c.to_ascii_lowercase());
+        } else {
+            let letters = c.nfkd().filter(|c| !is_combining_mark(*c));
+            letters.flat_map(char::to_lowercase).for_each(|c| push_folded(&mut folded, c));
         }
     }
     folded.truncate(folded.trim_end().len());
     folded
+}
+
+/// A small letter without marks, as it is compared.
+fn push_folded(folded: &mut String, c: char) {
+    match c {
+        'ß' => folded.push_str("ss"),
+        'ø' => folded.push('o'),
+        'æ' => folded.push_str("ae"),
+        'œ' => folded.push_str("oe"),
+        'ł' => folded.push('l'),
+        'đ' => folded.push('d'),
+        // Written otherwise in capitals: `SATICI` and `satıcı`, `ΑΡΙΘΜΟΣ` and `αριθμός`.
+        'ı' => folded.push('i'),
+        'ς' => folded.push('σ'),
+        _ if c.is_alphanumeric() => folded.push(c),
+        _ if folded.ends_with(' ') || folded.is_empty() => {}
+        _ => folded.push(' '),
+    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl FoundNumber {
 
 /// Digits with separators, nothing else.
 static DIGITS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\d[\d.,'’\u{a0}\u{202f}]*$").ok());
+    LazyLock::new(|| Regex::new(r"^[0-9][0-9.,'’\u{a0}\u{202f}]*$").ok());
 
 /// The longest number that is read, in digits; what is longer is an identifier.
 const MOST_DIGITS: usize = 20;

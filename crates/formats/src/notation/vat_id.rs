@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 /// Country prefix and the form of what follows, without separators.
 const FORMS: &[(&str, &str)] = &[
@@ -44,9 +44,12 @@ const FORMS: &[(&str, &str)] = &[
     ("CHE", r"\d{9}(MWST|TVA|IVA)?"),
 ];
 
+/// Digits are those of ASCII: the classes of Unicode make the expressions many times as large, and no
+/// identifier is written in others.
 static COMPILED: LazyLock<Vec<(&'static str, Regex)>> = LazyLock::new(|| {
     let compiled = FORMS.iter().map(|(country, form)| {
-        Regex::new(&format!("^{country}{form}$")).map(|regex| (*country, regex))
+        let whole = RegexBuilder::new(&format!("^{country}{form}$")).unicode(false).build();
+        whole.map(|regex| (*country, regex))
     });
     compiled.filter_map(Result::ok).collect()
 });

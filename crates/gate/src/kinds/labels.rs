@@ -96,28 +96,51 @@ pub struct LabelHit<'a> {
 }
 
 impl LabelIndex {
+    /// The labels of one file by itself, as far as they can be understood.
+    pub(super) fn parse(text: &str) -> Self {
+        let mut labels = Self::default();
+        if let Ok(table) = DeTable::parse(text) {
+            let mut unsaid = ProblemReport::new(Path::new(""), text);
+            labels.add_file(table.get_ref(), |_| true, &mut unsaid);
+        }
+        labels
+    }
+
     /// Adds a file's labels; where it repeats one of an earlier file, its strength holds. `knows`
     /// says which sections there may be.
     pub(super) fn add_file(
         &mut self,
-        file: &Path,
-        text: &str,
+        table: &DeTable<'_>,
         knows: impl Fn(&str) -> bool,
-    ) -> Result<(), Vec<KindProblem>> {
+        report: &mut ProblemReport<'_>,
+    ) {
         self.files += 1;
-        let mut report = ProblemReport::new(file, text);
-        match DeTable::parse(text) {
-            Ok(table) => {
-                for (name, section) in table.get_ref() {
-                    if name.get_ref() != "include" {
-                        self.add_section(name, section, &knows, &mut report);
-                    }
-                }
+        for (name, section) in table {
+            if name.get_ref() != "include" {
+                self.add_section(name, section, &knows, report);
             }
-            Err(error) => report.report_toml(&error),
         }
         self.sort_by_length();
-        if report.problems.is_empty() { Ok(()) } else { Err(report.problems) }
+    }
+
+    /// Adds the labels of other files, as if they were one file.
+    pub(super) fn include(&mut self, other: &Self) {
+        self.files += 1;
+        for (ending, label) in other.entries() {
+            self.insert_label(&label.field, label.strong, label.words.clone(), ending);
+        }
+        for (field, texts) in &other.fields {
+            self.fields.entry(field.clone()).or_default().extend_from_slice(texts);
+        }
+        self.written.extend(other.written.iter().map(|(field, style)| (field.clone(), *style)));
+        self.languages.extend(other.languages.iter().cloned());
+        self.sort_by_length();
+    }
+
+    /// Every label, and whether it is the ending of a word.
+    fn entries(&self) -> impl Iterator<Item = (bool, &FieldLabel)> {
+        let whole = self.by_first.values().flatten().map(|label| (false, label));
+        whole.chain(self.endings.iter().map(|label| (true, label)))
     }
 
     fn add_section(
@@ -212,7 +235,7 @@ impl LabelIndex {
             false => self.by_first.entry(first).or_default(),
         };
         let file = self.files;
-        match list.iter_mut().find(|label| label.field == field && label.words == words) {
+        match list.iter_mut().find(|label| label.words == words && label.field == field) {
             // Two languages may share a word; the surer meaning of the two holds.
             Some(known) if known.file == file => known.strong |= strong,
             Some(known) => (known.strong, known.file) = (strong, file),
@@ -334,10 +357,13 @@ pub(super) mod tests {
 
     fn parse(text: &str) -> Result<LabelIndex, String> {
         let mut labels = LabelIndex::default();
-        let added = labels.add_file(Path::new("labels.toml"), text, |name| name != "nonsense");
-        added.map(|()| labels).map_err(|problems| {
-            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-        })
+        let mut report = ProblemReport::new(Path::new("labels.toml"), text);
+        match DeTable::parse(text) {
+            Ok(table) => labels.add_file(table.get_ref(), |name| name != "nonsense", &mut report),
+            Err(error) => report.report_toml(&error),
+        }
+        let problems: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+        if problems.is_empty() { Ok(labels) } else { Err(problems.join("\n")) }
     }
 
     #[test]
@@ -364,11 +390,37 @@ pub(super) mod tests {
 
     #[test]
     fn a_later_file_says_how_much_a_label_is_worth() {
-        let mut labels = LabelIndex::default();
-        for text in ["[number]\nstrong.en=['invoice']", "[number]\nweak.en=['invoice']"] {
-            labels.add_file(Path::new("labels.toml"), text, |_| true).unwrap();
+        let [strong, weak] = ["[number]\nstrong.en=['invoice']", "[number]\nweak.en=['invoice']"];
+        for (first, then, expected) in [(strong, weak, false), (weak, strong, true)] {
+            let mut labels = LabelIndex::default();
+            for text in [first, then] {
+                labels.include(&LabelIndex::parse(text));
+            }
+            let found = labels.labels_at(&["invoice"]);
+            assert!(matches!(found.as_slice(), [only] if only.strong == expected), "{found:?}");
         }
-        assert!(matches!(labels.labels_at(&["invoice"]).as_slice(), [only] if !only.strong));
+    }
+
+    #[test]
+    fn what_includes_a_file_finds_all_that_the_file_finds() {
+        let text = "[number]\nstrong.en=['Tax invoice']\nweak.de=['*rechnung', 'Rechnung Nr.']\n\
+                    [total]\nvalue='words'\nweak.nl=['Totaal te betalen', 'Totaal']";
+        let (alone, mut labels) = (parse(text).unwrap(), LabelIndex::default());
+        labels.include(&alone);
+        for words in [
+            &["taxinvoice"][..],
+            &["teilrechnung"],
+            &["totaal", "te", "betalen"],
+            &["totaal", "12"],
+        ] {
+            assert!(!alone.labels_at(words).is_empty(), "{words:?}");
+            assert_eq!(labels.labels_at(words), alone.labels_at(words), "{words:?}");
+        }
+        assert_eq!(labels.value_style("total"), ValueStyle::Words);
+        assert!(labels.languages().eq(alone.languages()));
+        for field in ["number", "total"] {
+            assert!(labels.labels_of(field).eq(alone.labels_of(field)), "{field}");
+        }
     }
 
     #[test]

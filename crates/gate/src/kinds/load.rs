@@ -215,16 +215,18 @@ impl<'a> KindBuilder<'a> {
             SECTIONS.contains(&section) || schema.is_none_or(field)
         };
         let mut report = ProblemReport::new(&path, text);
-        for name in &parse_includes(text, &mut report) {
-            if let Some(other) = self.find_included(name, &mut report) {
-                let file = other.folder.join("labels.toml");
-                // What is wrong with the other kind is said there; its own fields are no problem.
-                labels.add_file(&file, other.file_text("labels.toml"), |_| true).ok();
+        match DeTable::parse(text) {
+            Ok(table) => {
+                for name in &read_includes(table.get_ref(), &mut report) {
+                    if let Some(other) = self.find_included(name, &mut report) {
+                        labels.include(other.own_labels());
+                    }
+                }
+                labels.add_file(table.get_ref(), knows, &mut report);
             }
+            Err(error) => report.report_toml(&error),
         }
         self.problems.append(&mut report.problems);
-        let added = labels.add_file(&path, text, knows);
-        self.collect_problems(added);
         labels
     }
 
@@ -242,11 +244,9 @@ impl<'a> KindBuilder<'a> {
     }
 }
 
-/// `include = ["kind"]` of a file whose other sections are read elsewhere.
-fn parse_includes(text: &str, report: &mut ProblemReport<'_>) -> Vec<Spanned<String>> {
-    // A text that is no TOML is complained about by who reads the rest.
-    let Ok(table) = DeTable::parse(text) else { return Vec::new() };
-    let entry = table.get_ref().iter().find(|(key, _)| key.get_ref() == "include");
+/// `include = ["kind"]`.
+fn read_includes(table: &DeTable<'_>, report: &mut ProblemReport<'_>) -> Vec<Spanned<String>> {
+    let entry = table.iter().find(|(key, _)| key.get_ref() == "include");
     let Some((key, value)) = entry else { return Vec::new() };
     let list = value.get_ref().as_array();
     let name = |value: &Spanned<DeValue<'_>>| {

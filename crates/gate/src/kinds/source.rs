@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
+use super::LabelIndex;
 use super::built_in;
 use super::problem::KindProblem;
 
@@ -24,11 +26,18 @@ pub(super) struct KindSource {
     pub(super) folder: PathBuf,
     pub(super) built_in: bool,
     files: BTreeMap<String, String>,
+    labels: OnceLock<LabelIndex>,
 }
 
 impl KindSource {
     pub(super) fn file_text(&self, file: &str) -> &str {
         self.files.get(file).map_or("", String::as_str)
+    }
+
+    /// The labels of its own file alone, for kinds that include it. What is wrong with them is said where
+    /// the kind itself is made.
+    pub(super) fn own_labels(&self) -> &LabelIndex {
+        self.labels.get_or_init(|| LabelIndex::parse(self.file_text("labels.toml")))
     }
 
     /// The files of a folder within, by their names in it.
@@ -50,7 +59,13 @@ impl KindSource {
 
     /// Files that lie in no folder.
     pub(super) fn from_files(name: &str, files: BTreeMap<String, String>) -> Self {
-        Self { name: name.to_owned(), folder: PathBuf::from(name), built_in: false, files }
+        Self {
+            name: name.to_owned(),
+            folder: PathBuf::from(name),
+            built_in: false,
+            files,
+            labels: OnceLock::new(),
+        }
     }
 
     fn read_folder(folder: &Path, problems: &mut Vec<KindProblem>) -> Option<Self> {
@@ -73,7 +88,7 @@ impl KindSource {
             }
         }
         let whole = problems.len() == before;
-        whole.then(|| Self { name, folder: folder.to_owned(), built_in: false, files })
+        whole.then(|| Self { folder: folder.to_owned(), ..Self::from_files(&name, files) })
     }
 }
 
@@ -84,6 +99,7 @@ pub(super) fn built_in_sources() -> Vec<KindSource> {
         folder: Path::new("config/kinds").join(name),
         built_in: true,
         files: files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect(),
+        labels: OnceLock::new(),
     };
     built_in::KINDS.iter().map(source).collect()
 }
