@@ -168,10 +168,11 @@ fn brightest_block(page: &PageRaster, (left, top): (usize, usize), cell: usize) 
     for y in (top..top + cell).step_by(block) {
         for x in (left..left + cell).step_by(block) {
             let rows = (y..y + block).filter_map(|y| row_pixels(page, y)?.get(x..x + block));
-            let (mut sum, mut count) = (0_u32, 0_u32);
-            for value in rows.flatten() {
-                sum += u32::from(*value);
-                count += 1;
+            // Row by row: a sum over a flattened iterator is several times as dear.
+            let (mut sum, mut count) = (0, 0);
+            for row in rows {
+                sum += row.iter().map(|value| usize::from(*value)).sum::<usize>();
+                count += row.len();
             }
             best = best.max(sum.checked_div(count).unwrap_or(0));
         }
