@@ -2,7 +2,9 @@
 
 mod amounts;
 mod bounds;
+mod number_rows;
 mod payment;
+mod single_rules;
 mod unwitnessed;
 
 use std::sync::LazyLock;
