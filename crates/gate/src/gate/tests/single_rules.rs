@@ -377,3 +377,126 @@ fn the_score_takes_off_the_weight_of_a_rule_or_what_is_usual_for_its_consequence
         assert!((found - expected).abs() < 1e-5, "{consequence:?} {weight:?}: {found}");
     }
 }
+
+#[test]
+fn an_amount_is_its_factors_product_or_what_the_page_says_it_is() {
+    #[rustfmt::skip]
+    let table = [
+        // Printed, quantity, price, amount, holds.
+        ("Paper",               2.0, 10.0, 20.0,   true),
+        ("Paper",               2.0, 10.0, 20.02,  true),
+        ("Paper",               2.0, 10.0, 20.03,  false),
+        ("Paper",               2.0, 10.0, -20.0,  true),
+        ("VAT 19%",             2.0, 10.0, 23.8,   true),
+        ("VAT 19%",             2.0, 10.0, 16.2,   true),
+        ("VAT 19%",             2.0, 10.0, 25.0,   false),
+        ("Paper 2 10,00 25,00", 2.0, 10.0, 25.0,   true),
+        ("Paper 2 10,00 25,00", 2.0, 10.0, 26.0,   false),
+    ];
+    for (printed, quantity, price, amount, holds) in table {
+        let check = RuleCheck::ListProduct {
+            list: "line_items".to_owned(),
+            factors: named(&["quantity", "unit_price"]),
+            item: "amount".to_owned(),
+            tolerance: Decimal::new(1, 2),
+        };
+        let line = json!({"quantity": quantity, "unit_price": price, "amount": amount});
+        let data = json!({"line_items": [line]});
+        let found = failing(check, data, &transcript(printed), &lookups());
+        assert_eq!(found.is_empty(), holds, "{printed}: {amount}");
+    }
+}
+
+#[test]
+fn lines_make_a_total_within_their_roundings_or_where_an_included_amount_is_printed() {
+    #[rustfmt::skip]
+    let table: [(&str, &str, &[f64], f64, bool); 9] = [
+        ("the sum",                   "Nothing",                                   &[100.0, 20.0],       120.0,  true),
+        ("two roundings and a cent",  "Nothing",                                   &[100.0, 20.0],       120.03, true),
+        ("a cent more",               "Nothing",                                   &[100.0, 20.0],       120.04, false),
+        ("an included amount",        "A 100,00\nB 20,00\nC 7,00\nD x 100,00",     &[100.0, 20.0],       100.0,  true),
+        ("it is not in the list",     "A 100,00\nB 20,00\nC 7,00\nD x 100,00",     &[100.0, 10.0, 10.0], 100.0,  false),
+        ("printed as often",          "A 100,00\nB 20,00\nB 20,00\nC 7,00\nD x 120,00", &[100.0, 20.0, 20.0], 120.0, true),
+        ("printed less often",        "A 100,00\nB 20,00\nC 7,00\nD x 120,00",     &[100.0, 20.0, 20.0], 120.0,  false),
+        ("it is lacking, not spare",  "A 100,00\nB 20,00\nC 7,00\nD x 140,00",     &[100.0, 20.0],       140.0,  false),
+        ("nothing in the list",       "A 100,00",                                  &[],                  140.0,  true),
+    ];
+    for (name, printed, amounts, total, holds) in table {
+        let check = RuleCheck::ListSum {
+            list: "line_items".to_owned(),
+            item: "amount".to_owned(),
+            totals: named(&["total"]),
+            tolerance: Decimal::new(1, 2),
+            per_item: Decimal::new(1, 2),
+            charges: Vec::new(),
+            sums: Vec::new(),
+            plus: Vec::new(),
+            minus: Vec::new(),
+        };
+        let lines: Vec<Value> = amounts.iter().map(|amount| json!({"amount": amount})).collect();
+        let data =
+            json!({"line_items": lines, "total": total, "subtotal": null, "vat_amount": null});
+        let found = failing(check, data, &transcript(printed), &lookups());
+        assert_eq!(found.is_empty(), holds, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn tax_is_bounded_by_the_highest_printed_rate_that_is_none_of_a_discount() {
+    #[rustfmt::skip]
+    let table = [
+        // Printed, tax of a hundred, holds.
+        ("VAT 7%",                          7.01,  true),
+        ("VAT 7%",                          7.02,  false),
+        ("VAT 7% or 12%",                   12.0,  true),
+        ("Nothing",                         27.01, true),
+        ("Nothing",                         27.02, false),
+        ("Discount 40%",                    27.0,  true),
+        ("Discount 40%",                    30.0,  false),
+        ("Exempt 0%",                       20.0,  true),
+        ("VAT 7% and by another column 19", 19.0,  true),
+        ("VAT 7% and by another column 18", 19.0,  false),
+        ("GST 5% 5,00\nQST 9.975% 9,98",   14.98, true),
+        ("GST 5% 5,00\nQST 9.975% 9,98",   14.9,  false),
+    ];
+    for (printed, tax, holds) in table {
+        let check = RuleCheck::TaxRate {
+            net: "subtotal".to_owned(),
+            tax: "vat_amount".to_owned(),
+            most: Decimal::from(27),
+            tolerance: Decimal::new(1, 2),
+        };
+        let data = json!({"subtotal": 100, "vat_amount": tax});
+        let found = failing(check, data, &transcript(printed), &lookups());
+        assert_eq!(found.is_empty(), holds, "{printed}: {tax}");
+    }
+}
+
+#[test]
+fn a_page_confirms_a_total_by_its_lines_or_by_printed_net_and_tax_each_once() {
+    let products = "Paper 20 8,90 178,00\nMustard 50 4,30 215,00\nIn all of it 393,00";
+    #[rustfmt::skip]
+    let table = [
+        (products,                                      393.0,  true),
+        (products,                                      394.0,  false),
+        ("VAT 19% 100,00 19,00",                        119.0,  true),
+        ("VAT 19% 100,00 19,00",                        238.0,  false),
+        ("VAT 19% 100,00 19,00\nVAT 7% 200,00 14,00",   333.0,  true),
+        ("Nothing 5,00",                                5.0,    false),
+        ("Nothing 5,00",                                0.0,    false),
+    ];
+    for (printed, total, confirmed) in table {
+        let check = RuleCheck::Confirmed {
+            terms: named(&["subtotal", "vat_amount"]),
+            total: "total".to_owned(),
+            list: "line_items".to_owned(),
+            item: "amount".to_owned(),
+            tolerance: Decimal::new(1, 2),
+            payment: crate::kinds::PaymentWords::default(),
+        };
+        let data =
+            json!({"subtotal": null, "vat_amount": null, "line_items": null, "total": total});
+        let found = failing(check, data, &transcript(printed), &lookups());
+        assert_eq!(found.is_empty(), confirmed, "{printed}: {total}");
+    }
+}
