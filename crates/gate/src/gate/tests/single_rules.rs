@@ -458,6 +458,13 @@ fn tax_is_bounded_by_the_highest_printed_rate_that_is_none_of_a_discount() {
         ("VAT 7% and by another column 18", 19.0,  false),
         ("GST 5% 5,00\nQST 9.975% 9,98",   14.98, true),
         ("GST 5% 5,00\nQST 9.975% 9,98",   14.9,  false),
+        // Rounded to either side.
+        ("GST 5% 5,00\nQST 9.975% 9,97",   14.97, true),
+        ("GST 5.004% 5,01\nQST 9.975% 9,98", 14.99, true),
+        ("Discount 40% 40,00\nVAT 5% 5,00", 45.0,  false),
+        ("CGST 9% 9,00\nSGST 9% 9,00",     18.0,  true),
+        ("CGST 9% 9,00 9,00",              18.0,  false),
+        ("VAT 7%",                         19.0,  false),
     ];
     for (printed, tax, holds) in table {
         let check = RuleCheck::TaxRate {
@@ -499,4 +506,27 @@ fn a_page_confirms_a_total_by_its_lines_or_by_printed_net_and_tax_each_once() {
         let found = failing(check, data, &transcript(printed), &lookups());
         assert_eq!(found.is_empty(), confirmed, "{printed}: {total}");
     }
+}
+
+#[test]
+fn a_list_fails_as_a_whole_or_by_its_single_values_and_an_empty_one_not_at_all() {
+    let text = |field: &str| RuleCheck::Format(named(&[field]), ValueFormat::Text);
+    #[rustfmt::skip]
+    let table: [(&str, Value, &[&str]); 6] = [
+        ("tags",       json!({"tags": ["one", 2, "three"]}),  &["tags[1]"]),
+        ("tags",       json!({"tags": []}),                   &[]),
+        ("tags",       json!({"tags": [{"name": "one"}]}),    &["tags"]),
+        ("tags.name",  json!({"tags": [{"name": 1}, {}]}),    &["tags[0].name"]),
+        // A single value has no fields of its own.
+        ("tags.name",  json!({"tags": 7}),                    &[]),
+        ("tags",       json!({"tags": null}),                 &[]),
+    ];
+    for (field, data, expected) in table {
+        let found = failing(text(field), data.clone(), &transcript(PAGE), &lookups());
+        assert_eq!(found, expected, "{data}");
+    }
+    let printed =
+        RuleCheck::Grounded { fields: named(&["tags"]), sums: Vec::new(), rest_of: Vec::new() };
+    let found = failing(printed, json!({"tags": []}), &transcript(PAGE), &lookups());
+    assert!(found.is_empty(), "{found:?}");
 }
