@@ -26,7 +26,7 @@ crate_of() {
     claim_decision) echo docmill-laid src/ledger/decide.rs ;;
     throttle) echo docmill-laid src/throttle.rs 'src/throttle/*.rs' ;;
     notation) echo docmill-formats 'crates/formats/src/notation/*.rs' ;;
-    scheduler) echo docmill-scheduler 'crates/scheduler/src/scheduler/*.rs' ;;
+    scheduler) echo docmill-laid src/scheduler.rs 'src/scheduler/*.rs' ;;
     einvoice) echo docmill-formats crates/formats/src/xml.rs 'crates/formats/src/einvoice/*.rs' ;;
     gate) echo docmill-gate 'crates/gate/src/gate/*.rs' ;;
     failure_table) echo docmill-laid src/lib.rs ;;
@@ -34,10 +34,30 @@ crate_of() {
     esac
 }
 
+# The manifest of a package laid at a place: its name, and the dependencies that it names, as the
+# workspace has them. A line of its own, `NAME = …`, stands as it is.
+write_manifest() {
+    local name=$1 folder=$2 dependency
+    shift 2
+    {
+        printf '[package]\nname = "%s"\nversion = "0.1.0"\nedition = "2024"\n[dependencies]\n' "$name"
+        echo "docmill-core = { path = \"$PWD/crates/core\" }"
+        for dependency in "$@"; do
+            case "$dependency" in
+            *=*) echo "$dependency" ;;
+            *) grep "^$dependency = " Cargo.toml ;;
+            esac
+        done
+    } >"$folder/Cargo.toml"
+}
+
+# All that the throttle asks of the HTTP client: the name of headers.
+headers='reqwest = { package = "http", version = "1" }'
+
 # The modules of a part as a package of its own, with the dependencies that they name, and none else of
 # their crate.
 lay_package() {
-    local part=$1 folder=$root/$1/package name
+    local part=$1 folder=$root/$1/package
     rm -rf "$folder"
     mkdir -p "$folder/src"
     local -a names=()
@@ -55,17 +75,28 @@ lay_package() {
     throttle)
         cp -r crates/client/src/throttle{,.rs} "$folder/src/"
         echo 'pub mod throttle;' >"$folder/src/lib.rs"
-        names=(fastrand futures parking_lot proptest time tokio tracing)
+        names=(fastrand futures parking_lot proptest time tokio tracing "$headers")
+        ;;
+    scheduler)
+        cp -r crates/scheduler/src/. "$folder/src/"
+        # Of the two crates that it names, what it asks of them: the trait of a model, without vendors.
+        mkdir -p "$folder/client/src" "$folder/llm/src/llm"
+        cp -r crates/client/src/throttle{,.rs} "$folder/client/src/"
+        echo 'pub mod throttle;' >"$folder/client/src/lib.rs"
+        cp crates/llm/src/lib.rs "$folder/llm/src/"
+        cp crates/llm/src/llm/spaces.rs "$folder/llm/src/llm/"
+        grep -vE '^(pub )?mod [a-z]+;$' crates/llm/src/llm.rs >"$folder/llm/src/llm.rs"
+        echo 'mod spaces;' >>"$folder/llm/src/llm.rs"
+        write_manifest docmill-client "$folder/client" fastrand parking_lot time tokio tracing "$headers"
+        write_manifest docmill-llm "$folder/llm" async-trait serde serde_json \
+            'docmill-client = { path = "../client" }'
+        names=(async-trait fastrand futures parking_lot serde serde_json tempfile tokio tracing
+            'docmill-client = { path = "client" }' 'docmill-llm = { path = "llm" }')
         ;;
     esac
     cp Cargo.lock "$folder/Cargo.lock"
-    {
-        printf '[package]\nname = "docmill-laid"\nversion = "0.1.0"\nedition = "2024"\n[workspace]\n[dependencies]\n'
-        echo "docmill-core = { path = \"$PWD/crates/core\" }"
-        for name in "${names[@]}"; do grep "^$name = " Cargo.toml; done
-        # All that it asks of the HTTP client: the name of headers.
-        [ "$part" != throttle ] || echo 'reqwest = { package = "http", version = "1" }'
-    } >"$folder/Cargo.toml"
+    write_manifest docmill-laid "$folder" "${names[@]}"
+    printf '[workspace]\n' >>"$folder/Cargo.toml"
     echo "$folder"
 }
 

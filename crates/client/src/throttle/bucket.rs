@@ -103,4 +103,23 @@ mod tests {
             prop_assert!(bucket.time_until(cost, rate, capacity).is_zero());
         }
     }
+
+    #[test]
+    fn what_comes_in_what_is_taken_and_what_the_server_says_is_left() {
+        let now = Instant::now();
+        let mut bucket = TokenBucket::new(2.0, now);
+        bucket.refill(now + Duration::from_secs(2), 3.0, 10.0);
+        assert!((bucket.level() - 8.0).abs() < 1e-9);
+        // A time before the last changes nothing.
+        bucket.refill(now, 3.0, 10.0);
+        assert!((bucket.level() - 8.0).abs() < 1e-9);
+        bucket.take_tokens(1.5);
+        bucket.cap_level(7.0);
+        assert!((bucket.level() - 6.5).abs() < 1e-9, "it never gives more");
+        bucket.cap_level(4.0);
+        assert!((bucket.level() - 4.0).abs() < 1e-9);
+        let wait = bucket.time_until(10.0, 3.0, 10.0);
+        assert_eq!(wait, Duration::from_secs(2) + Duration::from_nanos(1));
+        assert_eq!(bucket.time_until(4.0, 3.0, 10.0), Duration::ZERO);
+    }
 }

@@ -149,22 +149,41 @@ mod tests {
             |left, reset| read(&[("ratelimit-remaining", left), ("ratelimit-reset", reset)]);
         assert_eq!(window("0", "3").exhausted_for, Some(Duration::from_secs(3)));
         assert_eq!(window("0", "1800000007").exhausted_for, Some(Duration::from_secs(7)));
+        assert_eq!(window("0.5", "86400").exhausted_for, Some(Duration::from_secs(86_400)));
         assert_eq!(window("5", "3"), RateLimitHeaders::default());
-        for (left, reset) in [("-1", "3"), ("NaN", "3"), ("0", "soon"), ("0", "1e300")] {
+        #[rustfmt::skip]
+        let nothing = [
+            ("1", "3"), ("-1", "3"), ("NaN", "3"),
+            ("0", "soon"), ("0", "0"), ("0", "86401"), ("0", "1e300"),
+        ];
+        for (left, reset) in nothing {
             assert_eq!(window(left, reset), RateLimitHeaders::default(), "{left} {reset}");
         }
     }
 
     #[test]
-    fn spans_are_read_as_go_writes_them() {
-        let ms = |text| parse_go_duration(text).map(|it| it.as_millis());
-        for (text, expected) in
-            [("6m0s", 360_000), ("120ms", 120), ("8.64s", 8_640), ("1h2m", 3_720_000), ("7", 7_000)]
-        {
-            assert_eq!(ms(text), Some(expected), "{text}");
+    fn a_limit_that_nothing_fits_into_or_that_is_exceeded_by_what_is_left_is_none() {
+        let table = [(1.0, 0.0, true), (1.0, 1.0, true), (0.9, 0.1, false), (5.0, 6.0, false)];
+        for (limit, remaining, expected) in table {
+            let read = limit_window(limit, remaining, Duration::from_secs(1));
+            assert_eq!(read.is_some(), expected, "{remaining} of {limit}");
         }
-        for wrong in ["", "soon", "5x", "s"] {
-            assert!(wrong.is_empty() || ms(wrong).is_none(), "{wrong}");
+    }
+
+    #[test]
+    fn spans_are_read_as_go_writes_them() {
+        let ns = |text| parse_go_duration(text).map(|it| it.as_nanos());
+        #[rustfmt::skip]
+        let table = [
+            ("6m0s", 360_000_000_000), ("120ms", 120_000_000), ("8.64s", 8_640_000_000),
+            ("1h2m", 3_720_000_000_000), ("7", 7_000_000_000), ("1d", 86_400_000_000_000),
+            ("250ns", 250), ("30us", 30_000), ("30µs", 30_000),
+        ];
+        for (text, expected) in table {
+            assert_eq!(ns(text), Some(expected), "{text}");
+        }
+        for wrong in ["soon", "5x", "s"] {
+            assert!(ns(wrong).is_none(), "{wrong}");
         }
     }
 

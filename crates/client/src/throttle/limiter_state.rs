@@ -286,3 +286,118 @@ fn updated_quota(old: Option<TokenQuota>, told: LimitWindow, now: Instant) -> Op
     bucket.cap_level(told.remaining);
     Some(TokenQuota { per_second, most: told.limit, bucket })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second from the last call on, so that a bucket has what it may hold.
+    const LATER: Duration = Duration::from_secs(1);
+
+    fn told(limit: f64, remaining: f64, seconds: u64) -> LimitWindow {
+        LimitWindow { limit, remaining, reset: Duration::from_secs(seconds) }
+    }
+
+    fn answer_of(limits: RateLimitHeaders, tokens: Option<f64>) -> CallOutcome {
+        CallOutcome::Answered { limits, tokens }
+    }
+
+    fn sent_call(state: &mut LimiterState, now: Instant, input: u64) -> SentCall {
+        let admission = state.admit(now, TokenEstimate { input, output: 0 });
+        let Admission::Go(sent) = admission else { panic!("{admission:?}") };
+        sent
+    }
+
+    #[test]
+    fn a_rate_that_is_read_again_moves_the_known_one_by_its_weight() {
+        let now = Instant::now();
+        let mut state = LimiterState::new(&ThrottleConfig::default(), now);
+        // 600 missing within 60 s, then 600 within 30 s.
+        for (seconds, expected) in [(60, 10.0), (30, 13.0), (30, 15.1)] {
+            let limits = RateLimitHeaders {
+                requests: Some(told(601.0, 1.0, seconds)),
+                tokens: Some(told(601.0, 1.0, seconds)),
+                exhausted_for: None,
+            };
+            state.learn_limits(now, &limits);
+            let rate = state.current_rate().unwrap();
+            assert!((rate - expected).abs() < 1e-9, "{rate}");
+            let tokens = state.tokens.unwrap().per_second;
+            assert!((tokens - expected).abs() < 1e-9, "{tokens}");
+        }
+    }
+
+    #[test]
+    fn what_a_call_used_beyond_its_estimate_is_booked_and_what_it_did_not_use_is_given_back() {
+        for (used, left) in [(150.0, 850.0), (100.0, 900.0), (40.0, 960.0)] {
+            let now = Instant::now();
+            let mut state = LimiterState::new(&ThrottleConfig::default(), now);
+            let bucket = TokenBucket::new(1_000.0, now);
+            state.tokens = Some(TokenQuota { per_second: 1.0, most: 1_000.0, bucket });
+            let sent = sent_call(&mut state, now, 100);
+            state.record_outcome(now, sent, &answer_of(RateLimitHeaders::default(), Some(used)));
+            let level = state.tokens.unwrap().bucket.level();
+            assert!((level - left).abs() < 1e-9, "{used}: {level}");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_kept_to_its_end_and_a_shorter_one_does_not_shorten_it() {
+        let now = Instant::now();
+        let mut state = LimiterState::new(&ThrottleConfig::default(), now);
+        let wait = |seconds| RateLimitHeaders {
+            exhausted_for: Some(Duration::from_secs(seconds)),
+            ..RateLimitHeaders::default()
+        };
+        let sent = sent_call(&mut state, now, 0);
+        state.record_outcome(now, sent, &answer_of(wait(10), None));
+        state.learn_limits(now, &wait(5));
+        let end = now + Duration::from_secs(10);
+        let early = state.admit(end - LATER, TokenEstimate::default());
+        assert_eq!(early, Admission::Wait(Some(end)));
+        assert_eq!(state.forecast_wait(end - LATER, 0).held, LATER);
+        sent_call(&mut state, end, 0);
+    }
+
+    #[test]
+    fn a_call_waits_for_those_ahead_of_it_at_the_known_rate_less_what_is_left() {
+        let now = Instant::now();
+        let mut state = LimiterState::new(&ThrottleConfig::default(), now);
+        assert_eq!(state.forecast_wait(now, 7).paced, Duration::ZERO, "no limit is known");
+        state.requests = Some(4.0);
+        // One call is left at the beginning.
+        for (ahead, seconds) in [(0, 0.0), (1, 0.25), (8, 2.0)] {
+            let paced = state.forecast_wait(now, ahead).paced.as_secs_f64();
+            assert!((paced - seconds).abs() < 1e-9, "{ahead}: {paced}");
+        }
+    }
+
+    #[test]
+    fn a_quarter_of_a_second_of_calls_may_go_out_at_once() {
+        let now = Instant::now();
+        for (rate, burst) in [(2.0, 1), (4.0, 1), (12.0, 3), (40.0, 10)] {
+            let mut state = LimiterState::new(&ThrottleConfig::default(), now);
+            state.requests = Some(rate);
+            let later = now + LATER * 60;
+            let admitted = (0..100)
+                .take_while(|_| {
+                    let admission = state.admit(later, TokenEstimate::default());
+                    matches!(admission, Admission::Go(_))
+                })
+                .count();
+            assert_eq!(admitted, burst, "{rate} a second");
+        }
+    }
+
+    #[test]
+    fn a_limiter_is_idle_and_down_as_its_calls_and_its_breaker_are() {
+        let config = ThrottleConfig { failures: 1, ..ThrottleConfig::default() };
+        let now = Instant::now();
+        let mut state = LimiterState::new(&config, now);
+        assert!(state.is_idle() && !state.is_down());
+        let sent = sent_call(&mut state, now, 0);
+        assert!(!state.is_idle() && !state.is_down());
+        assert!(state.record_outcome(now, sent, &CallOutcome::Failed));
+        assert!(state.is_idle() && state.is_down());
+    }
+}

@@ -205,4 +205,92 @@ mod tests {
         pace.advance_time(start + S(100_000.0));
         assert!(pace.rate().unwrap().is_finite());
     }
+
+    #[test]
+    fn the_pace_climbs_stays_feels_and_doubles_with_its_age() {
+        let share = |age| LearnedLimit { limit: 10.0, from: 0.88, age, calm: 1.0 }.current_share();
+        #[rustfmt::skip]
+        let table = [
+            (0.0, 0.88), (1.0, 0.93), (2.0, 0.98), (2.9, 0.98), (3.0, 0.98),
+            (4.0, 1.04), (5.0, 1.1), (6.5, 2.2), (8.0, 4.4),
+        ];
+        for (age, expected) in table {
+            assert!((share(age) - expected).abs() < 1e-9, "{age} s: {}", share(age));
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_found_where_it_was_is_left_alone_for_longer() {
+        let start = Instant::now();
+        // Seconds of this round, how long the last calm was, what the next one is.
+        for (age, before, after) in
+            [(3.0, 1.0, 2.0), (3.0, 4.0, 6.0), (1.0, 4.0, 1.0), (2.0, 4.0, 1.0), (20.0, 4.0, 1.0)]
+        {
+            let mut pace = RateEstimator {
+                learned: Some(LearnedLimit { limit: 10.0, from: SHARE, age, calm: before }),
+                ..RateEstimator::default()
+            };
+            assert!(pace.record_refused(start, start, None));
+            let calm = pace.learned.unwrap().calm;
+            assert!((calm - after).abs() < 1e-9, "{age} s after {before}: {calm}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_lowers_the_pace_to_its_share_and_less_where_a_pause_was_asked_for() {
+        let start = Instant::now();
+        let lowered = |told: Option<u64>| {
+            let limit = LearnedLimit { limit: 10.0, from: SHARE, age: 2.0, calm: 1.0 };
+            let mut pace = RateEstimator {
+                learned: Some(limit),
+                lowered: Some(start),
+                ..RateEstimator::default()
+            };
+            // Sent at the moment of the last lowering, and so after it.
+            assert!(pace.record_refused(start, start, told.map(Duration::from_millis)));
+            pace.rate().unwrap()
+        };
+        for (told, expected) in
+            [(None, 9.8 * 0.88), (Some(299), 9.8 * 0.88), (Some(300), 9.8 * 0.95)]
+        {
+            assert!((lowered(told) - expected).abs() < 1e-9, "{told:?}: {}", lowered(told));
+        }
+    }
+
+    #[test]
+    fn of_the_last_ten_answers_four_at_least_say_how_many_are_accepted() {
+        let start = Instant::now();
+        for (answers, expected) in [
+            (vec![], 1.0),
+            (vec![false; 3], 1.0),
+            (vec![false; 4], 0.0),
+            (vec![true, false, true, false], 0.5),
+            ([vec![false; 5], vec![true; 8], vec![false; 2]].concat(), 0.8),
+        ] {
+            let mut pace = RateEstimator::default();
+            for accepted in &answers {
+                pace.remember_answer(start, *accepted);
+            }
+            let share = pace.share_accepted();
+            assert!((share - expected).abs() < 1e-9, "{answers:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn answers_are_remembered_for_two_seconds_and_no_more_than_512() {
+        let start = Instant::now();
+        for (seconds, kept) in [(2.0, 2), (2.001, 1)] {
+            let mut pace = RateEstimator::default();
+            pace.record_accepted(start);
+            pace.record_accepted(start + S(seconds));
+            assert_eq!(pace.recent.len(), kept, "{seconds} s");
+        }
+        let mut pace = RateEstimator::default();
+        (0..600).for_each(|_| pace.record_accepted(start));
+        assert_eq!(pace.recent.len(), MEMORY.1);
+        assert!((pace.accepted_per_second(start + S(2.0)) - 256.0).abs() < 1e-9);
+        assert!((pace.accepted_per_second(start + S(0.1)) - 512.0 / 0.3).abs() < 1e-6);
+        // Nothing accepted is half a request.
+        assert!((RateEstimator::default().accepted_per_second(start) - 0.5 / 0.3).abs() < 1e-9);
+    }
 }

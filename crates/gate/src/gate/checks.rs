@@ -132,17 +132,15 @@ impl GateSubject<'_> {
         values.filter(|(_, value)| fails(value)).map(|(name, _)| Some(name)).collect()
     }
 
-    /// Whether a number is what the values of one of these columns make, at least two, all printed.
+    /// Whether a number is what the values of one of these columns make, all printed. Of a single one it
+    /// says no more than that the number itself is.
     fn is_printed_sum(&self, value: &Value, columns: &[String]) -> bool {
         let Some(wanted) = json_decimal(value) else { return false };
         columns.iter().any(|column| {
-            let parts = self.named_values(column);
-            let all = parts
-                .iter()
+            let parts = self.named_values(column).into_iter();
+            let mut all = parts
                 .map(|(_, part)| json_decimal(part).filter(|_| self.ground.contains_value(part)));
-            parts.len() > 1
-                && all.into_iter().try_fold(Decimal::ZERO, |sum, part| sum.checked_add(part?))
-                    == Some(wanted)
+            all.try_fold(Decimal::ZERO, |sum, part| sum.checked_add(part?)) == Some(wanted)
         })
     }
 

@@ -88,7 +88,7 @@ impl NumberRows {
     pub(super) fn net_and_tax_pairs(&self, most: Decimal) -> Vec<(Decimal, Decimal)> {
         let all = || self.rows.iter().flatten();
         let rates: BTreeSet<Decimal> = all()
-            .filter(|it| it.percent && it.value > Decimal::ZERO && it.value <= most)
+            .filter(|it| it.percent && it.value <= most)
             .map(|it| it.value)
             .take(MOST_RATES)
             .collect();

@@ -55,8 +55,8 @@ impl GateSubject<'_> {
     }
 
     /// Every value that a name stands for, with its full name: `total`, or for `list.item` that
-    /// field of every item, `list[0].item`. Of a list of single values each, `list[0]`. What lies in
-    /// an object that is null is not there.
+    /// field of every item, `list[0].item`. Of a list of single values each, `list[0]`; an empty one has
+    /// none. What lies in an object that is null is not there.
     pub(super) fn named_values(&self, field: &str) -> Vec<(String, &Value)> {
         let (first, path) = field.split_once('.').unwrap_or((field, ""));
         let mut found = Vec::new();
@@ -87,7 +87,7 @@ fn add_values<'v>(
     path: &str,
     found: &mut Vec<(String, &'v Value)>,
 ) {
-    let is_plain = |list: &[Value]| !list.is_empty() && !list.iter().any(Value::is_object);
+    let is_plain = |list: &[Value]| !list.iter().any(Value::is_object);
     match value {
         Value::Array(list) if !path.is_empty() || is_plain(list) => {
             for (index, entry) in list.iter().enumerate() {

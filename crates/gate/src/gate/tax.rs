@@ -139,8 +139,8 @@ impl GateSubject<'_> {
         let slack = rounding.unwrap_or_default() + rule.tolerance;
         let bounds = percent_of(net, *lowest).zip(percent_of(net, *highest));
         let Some((least, most)) = bounds else { return true };
-        // Several rates: any share of the amount may be under any of them. One: all of it.
-        let least = if rates.len() > 1 { least } else { most };
+        // Several rates: any share of the amount may be under any of them. One: all of it, for the
+        // lowest is the highest then.
         let within = least - slack <= tax && tax <= most + slack;
         tax.is_zero()
             || within

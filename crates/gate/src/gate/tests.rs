@@ -2,7 +2,9 @@
 
 mod amounts;
 mod bounds;
+mod number_rows;
 mod payment;
+mod single_rules;
 mod unwitnessed;
 
 use std::sync::LazyLock;
@@ -473,4 +475,5 @@ fn check_digits_count_only_where_the_identifier_was_read_off_a_picture() {
     };
     assert!(!flagged(&beside), "the identifier stands in text of the file");
     assert!(flagged(&read), "a digit may have been misread");
+    assert!(!flagged(&transcript("Nothing")), "no page was read off a picture");
 }

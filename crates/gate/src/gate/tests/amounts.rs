@@ -230,3 +230,44 @@ fn a_faint_place_is_no_doubt_where_the_value_stands_again_or_is_confirmed() {
     assert!(lost("Summe 8,70\nGesamt 8,70").abs() < 1e-6);
     assert!(lost("Summe 8,70\nBar 10,00\nZurück 1,30").abs() < 1e-6);
 }
+
+#[test]
+fn a_tax_lies_between_what_the_rates_make_or_is_made_by_parts_that_are_printed() {
+    let parts = "VAT 7% 100,00 7,00\nVAT 7% 200,00 14,00\nVAT 19% 50,00 9,50";
+    #[rustfmt::skip]
+    let table = [
+        // Printed, net, tax, holds. Two lines and two cents may be rounded.
+        ("VAT 7%",                          100,   6.96,  true),
+        ("VAT 7%",                          100,   6.95,  false),
+        ("VAT 7%",                          100,   7.04,  true),
+        ("VAT 7%",                          100,   7.05,  false),
+        ("VAT 7%",                          100,   0.0,   true),
+        ("VAT 7%\nVAT 19%",                 100,   6.96,  true),
+        ("VAT 7%\nVAT 19%",                 100,   6.95,  false),
+        ("VAT 7%\nVAT 19%",                 100,   13.0,  true),
+        ("VAT 7%\nVAT 19%",                 100,   19.04, true),
+        ("VAT 7%\nVAT 19%",                 100,   19.05, false),
+        (parts,                             1_000, 23.5,  true),
+        (parts,                             1_000, 16.5,  true),
+        (parts,                             1_000, 20.0,  false),
+        ("VAT 19%\nother 7% 100,00 7,00",   100,   7.0,   true),
+        ("VAT 19%\nother 7% 100,05 7,00",   100,   7.0,   false),
+    ];
+    for (printed, net, tax, holds) in table {
+        let mut kind = KINDS.get("invoice").unwrap().as_ref().clone();
+        kind.rules.truncate(1);
+        kind.rules[0].readers = Vec::new();
+        kind.rules[0].check = RuleCheck::TaxByRate {
+            net: "subtotal".to_owned(),
+            tax: "vat_amount".to_owned(),
+            words: vec!["vat".to_owned()],
+            most: 27.into(),
+            tolerance: rust_decimal::Decimal::new(2, 2),
+            list: Some("line_items".to_owned()),
+            per_item: rust_decimal::Decimal::new(1, 2),
+        };
+        let read = with(json!({"subtotal": net, "vat_amount": tax}));
+        let verdict = judge_extraction(&read, &transcript(printed), &kind, &lookups());
+        assert_eq!(verdict.findings.is_empty(), holds, "{printed}: {tax} of {net}");
+    }
+}

@@ -97,12 +97,17 @@ fn what_a_code_says_as_well_has_two_witnesses() {
 #[test]
 fn what_is_missing_is_filled_from_the_code_and_is_looked_at_where_no_print_has_it() {
     let kind = KINDS.get("invoice").unwrap();
-    let missing = with(json!({"iban": null, "total": null}));
+    let mut missing = with(json!({"iban": null, "total": null}));
+    missing.missing_fields = ["total", "due_date"].map(str::to_owned).to_vec();
+    let unsure = |field: &str| FieldCertainty { field: field.to_owned(), certainty: 0.2 };
+    missing.certainties = vec![unsure("iban"), unsure("due_date")];
     let fill = |page: &Transcript| fill_from_codes(missing.clone(), page, kind);
 
     let page = coded(&[&order(ACCOUNT, "EUR441.87")], ACCOUNT);
     let filled = fill(&page);
     assert_eq!((&filled.data["iban"], &filled.data["total"]), (&json!(ACCOUNT), &json!(441.87)));
+    assert_eq!(filled.missing_fields, ["due_date"], "what is filled is not missing any more");
+    assert_eq!(filled.certainties, [unsure("due_date")]);
     let found = reasons(&filled, &page);
     assert!(!found.iter().any(|it| it.starts_with("only_in_code")), "{found:?}");
 
