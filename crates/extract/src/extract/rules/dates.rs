@@ -471,6 +471,8 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
     let first = ranked.iter().map(|one| one.date).min();
     let last = ranked.iter().map(|one| one.date).max();
     for one in merged.iter_mut().filter(|one| counts(one)) {
+        // Where a letter is dated, the works that it charges came before.
+        let letter = issued && one.signs.contains(&DateSign::Town);
         let mut add = |sign: DateSign, holds: bool| {
             if holds {
                 one.signs.push(sign);
@@ -479,7 +481,7 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
         add(DateSign::First, Some(one.place) == place);
         add(DateSign::Only, only);
         add(DateSign::Earliest, !only && Some(one.date) == first);
-        add(DateSign::Latest, !only && Some(one.date) == last);
+        add(DateSign::Latest, !only && !letter && Some(one.date) == last);
     }
 }
 

@@ -359,6 +359,7 @@ mod tests {
                 Some("VF24/0039"),
             ),
             ("R E C H N U N G   240881\nKundennummer   77", Some("240881")),
+            ("R e c h n u n g   240-881\nKundennummer   77", Some("240-881")),
             ("FACTURA\nNro. 0003-00044718\nFecha: 25/04/2024", Some("0003-00044718")),
             ("Corner Shop\nNo 23C, Mill Road\n43780 Townsend", None),
             ("RAČUN / INVOICE br. 18/PP1/1\nDatum / Date: 24.08.2024.", Some("18/PP1/1")),

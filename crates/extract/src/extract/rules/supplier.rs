@@ -219,7 +219,9 @@ impl<'a> SupplierSearch<'a> {
                     continue;
                 };
                 let mut signs = self.text_signs(&name);
-                signs.push(sign);
+                let sold = field == "supplier" && address.is_none();
+                let person = sold && self.names_salesperson(spot, cell, &name);
+                signs.push(if person { NameSign::OtherValue } else { sign });
                 found.push(NameCandidate { name, address, cell, signs });
             }
         }
@@ -492,6 +494,11 @@ mod tests {
                 ["Zeegroen B.V.", "Singel 85, 4611 PK Steenberg, Nederland", "NL853061725B01"]),
             ("Invoice 12\n\nSold By : Market Partner Ltd.,\nBill to\nSomebody Inc.\n1 Street",
                 ["Market Partner Ltd.", "-", "-"]),
+            ("Holz Meier\nLindenallee 17\n23968 Wismarhof\n\n\nRechnung 12\nVerkäufer   Jan Kuhl",
+                ["Holz Meier", "Lindenallee 17, 23968 Wismarhof", "-"]),
+            ("Holz Meier\nLindenallee 17\n23968 Wismarhof\n\n\nRechnung 12\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\
+              Kommanditgesellschaft, Sitz Wismarhof\nHRA 4471\nUSt-IdNr. DE136695976",
+                ["Holz Meier", "Lindenallee 17, 23968 Wismarhof", "DE136695976"]),
             ("Operations Ltd\nSeller Street 4\nBath BA1 5QT\nVAT Reg No GB 555 0123 45\n\nInvoice 12",
                 ["Operations Ltd", "Seller Street 4, Bath BA1 5QT", "GB 555 0123 45"]),
         ];

@@ -1,12 +1,38 @@
 //! What can be a name, whether it is the recipient's, and whether two are one firm's.
 
-use super::address::tells_registration;
+use super::address::{is_street_line, tells_registration};
+use super::postal_code::has_postal_code;
 use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::{date, fold_text};
 
 /// Letters of a part of a name that can be told from other words.
 const SHORTEST_PART: usize = 6;
+
+/// Folded labels of who sells, which programs print before a clerk's name as well.
+const SALESPERSONS: [&str; 17] = [
+    "vendedor",
+    "vendeur",
+    "venditore",
+    "verkaufer",
+    "verkoper",
+    "saljare",
+    "saelger",
+    "selger",
+    "myyja",
+    "sprzedawca",
+    "prodejce",
+    "prodavatelj",
+    "prodajalec",
+    "vanzator",
+    "pardavejas",
+    "muuja",
+    "satici",
+];
+
+/// Endings of words for a form of companies that a line about their seat may begin with.
+const FORMS_OF_COMPANIES: [&str; 4] = ["gesellschaft", "genossenschaft", "vennootschap", "selskab"];
 
 impl SupplierSearch<'_> {
     /// Whether both name one firm: the lines of a name over two lines, or the name with and without
@@ -95,6 +121,27 @@ impl SupplierSearch<'_> {
         })
     }
 
+    /// `Verkäufer   M. Haller` among the details of a document: who sold it, where no legal form and no
+    /// address says that it is the seller.
+    pub(super) fn names_salesperson(
+        &self,
+        spot: &LabelMatch,
+        value: &TextCell,
+        name: &str,
+    ) -> bool {
+        let Some(label) = self.spots.cell_of(spot) else { return false };
+        let folded = fold_text(&label.words_in(spot.words.clone()).join(" "));
+        let person = SALESPERSONS.contains(&folded.as_str()) && label.row == value.row;
+        let block = self.block_below(value);
+        let address = || {
+            block.iter().take(3).any(|line| {
+                let text = self.line_text(line);
+                has_postal_code(&text) || is_street_line(&text)
+            })
+        };
+        person && !self.has_legal_form(name) && !address()
+    }
+
     /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
     pub(super) fn has_attention_below(&self, cell: &TextCell) -> bool {
         let mut at = cell;
@@ -145,6 +192,7 @@ impl SupplierSearch<'_> {
         });
         letters >= 3
             && !self.is_heading_of_party(&words)
+            && !self.is_form_and_seat(&words)
             && digits <= letters / 3
             && text.len() <= LONGEST_NAME
             && words.len() <= 10
@@ -158,6 +206,13 @@ impl SupplierSearch<'_> {
             && text.rsplit_once(": ").is_none_or(|(_, last)| last.chars().count() > 3)
             && !(text.starts_with('[') && text.ends_with(']'))
             && !(text.starts_with('(') && text.ends_with(')'))
+    }
+
+    /// `Kommanditgesellschaft, Sitz Northtown`: what a company is and where, under its name.
+    fn is_form_and_seat(&self, words: &[&str]) -> bool {
+        let [form, rest @ ..] = words else { return false };
+        FORMS_OF_COMPANIES.iter().any(|ending| form.ends_with(ending))
+            && self.labels.has_label_at("registered_office", rest)
     }
 
     /// `Cedente/prestatore (fornitore)`: nothing but headings of a party, one behind the other.
