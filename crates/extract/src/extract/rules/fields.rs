@@ -128,7 +128,10 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
 /// A short prefix such as `RE`, `INV` or `FV`.
 fn is_series(word: &str) -> bool {
     let word = word.trim_start_matches('#');
-    (1..=5).contains(&word.chars().count()) && word.chars().all(char::is_uppercase)
+    // `ΤΠΥ-Α 1184`: a kind of document and its series.
+    let parts =
+        word.split('-').all(|part| !part.is_empty() && part.chars().all(char::is_uppercase));
+    (1..=5).contains(&word.chars().count()) && parts
 }
 
 /// `2024 0017 7741`, `W240 3391`: digits that are printed in groups are one number.

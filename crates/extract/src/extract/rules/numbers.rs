@@ -77,6 +77,10 @@ impl<'a> NumberSearch<'a> {
             let like_day = || series::number_like_day(&words).filter(|_| own && spot.strong);
             let read = read_identifier(&words, beside.inline).or_else(like_day);
             let Some(value) = read else { continue };
+            // `Beitragsrechnung 2025`
+            if own && !strong && self.is_year_of_page(&value) {
+                continue;
+            }
             let mut signs = self.place_signs(beside.cell);
             signs.push(match (own, strong) {
                 (true, true) => NumberSign::OwnLabel,
@@ -350,6 +354,12 @@ mod tests {
             ("Seria produktu: nr 12", None),
             ("Faktura nr 17/06/2024\nData wystawienia: 2024-06-28", Some("17/06/2024")),
             ("Rechnung   03.07.2024\nRechnung Nr.   4711", Some("4711")),
+            (
+                "Beitragsrechnung 2025\n\nRechnung     Ausgestellt\nBR-0388      01.03.2025",
+                Some("BR-0388"),
+            ),
+            ("Rechnung 2025\nDatum 01.03.2024", Some("2025")),
+            ("Αριθμός: ΤΠΥ-Α 1184\nΗμερομηνία: 10/06/2025", Some("ΤΠΥ-Α 1184")),
             ("Order #   AB-77\nInvoice #   AB-77", Some("AB-77")),
             ("#   : M/24-25/17   Place : North\nInvoice Date   : 05/09/2024", Some("M/24-25/17")),
             ("Quittung / Rechnung 600-44921", Some("600-44921")),

@@ -10,6 +10,9 @@ use docmill_formats::notation::{date, fold_text};
 /// Letters of a part of a name that can be told from other words.
 const SHORTEST_PART: usize = 6;
 
+/// Letters of a heading are larger than those under it by this factor.
+const HEADING: f32 = 1.25;
+
 /// Folded labels of who sells, which programs print before a clerk's name as well.
 const SALESPERSONS: [&str; 17] = [
     "vendedor",
@@ -34,6 +37,9 @@ const SALESPERSONS: [&str; 17] = [
 /// Endings of words for a form of companies that a line about their seat may begin with.
 const FORMS_OF_COMPANIES: [&str; 4] = ["gesellschaft", "genossenschaft", "vennootschap", "selskab"];
 
+/// Letters of a name of several words that another one begins with.
+const SHORTEST_FULL: usize = 10;
+
 impl SupplierSearch<'_> {
     /// Whether both name one firm: the lines of a name over two lines, or the name with and without
     /// its legal form.
@@ -54,7 +60,18 @@ impl SupplierSearch<'_> {
                 && letters >= SHORTEST_PART
                 && long.windows(short.len()).any(|part| part == short)
         };
+        // `Bruno Wiech` in the line of the sender, under `Bruno Wiech Sanitär & Heizung`.
+        let begins = |long: &[&str], short: &[&str]| {
+            let letters: usize = short.iter().map(|word| word.len()).sum();
+            short.len() > 1 && letters >= SHORTEST_FULL && long.starts_with(short)
+        };
+        let other_party = |one: &NameCandidate<'_>| {
+            use NameSign::{Attention, Customer, Window};
+            one.signs.iter().any(|sign| matches!(sign, Attention | Customer | Window))
+        };
+        let parties = other_party(one) || other_party(other);
         a == b
+            || !parties && (begins(&a, &b) || begins(&b, &a))
             || within(&a, &b)
             || within(&b, &a)
             || longer(&a, &b)
@@ -148,6 +165,8 @@ impl SupplierSearch<'_> {
         (0..2).any(|_| {
             let next = self.layout.rows_from(at).find(|other| is_next_line(at, other));
             at = next.unwrap_or(at);
+            // Under a heading in larger letters a family's name is no line of a recipient's block.
+            let next = next.filter(|next| cell.area.h < HEADING * next.area.h);
             next.is_some_and(|next| {
                 self.spots.of_field("attention").any(|spot| {
                     spot.words.start == 0
