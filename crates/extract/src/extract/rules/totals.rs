@@ -173,7 +173,7 @@ fn is_unnamed_part(
     let totals = || candidates.iter().filter(|c| c.role == AmountRole::Gross);
     let named = totals().any(|c| c.value == part && c.weight >= 1.0);
     let again = |value: Decimal| {
-        let printed = printed_amounts(layout, mark).into_iter();
+        let printed = printed_amounts(layout, mark);
         printed.filter(|(amount, _)| amount.value == value).count() > 1
     };
     !named && totals().any(|c| c.weight >= WHOLE && c.value > part && again(c.value))
