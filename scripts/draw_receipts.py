@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the receipts of till_pages/ as PDFs and as scans, with truth beside them, for `docmill eval`.
+"""Draws the receipts of till_pages/, or of another folder, as PDFs and as scans, with truth beside them, for
+`docmill eval`.
 
-    target/tools/samples/bin/python scripts/draw_receipts.py OUT [--scans]
+    target/tools/samples/bin/python scripts/draw_receipts.py OUT [PAGES] [--scans]
 
 Needs reportlab, Pillow and pypdfium2 (scripts/samples-requirements.txt) and the DejaVu fonts. Each is
 a text as tills print it, 48 characters wide at most: shops, taxis, fuel, restaurants, garages,
@@ -72,6 +73,7 @@ def scan_receipt(source, target, lot):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("out", type=pathlib.Path)
+    arguments.add_argument("pages", type=pathlib.Path, nargs="?", default=pathlib.Path(__file__).parent / "till_pages")
     arguments.add_argument("--scans", action="store_true")
     given = arguments.parse_args()
     for name in (MONO, MONO_BOLD, PRINT, PRINT_BOLD):
@@ -79,7 +81,7 @@ def main():
     folders = [given.out] + [given.out / "scans"] * given.scans
     for folder in folders:
         (folder / "truth").mkdir(parents=True, exist_ok=True)
-    for at, path in enumerate(sorted((pathlib.Path(__file__).parent / "till_pages").glob("*.txt"))):
+    for at, path in enumerate(sorted(given.pages.glob("*.txt"))):
         truth, page, _ = read_page(path)
         rows = page.rstrip("\n").split("\n")
         name = f"till_{path.stem}"

@@ -276,6 +276,11 @@ impl<'a> DateSearch<'a> {
             let end = cell.words_in(0..spot.words.start).join(" ").len();
             let mut dates = date::find_dates(&text).into_iter().rev();
             let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
+            // `Der neue Abschlag ist ab 1. März fällig`: what is paid from then on.
+            let before = day.and_then(|at| text.get(..at)).unwrap_or_default().trim_end();
+            if before.rsplit(' ').next().is_some_and(|word| matches!(word, "ab" | "vanaf" | "od")) {
+                continue;
+            }
             let one = found.iter_mut().find(|one| Some(one.place) == day.map(|at| (spot.cell, at)));
             if let Some(one) = one {
                 one.signs.push(DateSign::OwnLabel);
@@ -471,6 +476,8 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
     let first = ranked.iter().map(|one| one.date).min();
     let last = ranked.iter().map(|one| one.date).max();
     for one in merged.iter_mut().filter(|one| counts(one)) {
+        // Where a letter is dated, the works that it charges came before.
+        let letter = issued && one.signs.contains(&DateSign::Town);
         let mut add = |sign: DateSign, holds: bool| {
             if holds {
                 one.signs.push(sign);
@@ -479,7 +486,7 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
         add(DateSign::First, Some(one.place) == place);
         add(DateSign::Only, only);
         add(DateSign::Earliest, !only && Some(one.date) == first);
-        add(DateSign::Latest, !only && Some(one.date) == last);
+        add(DateSign::Latest, !only && !letter && Some(one.date) == last);
     }
 }
 
@@ -545,11 +552,29 @@ mod tests {
                 Some("2017-06-08"),
             ),
             ("Fecha de vencimiento\n12/05/2021", "due_date", Some("2021-05-12")),
+            ("Der Rest ist am 12.02.2025 fällig.", "due_date", Some("2025-02-12")),
+            ("Der Rest ist ab 12.02.2025 fällig.", "due_date", None),
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
         ] {
             let found = find(drawing, field).filter(|(_, certain)| *certain);
             assert_eq!(found.map(|(date, _)| date).as_deref(), expected, "{drawing}");
         }
+    }
+
+    #[test]
+    fn a_letter_is_dated_after_the_works_that_it_charges() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let layout =
+            CellLayout::new(&transcript(&["\n\n\n\nTannrode, 31.08.2025\n\nRechnung\n\n\
+             04.08.2025   Birkau   61,80\n28.08.2025   Birkau   61,80"]));
+        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let calendar = DateReader::from_spots(&spots, None);
+        let (field, number) = ("invoice_date", "invoice_number");
+        let role = DateRole { field, issued: true, dates: &[field], number };
+        let found = DateSearch::new(&spots, &calendar).candidates_for(role, None);
+        let last = found.iter().max_by_key(|one| one.date).unwrap();
+        assert_eq!(date::to_iso(last.date), "2025-08-31");
+        assert!(!last.signs.contains(&DateSign::Latest), "{:?}", last.signs);
     }
 
     #[test]

@@ -128,7 +128,10 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
 /// A short prefix such as `RE`, `INV` or `FV`.
 fn is_series(word: &str) -> bool {
     let word = word.trim_start_matches('#');
-    (1..=5).contains(&word.chars().count()) && word.chars().all(char::is_uppercase)
+    // `ΤΠΥ-Α 1184`: a kind of document and its series.
+    let parts =
+        word.split('-').all(|part| !part.is_empty() && part.chars().all(char::is_uppercase));
+    (1..=5).contains(&word.chars().count()) && parts
 }
 
 /// `2024 0017 7741`, `W240 3391`: digits that are printed in groups are one number.
@@ -143,6 +146,13 @@ fn is_group_after(word: &str, next: &str) -> bool {
 
 /// A town with its postal code, as in the column beside a heading: `Leeds LS1 4AB`.
 fn is_town(text: &str) -> bool {
+    // `FEYO 7718`: a series in capitals before its number.
+    if let Some((series, number)) = text.split_once(' ')
+        && is_series(series)
+        && number.chars().all(|c| c.is_ascii_digit())
+    {
+        return false;
+    }
     let letters = |word: &str| word.chars().all(char::is_alphabetic);
     let named = text.split(' ').any(|word| {
         word.chars().count() >= 4 && letters(word) && !BETWEEN.contains(&fold_text(word).as_str())
@@ -203,6 +213,7 @@ mod tests {
             ("Invoice Number   Leeds LS1 4AB\nINV-7            United Kingdom", Some("INV-7")),
             ("Rechnungsnummer: 2024 0017 7741", Some("2024 0017 7741")),
             ("Faktura nr FV 12/03/2024", Some("FV 12/03/2024")),
+            ("Factura no   FEYO 7718", Some("FEYO 7718")),
             ("Rechnung vom 12.09.2016", None),
             ("Rechnung über 12,50 EUR", None),
             ("We send this invoice to 3 people", None),

@@ -12,6 +12,7 @@ use self::header::{
     TableHeader, description_heading, find_headers, has_number, is_under, nearest_column,
     text_start,
 };
+use super::abs_close;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
@@ -34,6 +35,18 @@ pub(super) struct TableItem {
     pub(super) page: usize,
     pub(super) line: u32,
 }
+
+impl TableItem {
+    /// Whether quantity and price make the amount.
+    fn is_product(&self) -> bool {
+        let product = self.quantity.zip(self.unit_price).map(|(quantity, price)| quantity * price);
+        let made = product.zip(self.amount);
+        made.is_some_and(|(product, amount)| abs_close(product, amount, HALF_CENT))
+    }
+}
+
+/// What rounding makes of a product.
+const HALF_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// Letters of a unit.
 const LONGEST_UNIT: usize = 10;
@@ -93,10 +106,12 @@ impl ItemTables<'_> {
             let cells = layout.row_cells(row);
             let on_page = cells.first().is_some_and(|cell| cell.page == page);
             let is_begun = items.len() > before;
-            if !on_page || (ends_table(spots, row) && (is_begun || is_totals_row(spots, row))) {
+            let mut read = read_row(cells, header, mark);
+            // `Recycling tax, tyres   4   3.50   14.00` is a line, whatever it is called.
+            let ends = !read.is_product() && ends_table(spots, row);
+            if !on_page || (ends && (is_begun || is_totals_row(spots, row))) {
                 return row;
             }
-            let mut read = read_row(cells, header, mark);
             let keyed = if key == ItemColumn::Amount { read.amount } else { read.quantity };
             read.keyed = keyed.is_some();
             if read.keyed {
@@ -129,7 +144,8 @@ fn ends_table(spots: &LabelMatches<'_>, row: usize) -> bool {
         let heading = spot.words.start == 0;
         let first = spots.cell_of(spot).is_some_and(|cell| {
             // A tax in its own column of a line is no end.
-            spot.cell == range.start || cell.words.len() > spot.words.len() || spot.strong
+            let own = spot.strong || spot.field == "total";
+            spot.cell == range.start || cell.words.len() > spot.words.len() || own
         });
         heading && first && totals.contains(&spot.field.as_str())
     })
@@ -158,6 +174,7 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
         .fold(f32::MAX, f32::min);
     let mut taken: Vec<(ItemColumn, f32)> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
+    let mut amounts_of_row: Vec<FoundNumber> = Vec::new();
     for cell in cells {
         let all = cell.words_in(0..cell.words.len());
         // `18 095` alone: money without cents.
@@ -174,6 +191,9 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
             let under = amount.and_then(|amount| Some((amount, column_of(cell, amount, header)?)));
             if let Some((amount, (column, distance))) = under {
                 assign_amount(&mut item, &mut taken, column, amount, distance);
+                if column == ItemColumn::Amount {
+                    amounts_of_row.push(amount.clone());
+                }
                 if column != ItemColumn::Description {
                     continue;
                 }
@@ -188,7 +208,16 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
         }
     }
     item.description = words.join(" ").trim_matches(['-', ':', ',', ' ']).to_owned();
+    take_product(&mut item, &amounts_of_row);
     item
+}
+
+/// Of several columns of amounts, net, tax and gross, the one that quantity and price make.
+fn take_product(item: &mut TableItem, amounts: &[FoundNumber]) {
+    let made = amounts
+        .iter()
+        .find(|amount| TableItem { amount: Some(amount.value), ..item.clone() }.is_product());
+    item.amount = made.map(|amount| amount.value).or(item.amount);
 }
 
 /// Whether a number stands in the description rather than under a column of numbers.
@@ -318,6 +347,34 @@ Pos  Beschreibung            Menge   Einzelpreis     Betrag
             read(&[drawing]),
             ["Kopierpapier A4 aus Fasern: 20 8.90 178.00", "Erbsen im Glas: 50 4.30 215.00"]
         );
+    }
+
+    #[test]
+    fn of_several_amounts_the_one_that_price_and_quantity_make_is_the_lines() {
+        for (drawing, expected) in [
+            (
+                "Popis          Množství   Cena za MJ     Základ   Celkem\n\
+                 Oprava                2      450,00     900,00   1 089,00\n\
+                 Čistič                3      100,00     300,00     363,00\n\n\
+                 Celkem k úhradě                                1 452,00",
+                vec!["Oprava: 2 450.00 900.00", "Čistič: 3 100.00 300.00"],
+            ),
+            (
+                "Désignation           Quantité      Prix     Montant\n\
+                 Pneus                        4    132.00      528.00\n\
+                 Taxe de recyclage            4      3.50       14.00\n\n\
+                 Total                                         542.00",
+                vec!["Pneus: 4 132.00 528.00", "Taxe de recyclage: 4 3.50 14.00"],
+            ),
+            (
+                "Description            Qty     Price      Amount\n\
+                 Cleaning                 2     50.00      100.00\n\
+                 Drawn up by A. Pope             Total     100.00",
+                vec!["Cleaning: 2 50.00 100.00"],
+            ),
+        ] {
+            assert_eq!(read(&[drawing]), expected, "{drawing}");
+        }
     }
 
     #[test]

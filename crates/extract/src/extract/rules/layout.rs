@@ -361,14 +361,15 @@ fn finish_cell(mut cell: TextCell) -> TextCell {
     cell
 }
 
-/// `I N V O I C E` is a word that was set with spaces.
+/// `I N V O I C E` and `I n v o i c e` are words that were set with spaces.
 fn join_spaced_letters(cell: &mut TextCell) {
     let is_letter = |word: &String| {
         let mut letters = word.chars();
-        letters.next().is_some_and(char::is_uppercase) && letters.next().is_none()
+        letters.next().is_some_and(char::is_alphabetic) && letters.next().is_none()
     };
     let front = cell.words.iter().take_while(|word| is_letter(word)).count();
-    if front < SPACED_LETTERS {
+    let begins = cell.words.first().is_some_and(|word| word.starts_with(char::is_uppercase));
+    if front < SPACED_LETTERS || !begins {
         return;
     }
     let word: String = cell.words.drain(..front).collect();

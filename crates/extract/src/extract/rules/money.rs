@@ -308,37 +308,37 @@ const RECENT_EURO: [&str; 2] = ["BG", "HR"];
 /// The currency of the one country that all VAT identifiers are of, else all accounts, else the names
 /// of taxes. Certain where two of these name the same money, and none another.
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let identified = |words: &[&str]| vat_id::find_at(words).map(|(id, _)| id);
-    let account = |words: &[&str]| account::find_iban_at(words).map(|(iban, _)| iban);
-    let (ids, accounts) = (countries_of(spots, identified), countries_of(spots, account));
-    let by_id = only_currency(spots, identified);
-    let by_account = only_currency(spots, account);
+    let ids = find_identified(spots, |words| vat_id::find_at(words).map(|(id, _)| id));
+    let accounts = find_identified(spots, |words| account::find_iban_at(words).map(|(id, _)| id));
+    let (by_id, by_account) = (only_currency(&ids), only_currency(&accounts));
     let taxed = taxed_currency(spots);
     let crowns = worded_crowns(spots);
     let mut named: Vec<&str> =
         [&by_id, &by_account, &taxed].into_iter().flatten().map(|found| found.value).collect();
     named.extend(crowns);
     let found = by_id.or(by_account).or(taxed)?;
-    let countries: Vec<String> = ids.into_iter().chain(accounts).collect();
+    let countries = || ids.iter().chain(&accounts).map(|(country, _)| country.as_str());
     // What is of several countries names none, and is no witness against another: it is a doubt.
-    let foreign = countries.iter().any(|country| currency_of_country(country) != Some(found.value));
-    let recent = countries.iter().any(|country| RECENT_EURO.contains(&country.as_str()));
+    let foreign = countries().any(|country| currency_of_country(country) != Some(found.value));
+    let recent = countries().any(|country| RECENT_EURO.contains(&country));
     let agree = named.len() > 1 && named.iter().all(|code| *code == found.value);
     Some(FoundValue { certain: agree && !foreign && !recent, ..found })
 }
 
-/// The countries that identifiers or accounts on the pages are of.
-fn countries_of(
-    spots: &LabelMatches<'_>,
+/// The countries that identifiers or accounts on the pages are of, each with its cell.
+fn find_identified<'a>(
+    spots: &LabelMatches<'a>,
     begins: impl Fn(&[&str]) -> Option<String>,
-) -> Vec<String> {
-    let cells = spots.layout.cells.iter();
-    let found = cells.flat_map(|cell| {
-        let of = |start: usize| begins(&cell.words_in(start..cell.words.len()));
-        (0..cell.words.len()).filter_map(of).collect::<Vec<String>>()
-    });
-    let letters = |id: String| id.get(..2).map(str::to_owned);
-    found.filter_map(letters).filter(|code| code.chars().all(|c| c.is_ascii_uppercase())).collect()
+) -> Vec<(String, &'a TextCell)> {
+    let mut found = Vec::new();
+    for cell in &spots.layout.cells {
+        let ids =
+            (0..cell.words.len()).filter_map(|at| begins(&cell.words_in(at..cell.words.len())));
+        let countries = ids.filter_map(|id| id.get(..2).map(str::to_owned));
+        let lettered = countries.filter(|code| code.chars().all(|c| c.is_ascii_uppercase()));
+        found.extend(lettered.map(|code| (code, cell)));
+    }
+    found
 }
 
 /// Folded words of taxes and registers that the countries of one currency alone have. Not Bulgaria's,
@@ -397,22 +397,14 @@ fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> 
     found.or_else(pounds).map(|(code, cell)| FoundValue::new(code, false, cell))
 }
 
-fn only_currency(
-    spots: &LabelMatches<'_>,
-    begins: impl Fn(&[&str]) -> Option<String>,
-) -> Option<FoundValue<&'static str>> {
-    let mut found: Option<(&'static str, &TextCell)> = None;
-    for cell in &spots.layout.cells {
-        for start in 0..cell.words.len() {
-            let Some(id) = begins(&cell.words_in(start..cell.words.len())) else { continue };
-            let Some(code) = id.get(..2).and_then(currency_of_country) else { continue };
-            match found {
-                Some((other, _)) if other != code => return None,
-                _ => found = Some((code, cell)),
-            }
-        }
-    }
-    found.map(|(code, cell)| FoundValue::new(code, false, cell))
+/// The currency of the countries found, if it is one.
+fn only_currency(countries: &[(String, &TextCell)]) -> Option<FoundValue<&'static str>> {
+    let known =
+        countries.iter().filter_map(|(code, cell)| Some((currency_of_country(code)?, *cell)));
+    let known: Vec<(&'static str, &TextCell)> = known.collect();
+    let (code, cell) = *known.last()?;
+    let one = known.iter().all(|(other, _)| *other == code);
+    one.then(|| FoundValue::new(code, false, cell))
 }
 
 fn currency_of_country(country: &str) -> Option<&'static str> {

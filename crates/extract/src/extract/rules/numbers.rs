@@ -77,6 +77,10 @@ impl<'a> NumberSearch<'a> {
             let like_day = || series::number_like_day(&words).filter(|_| own && spot.strong);
             let read = read_identifier(&words, beside.inline).or_else(like_day);
             let Some(value) = read else { continue };
+            // `Beitragsrechnung 2025`
+            if own && !strong && self.is_year_of_page(&value) {
+                continue;
+            }
             let mut signs = self.place_signs(beside.cell);
             signs.push(match (own, strong) {
                 (true, true) => NumberSign::OwnLabel,
@@ -350,6 +354,12 @@ mod tests {
             ("Seria produktu: nr 12", None),
             ("Faktura nr 17/06/2024\nData wystawienia: 2024-06-28", Some("17/06/2024")),
             ("Rechnung   03.07.2024\nRechnung Nr.   4711", Some("4711")),
+            (
+                "Beitragsrechnung 2025\n\nRechnung     Ausgestellt\nBR-0388      01.03.2025",
+                Some("BR-0388"),
+            ),
+            ("Rechnung 2025\nDatum 01.03.2024", Some("2025")),
+            ("Αριθμός: ΤΠΥ-Α 1184\nΗμερομηνία: 10/06/2025", Some("ΤΠΥ-Α 1184")),
             ("Order #   AB-77\nInvoice #   AB-77", Some("AB-77")),
             ("#   : M/24-25/17   Place : North\nInvoice Date   : 05/09/2024", Some("M/24-25/17")),
             ("Quittung / Rechnung 600-44921", Some("600-44921")),
@@ -359,6 +369,7 @@ mod tests {
                 Some("VF24/0039"),
             ),
             ("R E C H N U N G   240881\nKundennummer   77", Some("240881")),
+            ("R e c h n u n g   240-881\nKundennummer   77", Some("240-881")),
             ("FACTURA\nNro. 0003-00044718\nFecha: 25/04/2024", Some("0003-00044718")),
             ("Corner Shop\nNo 23C, Mill Road\n43780 Townsend", None),
             ("RAČUN / INVOICE br. 18/PP1/1\nDatum / Date: 24.08.2024.", Some("18/PP1/1")),

@@ -204,6 +204,7 @@ impl<'a> SupplierSearch<'a> {
             mark_addressed(&mut merged);
         }
         mark_letterhead(&mut merged);
+        mark_over_person(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
@@ -219,7 +220,9 @@ impl<'a> SupplierSearch<'a> {
                     continue;
                 };
                 let mut signs = self.text_signs(&name);
-                signs.push(sign);
+                let sold = field == "supplier" && address.is_none();
+                let person = sold && self.names_salesperson(spot, cell, &name);
+                signs.push(if person { NameSign::OtherValue } else { sign });
                 found.push(NameCandidate { name, address, cell, signs });
             }
         }
@@ -345,6 +348,28 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     let found = merged.iter().position(|one| heads(one) && !is_heading(one));
     if let Some(one) = found.and_then(|at| merged.get_mut(at)) {
         one.signs.push(NameSign::Letterhead);
+    }
+}
+
+/// Folded titles of persons who issue invoices in their own name.
+const TITLES: [&str; 12] =
+    ["geom", "dr", "dott", "ing", "arch", "avv", "rag", "mag", "dipl", "prof", "mgr", "dra"];
+
+/// `STUDIO TECNICO` over `Geom. Carlo Bianchi`: a trade right over the person who follows it.
+fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
+    let titled = |one: &NameCandidate<'_>| {
+        let folded = fold_text(&one.name);
+        one.signs.contains(&NameSign::AddressBelow)
+            && !one.signs.contains(&NameSign::Attention)
+            && folded.split_once(' ').is_some_and(|(title, _)| TITLES.contains(&title))
+    };
+    let persons: Vec<&TextCell> =
+        merged.iter().filter(|one| titled(one)).map(|one| one.cell).collect();
+    for one in merged.iter_mut().filter(|one| !one.signs.contains(&NameSign::LegalForm)) {
+        if persons.iter().any(|person| is_next_line(one.cell, person)) {
+            one.signs.retain(|sign| *sign != NameSign::First);
+            one.signs.push(NameSign::OtherValue);
+        }
     }
 }
 
@@ -492,6 +517,15 @@ mod tests {
                 ["Zeegroen B.V.", "Singel 85, 4611 PK Steenberg, Nederland", "NL853061725B01"]),
             ("Invoice 12\n\nSold By : Market Partner Ltd.,\nBill to\nSomebody Inc.\n1 Street",
                 ["Market Partner Ltd.", "-", "-"]),
+            ("SZÁMLA 12\n\nEladó\nKővár Asztalos Kft.\n6500 Nagyfalu\nSzent Anna utca 33.\nAdószám: 28031145-2-03",
+                ["Kővár Asztalos Kft.", "6500 Nagyfalu, Szent Anna utca 33.", "28031145-2-03"]),
+            ("STUDIO TECNICO\nGeom. Carlo Bianchi\nVia Garibaldi 27\n43039 Salsomaggiore\n\n\nFATTURA 12",
+                ["Geom. Carlo Bianchi", "Via Garibaldi 27, 43039 Salsomaggiore", "-"]),
+            ("Holz Meier\nLindenallee 17\n23968 Wismarhof\n\n\nRechnung 12\nVerkäufer   Jan Kuhl",
+                ["Holz Meier", "Lindenallee 17, 23968 Wismarhof", "-"]),
+            ("Holz Meier\nLindenallee 17\n23968 Wismarhof\n\n\nRechnung 12\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\
+              Kommanditgesellschaft, Sitz Wismarhof\nHRA 4471\nUSt-IdNr. DE136695976",
+                ["Holz Meier", "Lindenallee 17, 23968 Wismarhof", "DE136695976"]),
             ("Operations Ltd\nSeller Street 4\nBath BA1 5QT\nVAT Reg No GB 555 0123 45\n\nInvoice 12",
                 ["Operations Ltd", "Seller Street 4, Bath BA1 5QT", "GB 555 0123 45"]),
         ];
@@ -521,6 +555,39 @@ mod tests {
         assert!(certainty(&clean) > 0.9, "{}", certainty(&clean));
         assert!(certainty(&tangled) <= 0.8, "{}", certainty(&tangled));
         assert!(certainty(&recipient) <= 0.8, "{}", certainty(&recipient));
+    }
+
+    #[test]
+    fn a_family_under_a_heading_in_large_letters_is_no_recipient() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let mut page =
+            transcript(&["Gasthof Birkblick\nFamilie Huber\nDorfstr. 31, 6167 Tannrode\n\n\n\
+             Beispiel Reisen GmbH\nLedergasse 20\n4020 Linz\n\n\nRechnung 412"]);
+        page.pages[0].lines[0].words.iter_mut().for_each(|word| {
+            word.bounding_box.y -= 5.0;
+            word.bounding_box.h = 15.0;
+        });
+        let layout = CellLayout::new(&page);
+        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        assert_eq!(found.name.unwrap().value, "Gasthof Birkblick");
+    }
+
+    #[test]
+    fn a_name_that_begins_with_another_one_is_no_rival_of_it() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let page = "Bruno Wiech Heizungen\nMeisterbetrieb, Bäder\n\n\
+                    Bruno Wiech · Alte Ziegelei 7 · 49176 Tannrode\n\n\nBill to\nBruno Wiech Bauten\n\
+                    Am Esch 22\n49201 Birkau\n\nRechnung Nr. 118";
+        let layout = CellLayout::new(&transcript(&[page]));
+        let spots = LabelMatches::new(&layout, labels);
+        let search = SupplierSearch::new(&spots, labels);
+        let found = search.name_candidates(None);
+        let named = |name: &str| found.iter().find(|one| one.name == name).unwrap();
+        let sender = named("Bruno Wiech");
+        assert!(search.is_same_firm(named("Bruno Wiech Heizungen"), sender));
+        assert!(!search.is_same_firm(named("Bruno Wiech Bauten"), sender), "the recipient's");
     }
 
     #[test]

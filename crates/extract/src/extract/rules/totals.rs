@@ -123,7 +123,8 @@ pub(super) fn find_totals<'a>(
         chosen = choose_totals(&candidates, &rests, spots.layout, mark);
     }
     // Tills sum up each rate of tax as well.
-    if spots.till && chosen.adds_up && is_outdone(&chosen, &candidates) {
+    let part = || is_unnamed_part(&chosen, &candidates, spots.layout, mark);
+    if chosen.adds_up && (spots.till && is_outdone(&chosen, &candidates) || part()) {
         chosen = choose_by_label(&candidates, spots.layout, mark);
     }
     let is_paid = chosen
@@ -158,6 +159,24 @@ fn is_outdone(chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]) -> 
         let most = gross.value + rounding;
         candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 5.0 && c.value > most)
     })
+}
+
+/// Whether what adds up is no total by any label, but what one rate of a table makes, and a larger amount
+/// is: printed with its label, and again where it was paid.
+fn is_unnamed_part(
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let Some(part) = chosen.gross.as_ref().map(|gross| gross.value) else { return false };
+    let totals = || candidates.iter().filter(|c| c.role == AmountRole::Gross);
+    let named = totals().any(|c| c.value == part && c.weight >= 1.0);
+    let again = |value: Decimal| {
+        let printed = printed_amounts(layout, mark);
+        printed.filter(|(amount, _)| amount.value == value).count() > 1
+    };
+    !named && totals().any(|c| c.weight >= WHOLE && c.value > part && again(c.value))
 }
 
 /// A total with its printed rounding, where that is printed as well or was paid, is the total.

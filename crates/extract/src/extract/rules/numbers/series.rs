@@ -5,6 +5,7 @@ use super::{NumberCandidate, NumberSearch, NumberSign};
 use crate::extract::rules::fields::read_identifier;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
 
 /// Folded words before a series: `Seria TCO nr. 0417`, `Serija AB Nr. 123`.
@@ -52,6 +53,19 @@ impl<'a> NumberSearch<'a> {
             signs.push(NumberSign::ShortLabel);
             found.push(NumberCandidate { value: format!("{series} {number}"), cell, signs });
         }
+    }
+
+    /// Whether a number is nothing but the year of a day that is printed.
+    pub(super) fn is_year_of_page(&self, value: &str) -> bool {
+        let year = value.len() == 4 && value.starts_with("20");
+        let year = value.parse::<i32>().ok().filter(|_| year);
+        year.is_some_and(|year| {
+            let cells = self.spots.layout.cells.iter();
+            let mut days = cells.flat_map(|cell| date::find_dates(&cell.joined_text()));
+            days.any(|day| {
+                day.date_under(DayMonthOrder::DayFirst).is_some_and(|day| day.year() == year)
+            })
+        })
     }
 
     /// Whether a mark of numbers follows a label: `Invoice #` means the number and nothing else.

@@ -19,6 +19,9 @@ pub(super) const PARTIES_APART: f32 = 12.0;
 /// What parts street, town and other details of a sender on one line.
 const PARTS: [&str; 5] = [" - ", " – ", " • ", " · ", " | "];
 
+/// Digits of the number of a house, or of house and flat.
+const MOST_HOUSE_DIGITS: usize = 6;
+
 /// Below this share of legible letters an address is faint.
 const FAINT: f32 = 0.9;
 
@@ -311,7 +314,15 @@ impl SupplierSearch<'_> {
             let country = lines
                 .get(town + 1)
                 .filter(|line| !line.contains(char::is_numeric) && line.len() <= 25);
-            let kept = town + 1 + usize::from(country.is_some());
+            // `6500 Baja` over `Szent László utca 33.`: the street under its town.
+            let street = lines.get(town + 1).filter(|line| {
+                town == 0
+                    && is_street_line(line)
+                    && !has_postal_code(line)
+                    && !tells_registration(line)
+                    && line.chars().filter(char::is_ascii_digit).count() <= MOST_HOUSE_DIGITS
+            });
+            let kept = town + 1 + usize::from(country.or(street).is_some());
             lines.truncate(kept);
             return Some(AddressLines { lines, town: true, least });
         }
@@ -493,7 +504,9 @@ fn town_of(lines: &[String]) -> Option<usize> {
         && lines.first().is_some_and(|line| line.starts_with(|c: char| c.is_ascii_digit()))
         && lines.first().is_some_and(|line| {
             let rest = line.split_once(' ').map_or("", |(_, rest)| rest);
-            !has_postal_code(rest) && !is_town_first(line)
+            // `6500 Baja` over `Szent László utca 33.`
+            let over = lines.get(1).is_some_and(|next| is_town_first(&format!("{line}, {next}")));
+            !has_postal_code(rest) && !is_town_first(line) && !over
         });
     (!house).then_some(town)
 }

@@ -1,12 +1,44 @@
 //! What can be a name, whether it is the recipient's, and whether two are one firm's.
 
-use super::address::tells_registration;
+use super::address::{is_street_line, tells_registration};
+use super::postal_code::has_postal_code;
 use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::{date, fold_text};
 
 /// Letters of a part of a name that can be told from other words.
 const SHORTEST_PART: usize = 6;
+
+/// Letters of a heading are larger than those under it by this factor.
+const HEADING: f32 = 1.25;
+
+/// Folded labels of who sells, which programs print before a clerk's name as well.
+const SALESPERSONS: [&str; 17] = [
+    "vendedor",
+    "vendeur",
+    "venditore",
+    "verkaufer",
+    "verkoper",
+    "saljare",
+    "saelger",
+    "selger",
+    "myyja",
+    "sprzedawca",
+    "prodejce",
+    "prodavatelj",
+    "prodajalec",
+    "vanzator",
+    "pardavejas",
+    "muuja",
+    "satici",
+];
+
+/// Endings of words for a form of companies that a line about their seat may begin with.
+const FORMS_OF_COMPANIES: [&str; 4] = ["gesellschaft", "genossenschaft", "vennootschap", "selskab"];
+
+/// Letters of a name of several words that another one begins with.
+const SHORTEST_FULL: usize = 10;
 
 impl SupplierSearch<'_> {
     /// Whether both name one firm: the lines of a name over two lines, or the name with and without
@@ -28,7 +60,18 @@ impl SupplierSearch<'_> {
                 && letters >= SHORTEST_PART
                 && long.windows(short.len()).any(|part| part == short)
         };
+        // `Bruno Wiech` in the line of the sender, under `Bruno Wiech Sanitär & Heizung`.
+        let begins = |long: &[&str], short: &[&str]| {
+            let letters: usize = short.iter().map(|word| word.len()).sum();
+            short.len() > 1 && letters >= SHORTEST_FULL && long.starts_with(short)
+        };
+        let other_party = |one: &NameCandidate<'_>| {
+            use NameSign::{Attention, Customer, Window};
+            one.signs.iter().any(|sign| matches!(sign, Attention | Customer | Window))
+        };
+        let parties = other_party(one) || other_party(other);
         a == b
+            || !parties && (begins(&a, &b) || begins(&b, &a))
             || within(&a, &b)
             || within(&b, &a)
             || longer(&a, &b)
@@ -95,12 +138,35 @@ impl SupplierSearch<'_> {
         })
     }
 
+    /// `Verkäufer   M. Haller` among the details of a document: who sold it, where no legal form and no
+    /// address says that it is the seller.
+    pub(super) fn names_salesperson(
+        &self,
+        spot: &LabelMatch,
+        value: &TextCell,
+        name: &str,
+    ) -> bool {
+        let Some(label) = self.spots.cell_of(spot) else { return false };
+        let folded = fold_text(&label.words_in(spot.words.clone()).join(" "));
+        let person = SALESPERSONS.contains(&folded.as_str()) && label.row == value.row;
+        let block = self.block_below(value);
+        let address = || {
+            block.iter().take(3).any(|line| {
+                let text = self.line_text(line);
+                has_postal_code(&text) || is_street_line(&text)
+            })
+        };
+        person && !self.has_legal_form(name) && !address()
+    }
+
     /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
     pub(super) fn has_attention_below(&self, cell: &TextCell) -> bool {
         let mut at = cell;
         (0..2).any(|_| {
             let next = self.layout.rows_from(at).find(|other| is_next_line(at, other));
             at = next.unwrap_or(at);
+            // Under a heading in larger letters a family's name is no line of a recipient's block.
+            let next = next.filter(|next| cell.area.h < HEADING * next.area.h);
             next.is_some_and(|next| {
                 self.spots.of_field("attention").any(|spot| {
                     spot.words.start == 0
@@ -145,6 +211,7 @@ impl SupplierSearch<'_> {
         });
         letters >= 3
             && !self.is_heading_of_party(&words)
+            && !self.is_form_and_seat(&words)
             && digits <= letters / 3
             && text.len() <= LONGEST_NAME
             && words.len() <= 10
@@ -158,6 +225,13 @@ impl SupplierSearch<'_> {
             && text.rsplit_once(": ").is_none_or(|(_, last)| last.chars().count() > 3)
             && !(text.starts_with('[') && text.ends_with(']'))
             && !(text.starts_with('(') && text.ends_with(')'))
+    }
+
+    /// `Kommanditgesellschaft, Sitz Northtown`: what a company is and where, under its name.
+    fn is_form_and_seat(&self, words: &[&str]) -> bool {
+        let [form, rest @ ..] = words else { return false };
+        FORMS_OF_COMPANIES.iter().any(|ending| form.ends_with(ending))
+            && self.labels.has_label_at("registered_office", rest)
     }
 
     /// `Cedente/prestatore (fornitore)`: nothing but headings of a party, one behind the other.

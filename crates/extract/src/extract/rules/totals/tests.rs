@@ -65,6 +65,11 @@ fn totals_are_chosen_by_what_adds_up() {
         ("Montant HT   TVA   Montant TTC\nDistribution   88,40   4,86   93,26\n\
           Collecte   53,78   2,96   56,74\nTotal   142,18   7,82   150,00",
             ["142.18", "7.82", "150", "true"]),
+        ("Pan                         3,12\nYogur             1,90        3,80\nQueso                      11,05\n\
+          TOTAL (€)                  17,97\nTARJETA                    17,97\n\n\
+          IVA    BASE IMP. (€)   CUOTA (€)\n4%              3,00        0,12\n10%             8,00        0,80\n\
+          21%             5,00        1,05\nTOTAL          16,00        1,97",
+            ["16", "1.97", "17.97", "true"]),
         ("Nothing here", ["-", "-", "-", "false"]),
     ];
     for (drawing, expected) in table {
