@@ -8,6 +8,7 @@ mod built_in;
 mod classify;
 mod examples;
 mod json_lines;
+mod kind_labels;
 mod labels;
 mod load;
 mod problem;
@@ -19,11 +20,12 @@ mod source;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use classify::{ClassifiedKind, KindAmbiguity};
+pub use kind_labels::KindLabels;
 pub use labels::{LabelHit, LabelIndex, ValueStyle};
 pub use problem::KindProblem;
 pub use rule::{
@@ -54,7 +56,7 @@ pub struct Kind {
     /// The rules that the gate checks.
     pub rules: Vec<GateRule>,
     /// What stands beside the values, for the rules reader.
-    pub labels: LabelIndex,
+    pub labels: KindLabels,
     /// The signals by which its documents are recognised.
     pub signals: Vec<KindSignal>,
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
@@ -152,28 +154,14 @@ pub struct KindSet {
 #[error("the kinds of documents have problems:\n{}", .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
 pub struct KindsError(pub Vec<KindProblem>);
 
-/// The built-in kinds, once they were made.
-static BUILT_IN: OnceLock<Vec<Arc<Kind>>> = OnceLock::new();
-
-/// The kinds of [`KindSet::load`]. Those that are built in are made once: their tables of labels are long,
-/// and a process may ask for them for each of its documents.
-fn load_shared_kinds(folder: &Path) -> Result<Vec<Arc<Kind>>, KindsError> {
-    let own = !folder.as_os_str().is_empty();
-    if let Some(made) = BUILT_IN.get().filter(|_| !own) {
-        return Ok(made.clone());
-    }
-    let made = load::load_kinds(folder).map_err(KindsError)?;
-    let made: Vec<Arc<Kind>> = made.into_iter().map(Arc::new).collect();
-    Ok(if own { made } else { BUILT_IN.get_or_init(|| made).clone() })
-}
-
 impl KindSet {
     /// Loads the built-in kinds, and those in the configured folder.
     ///
     /// # Errors
     /// Every problem of every file at once; a default kind that is not among them.
     pub fn load(config: &KindsConfig) -> Result<Self, KindsError> {
-        let kinds = load_shared_kinds(&config.path)?;
+        let kinds: Vec<Arc<Kind>> =
+            load::load_kinds(&config.path).map_err(KindsError)?.into_iter().map(Arc::new).collect();
         if !kinds.iter().any(|kind| kind.name == config.default) {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
             let text = format!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{KindProblem, ProblemReport};
+use super::problem::ProblemReport;
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -25,8 +25,9 @@ pub(super) struct KindSource {
     /// The folder; for a built-in kind what stands for it in messages.
     pub(super) folder: PathBuf,
     pub(super) built_in: bool,
-    files: BTreeMap<String, String>,
-    labels: OnceLock<LabelIndex>,
+    /// Shared by all copies, as the labels are.
+    files: Arc<BTreeMap<String, String>>,
+    labels: Arc<OnceLock<LabelIndex>>,
 }
 
 impl KindSource {
@@ -51,7 +52,7 @@ impl KindSource {
 
     /// Adds every file, with its name and length, to a hash.
     pub(super) fn hash_into(&self, hash: &mut Sha256) {
-        for (file, text) in &self.files {
+        for (file, text) in self.files.iter() {
             hash.update(format!("{file} {}\n", text.len()));
             hash.update(text);
         }
@@ -63,8 +64,8 @@ impl KindSource {
             name: name.to_owned(),
             folder: PathBuf::from(name),
             built_in: false,
-            files,
-            labels: OnceLock::new(),
+            files: Arc::new(files),
+            labels: Arc::default(),
         }
     }
 
@@ -92,17 +93,22 @@ impl KindSource {
     }
 }
 
-/// The kinds that ship with the program.
+/// The kinds that ship with the program. Copies share their files and labels, however often they are loaded.
 pub(super) fn built_in_sources() -> Vec<KindSource> {
-    let source = |(name, files): &(&str, built_in::BuiltInFiles)| KindSource {
-        name: (*name).to_owned(),
-        folder: Path::new("config/kinds").join(name),
-        built_in: true,
-        files: files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect(),
-        labels: OnceLock::new(),
+    BUILT_IN.clone()
+}
+
+static BUILT_IN: LazyLock<Vec<KindSource>> = LazyLock::new(|| {
+    let source = |(name, files): &(&str, built_in::BuiltInFiles)| {
+        let texts = files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned()));
+        KindSource {
+            folder: Path::new("config/kinds").join(name),
+            built_in: true,
+            ..KindSource::from_files(name, texts.collect())
+        }
     };
     built_in::KINDS.iter().map(source).collect()
-}
+});
 
 /// One per folder in `folder`; with `or_itself`, it may be the folder of a kind.
 pub(super) fn sources_in_folder(
