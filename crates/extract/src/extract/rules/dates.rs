@@ -4,18 +4,20 @@
 //! A document that says nowhere in which order it writes day and month leaves its dates uncertain.
 
 mod calendar;
+mod clock;
 mod sign;
 mod term;
 
 use time::Date;
 
 pub(super) use self::calendar::DateReader;
+use self::clock::{is_clock, is_time};
 pub(super) use self::sign::DateSign;
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::weighing::share_certainty;
-use docmill_formats::notation::{date, fold_text};
+use docmill_formats::notation::date;
 
 /// Dates that are weighed against each other.
 const MOST_CANDIDATES: usize = 200;
@@ -488,21 +490,6 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
         add(DateSign::Earliest, !only && Some(one.date) == first);
         add(DateSign::Latest, !only && !letter && Some(one.date) == last);
     }
-}
-
-/// Whether a text is the time of a day, as tills print it behind the date.
-fn is_time(text: &str) -> bool {
-    let text = fold_text(text);
-    let words: Vec<&str> = text.split(' ').collect();
-    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
-    let digits = words.iter().take_while(|word| clock(word)).count();
-    let rest = words.get(digits..).unwrap_or_default();
-    (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs" | "r"])
-}
-
-/// Whether a text is nothing but a time, with its colon.
-fn is_clock(text: &str) -> bool {
-    text.contains(':') && is_time(text)
 }
 
 #[cfg(test)]
