@@ -211,8 +211,9 @@ impl<'a> KindBuilder<'a> {
         let (path, text) =
             (self.source.folder.join("labels.toml"), self.source.file_text("labels.toml"));
         let labels = |included| KindLabels::of_sound_files(self.source.clone(), included);
-        // The longest table of all need not be parsed to learn that it includes nothing.
-        if self.source.built_in && !text.contains("include") {
+        // The longest table of all need not be parsed to learn that it includes nothing; labels may have the word.
+        let includes = || text.lines().any(|line| line.trim_start().starts_with("include"));
+        if self.source.built_in && !includes() {
             return labels(Vec::new());
         }
         let knows = |section: &str| {
