@@ -135,6 +135,21 @@ impl Db {
         Ok(Self { pool, place })
     }
 
+    /// A pool that has asked nobody yet, for tests of what runs before a statement.
+    #[cfg(test)]
+    fn unconnected() -> Self {
+        let (pool, options) = (PgPoolOptions::new(), PgConnectOptions::new());
+        let pool = StatementPool::connect_lazy(pool, options, Duration::from_secs(1));
+        let place = DatabaseAddress {
+            host: String::new(),
+            port: 0,
+            database: String::new(),
+            schema: String::new(),
+            verifies: false,
+        };
+        Self { pool, place }
+    }
+
     /// Changes with every change of the migrations; names the template of the tests' databases.
     pub fn schema_fingerprint() -> String {
         let mut digest = Sha256::new();

@@ -1,10 +1,11 @@
 //! What jobs ask or write at the same time goes to Postgres in one statement.
 //!
-//! A lone row is sent at once; what comes while a statement is under way goes together in the next.
-//! So nothing waits for company. A statement of many rows costs a fraction of what as many statements
-//! cost (beginning and committing one takes as much of Postgres as ten rows), so a second one runs
-//! beside the first only once a row has waited for [`LONGEST_TURN`]: because the first waits for a
-//! lock, say, or for the disk. The ledger's port stays one row per call. The statement runs in a task
+//! A lone row is sent at once; what comes while a statement is under way goes together in the next. A
+//! statement of many rows costs a fraction of what as many statements cost (beginning and committing
+//! one takes as much of Postgres as ten rows). So after each there is a rest that is measured by what it
+//! took: a row that comes meanwhile waits a few milliseconds for company, unless enough are there. And a
+//! second one runs beside the first only once a row has waited for [`LONGEST_TURN`]: because the first
+//! waits for a lock, say, or for the disk. The ledger's port stays one row per call. The statement runs in a task
 //! of its own: a caller that is cancelled takes nobody else's row with it; its own is not begun any
 //! more.
 //!
@@ -21,7 +22,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::time::Instant;
 
 use crate::db::Db;
 use docmill_core::fault::{Error, Fault, Result};
@@ -31,6 +33,13 @@ use docmill_core::model::ClaimToken;
 const SIDE_BY_SIDE: usize = 2;
 /// How long a row waits for the statement that is under way before the next begins beside it.
 const LONGEST_TURN: Duration = Duration::from_millis(25);
+/// A statement rests for so many times what it took, so that its sort occupies Postgres for a quarter
+/// of the time at most, until many rows wait.
+const REST_FACTOR: u32 = 3;
+/// The longest rest after a statement.
+const LONGEST_REST: Duration = Duration::from_millis(15);
+/// So many rows wait for no others: more of them in one statement cost hardly less each.
+const ENOUGH: usize = 16;
 /// Rows in one statement; also bounds what is sent to Postgres at a time.
 const TOGETHER: usize = 64;
 /// Rows that go by themselves at the same time: some that wait leave connections to others.
@@ -71,12 +80,16 @@ pub(super) enum RowAnswer<A> {
 pub(super) struct StatementBatcher<S: BatchedStatement> {
     db: Db,
     state: Arc<Mutex<BatcherState<S>>>,
+    /// Told when [`ENOUGH`] rows wait.
+    enough: Arc<Notify>,
     alone: Arc<Semaphore>,
 }
 
 struct BatcherState<S: BatchedStatement> {
     waiting: Vec<PendingRow<S>>,
     running: usize,
+    /// Before this, the next statement begins for [`ENOUGH`] rows alone; `None`: none was run yet.
+    next_begin: Option<Instant>,
     /// Claims whose row could not be written: it goes by itself the next time.
     apart: HashSet<ClaimToken>,
 }
@@ -112,8 +125,9 @@ impl<S: BatchedStatement> Drop for StatementTask<S> {
 
 impl<S: BatchedStatement> Clone for StatementBatcher<S> {
     fn clone(&self) -> Self {
-        let Self { db, state, alone } = self;
-        Self { db: db.clone(), state: Arc::clone(state), alone: Arc::clone(alone) }
+        let Self { db, state, enough, alone } = self;
+        let (state, enough) = (Arc::clone(state), Arc::clone(enough));
+        Self { db: db.clone(), state, enough, alone: Arc::clone(alone) }
     }
 }
 
@@ -125,8 +139,14 @@ impl<S: BatchedStatement> fmt::Debug for StatementBatcher<S> {
 
 impl<S: BatchedStatement> StatementBatcher<S> {
     pub(super) fn new(db: Db) -> Self {
-        let state = BatcherState { waiting: Vec::new(), running: 0, apart: HashSet::new() };
-        Self { db, state: Arc::new(Mutex::new(state)), alone: Arc::new(Semaphore::new(ALONE)) }
+        let state = BatcherState {
+            waiting: Vec::new(),
+            running: 0,
+            next_begin: None,
+            apart: HashSet::new(),
+        };
+        let alone = Arc::new(Semaphore::new(ALONE));
+        Self { db, state: Arc::new(Mutex::new(state)), enough: Arc::default(), alone }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, BatcherState<S>> {
@@ -161,7 +181,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
 
     async fn run_with_others(&self, row: S::Row) -> Result<S::Answer> {
         let (answer, answered) = oneshot::channel();
-        self.lock_state().waiting.push(PendingRow { row, answer });
+        self.add_waiting([PendingRow { row, answer }]);
         self.run_until(answered).await.unwrap_or_else(|_| Err(stopped_error()))
     }
 
@@ -175,9 +195,17 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             })
             .unzip();
         // All of them before a statement begins, which would leave with the first.
-        self.lock_state().waiting.extend(waiting);
+        self.add_waiting(waiting);
         let answers = self.run_until(join_all(answered)).await.into_iter();
         answers.map(|answer| answer.unwrap_or_else(|_| Err(stopped_error()))).collect()
+    }
+
+    fn add_waiting(&self, rows: impl IntoIterator<Item = PendingRow<S>>) {
+        let mut state = self.lock_state();
+        state.waiting.extend(rows);
+        if state.waiting.len() >= ENOUGH {
+            self.enough.notify_waiters();
+        }
     }
 
     /// Runs statements for what waits until this is answered.
@@ -205,8 +233,28 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     /// Runs statements until nothing waits.
     async fn run_all(self) {
         let task = StatementTask(self);
-        while let Some(batch) = task.0.next_batch() {
+        loop {
+            task.0.wait_for_company().await;
+            let Some(batch) = task.0.next_batch() else { return };
+            let begin = Instant::now();
             task.0.run_batch(batch).await;
+            let rest = (begin.elapsed() * REST_FACTOR).min(LONGEST_REST);
+            task.0.lock_state().next_begin = Some(Instant::now() + rest);
+        }
+    }
+
+    /// Waits while the statement before is not long ago and few rows wait; not at all if none does.
+    async fn wait_for_company(&self) {
+        loop {
+            let told = self.enough.notified();
+            let begin = {
+                let state = self.lock_state();
+                let few = (1..ENOUGH).contains(&state.waiting.len());
+                state.next_begin.filter(|begin| few && *begin > Instant::now())
+            };
+            let Some(begin) = begin else { return };
+            tokio::pin!(told);
+            let _told_or_time = tokio::time::timeout_at(begin, told).await;
         }
     }
 
@@ -254,5 +302,96 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             let batcher = self.clone();
             tokio::spawn(async move { drop(answer.send(batcher.run_alone(&row).await)) });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join;
+    use tokio::time::sleep;
+
+    const TOOK: Duration = Duration::from_millis(2);
+    const REST: Duration = Duration::from_millis(6);
+
+    /// A statement that takes so many milliseconds as its first row says; each row is answered with how
+    /// many went together.
+    struct TimedStatement;
+
+    impl BatchedStatement for TimedStatement {
+        type Row = u64;
+        type Answer = usize;
+
+        async fn run_together(_db: &Db, rows: &[u64]) -> Result<Vec<RowAnswer<usize>>> {
+            sleep(Duration::from_millis(rows[0])).await;
+            Ok(rows.iter().map(|_| RowAnswer::Given(rows.len())).collect())
+        }
+
+        async fn run_alone(_db: &Db, _row: &u64) -> Result<usize> {
+            unreachable!("none is locked or refused")
+        }
+    }
+
+    /// A row that comes after so long: when it was answered, and how many went with it.
+    async fn ask(
+        batcher: &StatementBatcher<TimedStatement>,
+        after: Duration,
+        takes: u64,
+    ) -> (Duration, usize) {
+        let start = Instant::now();
+        sleep(after).await;
+        let together = batcher.run(takes).await.unwrap();
+        (start.elapsed(), together)
+    }
+
+    fn batcher() -> StatementBatcher<TimedStatement> {
+        StatementBatcher::new(Db::unconnected())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_long_after_the_last_statement_goes_at_once_and_alone() {
+        let batcher = batcher();
+        assert_eq!(ask(&batcher, Duration::ZERO, 2).await, (TOOK, 1));
+        assert_eq!(ask(&batcher, REST, 2).await, (REST + TOOK, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rows_that_come_one_by_one_share_a_statement_after_three_times_what_the_last_took() {
+        let batcher = batcher();
+        let asked = (0..16).map(|at| ask(&batcher, Duration::from_millis(at), 2));
+        let answers = join_all(asked).await;
+        let ends: Vec<_> =
+            answers.iter().map(|(end, together)| (end.as_millis(), *together)).collect();
+        let mut expected = vec![(2, 1)];
+        expected.extend([(10, 8); 8]);
+        expected.extend([(18, 7); 7]);
+        assert_eq!(ends, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sixteen_rows_wait_for_no_more() {
+        let batcher = batcher();
+        ask(&batcher, Duration::ZERO, 2).await;
+        let start = Instant::now();
+        let (few, many) =
+            join(batcher.run_many(vec![2; 15]), ask(&batcher, Duration::from_millis(1), 2)).await;
+        assert_eq!(few.len(), 15);
+        assert_eq!(many.1, 16, "the sixteenth goes with the others");
+        assert_eq!(start.elapsed(), Duration::from_millis(1) + TOOK, "and at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_longer_than_the_longest_rest_after_a_slow_statement() {
+        let batcher = batcher();
+        ask(&batcher, Duration::ZERO, 5_000).await;
+        assert_eq!(ask(&batcher, Duration::ZERO, 2).await, (LONGEST_REST + TOOK, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_statement_that_stands_still_keeps_no_other_row_waiting_for_longer_than_a_turn() {
+        let batcher = batcher();
+        let slow = ask(&batcher, Duration::ZERO, 5_000);
+        let (_, next) = join(slow, ask(&batcher, Duration::from_millis(1), 2)).await;
+        assert_eq!(next, (LONGEST_TURN + TOOK, 1));
     }
 }
