@@ -360,6 +360,48 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_call_holds_the_next_ones_as_long_as_it_was_told_and_a_shorter_word_changes_nothing()
+     {
+        let now = Instant::now();
+        let mut state = LimiterState::new(&ThrottleConfig::default(), now);
+        let calls = [(); 3].map(|()| sent_call(&mut state, now, 0));
+        let end = now + LATER * 10;
+        for (sent, told) in calls.into_iter().zip([None, Some(LATER * 10), Some(LATER * 5)]) {
+            assert!(!state.record_outcome(now, sent, &CallOutcome::Throttled(told)));
+            let held = if told.is_some() { end - now } else { Duration::ZERO };
+            assert_eq!(state.forecast_wait(now, 0).held, held, "{told:?}");
+        }
+        let early = state.admit(end - LATER, TokenEstimate::default());
+        assert_eq!(early, Admission::Wait(Some(end)));
+        assert!(
+            !matches!(state.admit(end, TokenEstimate::default()), Admission::Wait(Some(it)) if it == end)
+        );
+    }
+
+    #[test]
+    fn after_a_breaker_one_call_is_the_trial_and_only_that_one_gives_it_up() {
+        let open_for = LATER * 30;
+        let config = ThrottleConfig { failures: 1, open_for, ..ThrottleConfig::default() };
+        let now = Instant::now();
+        let mut state = LimiterState::new(&config, now);
+        let [failed, earlier] = [(); 2].map(|()| sent_call(&mut state, now, 0));
+        state.record_outcome(now, failed, &CallOutcome::Failed);
+        let refused = Admission::Refused(Fault::Unavailable);
+        assert_eq!(state.admit(now, TokenEstimate::default()), refused);
+        let later = now + open_for;
+        for _ in 0..2 {
+            let trial = sent_call(&mut state, later, 0);
+            assert_eq!(state.admit(later, TokenEstimate::default()), refused, "one at a time");
+            state.record_outcome(later, earlier, &CallOutcome::Abandoned);
+            assert_eq!(state.admit(later, TokenEstimate::default()), refused, "it was no trial");
+            state.record_outcome(later, trial, &CallOutcome::Abandoned);
+        }
+        let trial = sent_call(&mut state, later, 0);
+        state.record_outcome(later, trial, &answer_of(RateLimitHeaders::default(), None));
+        assert!(!state.is_down());
+    }
+
+    #[test]
     fn a_call_waits_for_those_ahead_of_it_at_the_known_rate_less_what_is_left() {
         let now = Instant::now();
         let mut state = LimiterState::new(&ThrottleConfig::default(), now);
@@ -386,6 +428,10 @@ mod tests {
                 })
                 .count();
             assert_eq!(admitted, burst, "{rate} a second");
+            let next = state.admit(later, TokenEstimate::default());
+            let Admission::Wait(Some(until)) = next else { panic!("{rate} a second: {next:?}") };
+            let wait = (until - later).as_secs_f64();
+            assert!((wait * rate - 1.0).abs() < 1e-6, "{rate} a second: {wait}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! into account because free memory is read, not reckoned.
 
 use std::io;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use super::plan::MemoryDevice;
 use docmill_core::config::DeviceSource;
@@ -14,6 +14,8 @@ use docmill_core::fault::{Error, Fault, Result};
 const QUERY: [&str; 2] =
     ["--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"];
 const MEMINFO: &str = "/proc/meminfo";
+/// What helps where there are no cards.
+const ADVICE: &str = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
 
 /// Reads the memory of devices. Blocking.
 pub trait DeviceProbe: Send + Sync {
@@ -50,19 +52,25 @@ pub fn select_probe(source: DeviceSource) -> Result<Box<dyn DeviceProbe>> {
 
 impl DeviceProbe for NvidiaProbe {
     fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
-        let advice = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
         let output = Command::new("nvidia-smi").args(QUERY).output().map_err(|error| {
-            Error::new(Fault::Unavailable, format!("nvidia-smi cannot be run; {advice}"))
+            Error::new(Fault::Unavailable, format!("nvidia-smi cannot be run; {ADVICE}"))
                 .with_source(error)
         })?;
-        let devices = parse_cards(&String::from_utf8_lossy(&output.stdout));
-        match devices {
-            Some(devices) if output.status.success() && !devices.is_empty() => Ok(devices),
-            _ => Err(Error::new(
-                Fault::Unavailable,
-                format!("nvidia-smi lists no graphics cards ({}); {advice}", output.status),
-            )),
-        }
+        list_cards(&output)
+    }
+}
+
+/// The cards of an answer of `nvidia-smi`.
+///
+/// # Errors
+/// It did not work, or names none.
+fn list_cards(output: &Output) -> Result<Vec<MemoryDevice>> {
+    match parse_cards(&String::from_utf8_lossy(&output.stdout)) {
+        Some(devices) if output.status.success() && !devices.is_empty() => Ok(devices),
+        _ => Err(Error::new(
+            Fault::Unavailable,
+            format!("nvidia-smi lists no graphics cards ({}); {ADVICE}", output.status),
+        )),
     }
 }
 
@@ -119,6 +127,23 @@ mod tests {
         );
         for wrong in ["No devices were found", "0, GPU-a, [N/A], 5", "0, GPU-a, 5", "0,a,1,2,3"] {
             assert_eq!(parse_cards(wrong), None, "{wrong}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn cards_are_believed_only_of_a_program_that_ended_well_and_named_some() {
+        use std::os::unix::process::ExitStatusExt as _;
+        use std::process::ExitStatus;
+        for (status, stdout, count) in [
+            (0, "0, GPU-aa-1, 24576, 20000", Some(1)),
+            (1 << 8, "0, GPU-aa-1, 24576, 20000", None),
+            (0, "", None),
+            (0, "No devices were found", None),
+        ] {
+            let (status, stderr) = (ExitStatus::from_raw(status), Vec::new());
+            let listed = list_cards(&Output { status, stdout: stdout.into(), stderr });
+            assert_eq!(listed.ok().map(|cards| cards.len()), count, "{status}, {stdout}");
         }
     }
 

@@ -193,6 +193,28 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_ends_takes_its_sheet_along() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(SharedState::create(folder.path()).unwrap());
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap()).collect();
+        assert_eq!(left.len(), 1, "the lock of the folder: {left:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_sheet_that_goes_meanwhile_is_passed_over_and_one_that_cannot_be_read_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, to: &str| {
+            let (name, to) = (format!("{name}{ENDING}"), format!("{to}{ENDING}"));
+            std::os::unix::fs::symlink(folder.path().join(to), folder.path().join(name)).unwrap();
+        };
+        link("1-gone", "nowhere");
+        assert_eq!(read_states(folder.path()).unwrap(), []);
+        link("2-circle", "2-circle");
+        assert_eq!(read_states(folder.path()).unwrap_err().fault, Fault::Unavailable);
+    }
+
+    #[test]
     fn what_a_dead_process_held_is_free_again() {
         let folder = tempfile::tempdir().unwrap();
         let living = SharedState::create(folder.path()).unwrap();

@@ -5,7 +5,10 @@ mod bounds;
 mod places;
 
 use super::call_queues::{CallQueues, QueueRefusal};
-use super::plan::{self, DeviceMemory, MemoryDevice, MemoryNeed, ModelDemand, SchedulingRules};
+use super::plan::{
+    self, DeviceMemory, IdleModel, MemoryDevice, MemoryNeed, ModelDemand, ModelTurn,
+    SchedulingRules,
+};
 
 const RULES: SchedulingRules = SchedulingRules {
     margin_mib: 0,
@@ -86,6 +89,17 @@ fn the_deepest_line_gets_the_first_turn() {
     world.join("letters", 1);
     world.join("research", 3);
     assert_eq!(world.look(), ["research"]);
+}
+
+#[test]
+fn ten_seconds_of_waiting_weigh_as_much_as_one_more_call() {
+    for (waited_ms, first) in [(5_000, "research"), (15_000, "letters")] {
+        let mut world = World::of(3_000, &[("letters", 2_500), ("research", 2_500)]);
+        world.join("letters", 1);
+        world.now_ms += waited_ms;
+        world.join("research", 2);
+        assert_eq!(world.look(), [first], "after {waited_ms} ms");
+    }
 }
 
 #[test]

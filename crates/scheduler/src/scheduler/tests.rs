@@ -56,6 +56,10 @@ impl Llm for Counting {
         self.name
     }
 
+    fn is_down(&self) -> bool {
+        self.name == "down"
+    }
+
     async fn complete(&self, _: &Prompt) -> Result<ModelReply> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let (model, usage, limits) =
@@ -88,6 +92,28 @@ async fn a_local_model_waits_for_its_turn_and_any_other_model_passes_by() {
     drop(held);
     asked.await.unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_scheduled_model_is_known_by_its_own_name_and_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let scheduler = scheduler(&config(&folder, &[("local", 5), ("down", 5)]), 10);
+    for (name, is_down) in [("local", false), ("down", true)] {
+        let model = scheduler.wrap_model(Arc::new(Counting { name, calls: Arc::default() }));
+        assert_eq!((model.provider(), model.model(), model.is_down()), ("test", name, is_down));
+    }
+}
+
+#[test]
+fn times_are_milliseconds_since_1970_for_every_process_and_seconds_for_operators() {
+    let since_1970 = || as_milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap());
+    let (before, clock) = (since_1970(), SchedulerClock::start());
+    let now_ms = clock.now_ms();
+    // A reading each of two clocks, which the machine may have set meanwhile.
+    assert!(now_ms.abs_diff(before) < 60_000 && now_ms > 1_700_000_000_000, "{now_ms}");
+    for (since_ms, now_ms, expected) in [(1_000, 3_500, 2.5), (3_500, 1_000, 0.0)] {
+        assert_eq!(seconds_between(since_ms, now_ms), expected);
+    }
 }
 
 #[tokio::test]
@@ -175,10 +201,28 @@ async fn a_job_whose_model_gets_no_memory_for_long_is_put_off() {
     drop(held);
 }
 
+#[tokio::test(start_paused = true)]
+async fn devices_are_read_again_for_as_long_as_a_call_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = Card { total_mib: 10, free_mib: Arc::default() };
+    let scheduler = Scheduler::with_probe(&config(&folder, &[("a", 6)]), Box::new(full.clone()));
+    let scheduler = scheduler.unwrap();
+    // While nobody waits they are not read, and what was read becomes old.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let freed = async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        full.free_mib.store(10, Ordering::SeqCst);
+    };
+    let since = Instant::now();
+    let (permit, ()) = tokio::join!(scheduler.acquire_turn("a"), freed);
+    drop(permit.unwrap());
+    assert!((30..40).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
+}
+
 #[tokio::test]
 async fn a_model_over_every_device_is_refused_at_start_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let budgets = [("fits", 9_000), ("huge", 9_501)];
+    let budgets = [("fits", 9_500), ("huge", 9_501)];
     let config = SchedulerConfig { margin_mib: 500, ..config(&folder, &budgets) };
     let error = Scheduler::with_probe(&config, Box::new(card(10_000))).err().unwrap().to_string();
     assert!(error.contains("huge (9501 MiB)") && error.contains("9500 MiB"), "{error}");
@@ -188,6 +232,17 @@ async fn a_model_over_every_device_is_refused_at_start_by_name() {
 #[tokio::test]
 async fn without_local_models_there_is_no_scheduler() {
     assert!(Scheduler::start(&SchedulerConfig::default()).unwrap().is_none());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn with_a_local_model_there_is_one_over_the_devices_that_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let devices = docmill_core::config::DeviceSource::Memory;
+    let config = SchedulerConfig { devices, ..config(&folder, &[("local", 1)]) };
+    let report = Scheduler::start(&config).unwrap().unwrap().report();
+    assert_eq!(report.devices.len(), 1);
+    assert!(report.devices[0].total_mib >= report.devices[0].free_mib, "{report:?}");
 }
 
 #[tokio::test]

@@ -93,6 +93,18 @@ fn loading_a_model_is_not_taken_for_the_length_of_its_calls() {
 }
 
 #[test]
+fn the_longest_of_the_last_32_calls_is_known_and_then_forgotten() {
+    let mut world = World::of(3_000, &[("a", 2_500)]);
+    world.join("a", 40);
+    call(&mut world, "a", 20_000);
+    call(&mut world, "a", 9_000);
+    (0..31).for_each(|_| call(&mut world, "a", 10));
+    assert_eq!(world.post("a").longest_ms, 9_000);
+    call(&mut world, "a", 10);
+    assert_eq!(world.post("a").longest_ms, 10);
+}
+
+#[test]
 fn an_overdue_large_model_is_not_kept_out_by_small_ones() {
     let mut world = World::of(10_000, &[("large", 9_000), ("one", 3_000), ("two", 3_000)]);
     let mut running: BTreeMap<String, u64> = BTreeMap::new();
