@@ -26,6 +26,7 @@ lint:           ## format, clippy, documentation, .sqlx: no warning passes
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --lib
 	scripts/sqlx.sh --check
+	scripts/fuzz.sh check
 
 sqlx:           ## renew .sqlx after a change of SQL or schema
 	scripts/sqlx.sh

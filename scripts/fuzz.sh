@@ -6,6 +6,7 @@
 # seconds or 2 GB is put into fuzz/found/TARGET; the others go on, and the exit code is 1.
 #
 #   scripts/fuzz.sh list                 the targets
+#   scripts/fuzz.sh check                whether its lock file still fits: nothing else compiles it
 #   scripts/fuzz.sh try TARGET FILE…     these inputs alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,6 +39,10 @@ all_targets() {
 case "${1:-10}" in
 list)
     all_targets
+    exit
+    ;;
+check)
+    cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
     exit
     ;;
 try)
