@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Changes the pure parts in every small way, one at a time (cargo-mutants), and says which change no
-# test of the part's own crate notices: `scripts/mutants.sh [PART…]`, all parts if none is named.
+# test notices of the part's own crate (for e-invoices, of the crate that makes data of them too):
+# `scripts/mutants.sh [PART…]`, all parts if none is named.
 # Needs no Postgres. Takes from minutes (message_body) to hours (gate); SHARD=2/8 tries the third of eight
 # parts of it, NICE=0 does so at the usual priority. What is not noticed is printed and stands in
 # target/mutants/PART/mutants.out/missed.txt; docs/reliability.md says which of it is known, and why it
@@ -25,12 +26,21 @@ crate_of() {
     retry) echo docmill-laid src/lib.rs ;;
     claim_decision) echo docmill-laid src/ledger/decide.rs ;;
     throttle) echo docmill-laid src/throttle.rs 'src/throttle/*.rs' ;;
-    notation) echo docmill-formats 'crates/formats/src/notation/*.rs' ;;
+    notation) echo docmill-formats crates/formats/src/notation.rs 'crates/formats/src/notation/*.rs' ;;
     scheduler) echo docmill-laid src/scheduler.rs 'src/scheduler/*.rs' ;;
-    einvoice) echo docmill-formats crates/formats/src/xml.rs 'crates/formats/src/einvoice/*.rs' ;;
-    gate) echo docmill-gate 'crates/gate/src/gate/*.rs' ;;
+    einvoice) echo docmill-formats crates/formats/src/{xml,einvoice}.rs 'crates/formats/src/einvoice/*.rs' ;;
+    gate) echo docmill-gate crates/gate/src/gate.rs 'crates/gate/src/gate/*.rs' ;;
     failure_table) echo docmill-laid src/lib.rs ;;
     *) return 1 ;;
+    esac
+}
+
+# The packages whose tests have to notice a change of a part, and behind `--` words of the names of
+# these tests, where that is not all of the tests of its own package.
+tests_of() {
+    case "$1" in
+    einvoice) echo docmill-formats docmill-extract -- xml:: einvoice:: ;;
+    *) echo "$2" ;;
     esac
 }
 
@@ -111,12 +121,16 @@ for part in "$@"; do
     [ "$package" != docmill-laid ] || folder=$(lay_package "$part")
     arguments=()
     for file in $files; do arguments+=(--file "$file"); done
+    tested=$(tests_of "$part" "$package")
+    for name in ${tested%% -- *}; do arguments+=(--test-package "$name"); done
     [ -z "${SHARD:-}" ] || arguments+=(--shard "$SHARD")
+    # The first `--` ends our words, the second those of cargo: what follows are names of tests.
+    [ "$tested" = "${tested%% -- *}" ] || arguments+=(-- -- ${tested#* -- })
     mkdir -p "$root/$part"
     # It ends with 2 if something was missed, which is told below, and with 4 or more if it could not
     # try at all.
     status=0
-    (cd "$folder" && nice -n "${NICE:-19}" cargo mutants --package "$package" --test-package "$package" \
+    (cd "$folder" && nice -n "${NICE:-19}" cargo mutants --package "$package" \
         --jobs 1 --no-times --colors never --minimum-test-timeout 60 --output "$root/$part" \
         "${arguments[@]}") || status=$?
     [ "$status" -lt 4 ] || exit "$status"

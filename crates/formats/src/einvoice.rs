@@ -248,3 +248,45 @@ impl EinvoiceFinding {
 fn is_null_or(value: &Value, is_right: impl Fn(&Value) -> bool) -> bool {
     value.is_null() || is_right(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What was read elsewhere and says these fields.
+    fn told(fields: &Value) -> ParsedInvoiceXml {
+        serde_json::from_value(json!({ "is_credit_note": false, "fields": fields })).unwrap()
+    }
+
+    #[test]
+    fn what_was_read_elsewhere_has_these_fields_and_types_or_is_not_believed() {
+        let line = |name: &str, value: Value| json!({ "line_items": [{ name: value }] });
+        let long = "x".repeat(MOST_TEXT + 1);
+        let lines = |count: usize| json!({ "line_items": vec![json!({}); count] });
+        for (name, fields, sound) in [
+            ("nothing", json!({}), true),
+            ("a text", json!({ "supplier_name": "A" }), true),
+            ("a number", json!({ "total": 1.5 }), true),
+            ("a day", json!({ "due_date": "2026-03-05" }), true),
+            ("a text of a line", line("unit", json!("C62")), true),
+            ("a number of a line", line("amount", json!(1)), true),
+            ("null", json!({ "total": null, "due_date": null, "iban": null, "taxes": null }), true),
+            ("null in a line", line("amount", Value::Null), true),
+            ("as many lines as are read", lines(MOST_LINES), true),
+            ("one more", lines(MOST_LINES + 1), false),
+            ("more text than is read", json!({ "iban": long }), false),
+            ("a number as text", json!({ "total": "1.5" }), false),
+            ("a text as number", json!({ "iban": 5 }), false),
+            ("no day of the calendar", json!({ "due_date": "2026-02-30" }), false),
+            ("a list as text", json!({ "taxes": "none" }), false),
+            ("an entry that is none", json!({ "taxes": [5] }), false),
+            ("a field that no e-invoice has", json!({ "note": null }), false),
+            ("a cell that no line has", line("note", Value::Null), false),
+            ("a number of a line as text", line("amount", json!("one")), false),
+            ("a text of a line as number", line("unit", json!(5)), false),
+        ] {
+            assert_eq!(told(&fields).is_sound(), sound, "{name}");
+        }
+    }
+}

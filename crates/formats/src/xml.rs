@@ -85,7 +85,6 @@ impl XmlText {
         let nodes_limit = u32::try_from(MOST_MARKS).unwrap_or(u32::MAX);
         let options = ParsingOptions { allow_dtd: false, nodes_limit, entity_resolver: None };
         Document::parse_with_options(&self.text, options).map_err(|error| match error {
-            roxmltree::Error::DtdDetected => XmlError::Entities,
             roxmltree::Error::NodesLimitReached
             | roxmltree::Error::AttributesLimitReached
             | roxmltree::Error::NamespacesLimitReached => XmlError::TooLarge,
@@ -140,11 +139,11 @@ fn decode_bytes(bytes: &[u8]) -> Result<String, XmlError> {
         let text: Result<String, _> = char::decode_utf16(units).collect();
         text.map_err(|_| XmlError::Encoding)
     };
+    // The parser passes over the mark of UTF-8.
     let narrow = |rest: &[u8]| String::from_utf8(rest.to_vec()).map_err(|_| XmlError::Encoding);
     match bytes {
         [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [0xef, 0xbb, 0xbf, rest @ ..] => narrow(rest),
         _ => match declared_encoding(bytes).as_deref() {
             None | Some("utf-8" | "utf8") => narrow(bytes),
             Some("us-ascii" | "ascii") if bytes.is_ascii() => narrow(bytes),
@@ -286,7 +285,7 @@ mod tests {
         };
         let umlaut = "<a>Büro</a>";
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 13] = [
+        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 15] = [
             ("UTF-8 without a declaration", umlaut.into(),                                   Ok("Büro")),
             ("UTF-8 with its mark",    [b"\xef\xbb\xbf", umlaut.as_bytes()].concat(),      Ok("Büro")),
             ("UTF-8 as declared",      declared("UTF-8", "Büro".as_bytes()),               Ok("Büro")),
@@ -299,6 +298,8 @@ mod tests {
             ("a byte it has not",      declared("windows-1252", b"\x81"),                  Err(XmlError::Encoding)),
             ("not the UTF-8 it says",  declared("UTF-8", b"B\xfcro"),                      Err(XmlError::Encoding)),
             ("not the ASCII it says",  declared("US-ASCII", b"B\xfcro"),                   Err(XmlError::Encoding)),
+            ("nor ASCII in UTF-8",     declared("US-ASCII", "Büro".as_bytes()),            Err(XmlError::Encoding)),
+            ("ASCII as declared",      declared("US-ASCII", b"Buro"),                      Ok("Buro")),
             ("an encoding not read",   declared("EBCDIC-CP-DK", b"x"),                     Err(XmlError::Encoding)),
         ];
         for (name, bytes, expected) in table {
@@ -312,17 +313,15 @@ mod tests {
         let attributes =
             |count: usize| (0..count).map(|n| format!(" a{n}='>'")).collect::<String>();
         let spaces: String = (0..60).map(|n| format!(" xmlns:n{n}='u:{n}'")).collect();
-        let heirs = "<a xmlns:x='y'/>".repeat(1000);
-        let within =
-            format!("{}<b>{heirs}</b>{}", format!("<a{spaces}>").repeat(40), "</a>".repeat(40));
-        let many = format!(
-            "{}<b>{}</b>{}",
-            format!("<a{spaces}>").repeat(40),
-            heirs.repeat(20),
-            "</a>".repeat(40)
-        );
+        let (deep, up) = (format!("<a{spaces}>").repeat(40), "</a>".repeat(40));
+        let heir = "<a xmlns:x='y'/>";
+        let within = format!("{deep}<b>{}</b>{up}", heir.repeat(1000));
+        let many = format!("{deep}<b>{}</b>{up}", heir.repeat(20_000));
+        let wide =
+            format!("<a{}>", (0..50).map(|n| format!(" xmlns:n{n}='u'")).collect::<String>());
+        let heirs = MOST_INHERITED / 50;
         #[rustfmt::skip]
-        let table: [(&str, String, Option<XmlError>); 15] = [
+        let table: [(&str, String, Option<XmlError>); 21] = [
             ("as deep as is read",   nested(DEEPEST),                                  None),
             ("deeper",               nested(DEEPEST + 1),                              Some(XmlError::TooLarge)),
             ("very deep",            nested(1_000_000),                                Some(XmlError::TooLarge)),
@@ -331,7 +330,13 @@ mod tests {
             ("too many attributes",  format!("<a{}/>", attributes(65)),                Some(XmlError::TooLarge)),
             ("namespaces handed down", within,                                         None),
             ("and down and down",    many,                                             Some(XmlError::TooLarge)),
-            ("marks in a comment",   format!("<a><!--{}--></a>", "<".repeat(MOST_MARKS)), Some(XmlError::TooLarge)),
+            ("and nothing added",    format!("{deep}<b>{}</b>{up}", "<c/>".repeat(5000)), None),
+            ("handed down to the last", format!("{wide}{}</a>", "<b xmlns:x='y'/>".repeat(heirs)), None),
+            ("and one more",         format!("{wide}{}</a>", "<b xmlns:x='y'/>".repeat(heirs + 1)), Some(XmlError::TooLarge)),
+            ("marks in a comment",   format!("<a><!--{}--></a>", "<".repeat(MOST_MARKS - 3)), None),
+            ("too many",             format!("<a><!--{}--></a>", "<".repeat(MOST_MARKS - 2)), Some(XmlError::TooLarge)),
+            ("signs of equality",    format!("<a>{}</a>", "=".repeat(MOST_MARKS)),     None),
+            ("too many of them",     format!("<a>{}</a>", "=".repeat(MOST_MARKS + 1)), Some(XmlError::TooLarge)),
             ("an entity",            "<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>".into(), Some(XmlError::Entities)),
             ("a document type only", "<!DOCTYPE a><a/>".into(),                        Some(XmlError::Entities)),
             ("a type in a comment",  "<!-- <!DOCTYPE a> --><a/>".into(),               None),
@@ -342,7 +347,9 @@ mod tests {
         for (name, text, expected) in table {
             assert_eq!(XmlText::decode(text.as_bytes()).err(), expected, "{name}");
         }
-        let large = vec![b' '; MOST_BYTES + 1];
+        let mut large = vec![b' '; MOST_BYTES];
+        assert_eq!(XmlText::decode(&large).err(), None);
+        large.push(b' ');
         assert_eq!(XmlText::decode(&large).err(), Some(XmlError::TooLarge));
     }
 
@@ -358,6 +365,9 @@ mod tests {
         ] {
             assert_eq!(read(text.as_bytes()), Err(XmlError::Malformed), "{name}");
         }
+        let spaces: String = (0..70_000).map(|n| format!("<b xmlns='u:{n}'/>")).collect();
+        let full = read(format!("<a>{spaces}</a>").as_bytes());
+        assert_eq!(full, Err(XmlError::TooLarge), "more namespaces than the parser counts");
     }
 
     #[test]
@@ -368,6 +378,11 @@ mod tests {
         let lines: Vec<String> =
             tree_lines(&xml.parse_tree().unwrap(), 100).iter().map(TextLine::text).collect();
         assert_eq!(lines, ["b 1 2", "d 3"]);
+        let places: Vec<(f32, f32)> = tree_lines(&xml.parse_tree().unwrap(), 100)
+            .iter()
+            .flat_map(|line| line.words.iter().map(|it| (it.bounding_box.x, it.bounding_box.y)))
+            .collect();
+        assert_eq!(places, [(0.0, 0.0), (12.0, 0.0), (24.0, 0.0), (0.0, 12.0), (12.0, 12.0)]);
         assert_eq!(tree_lines(&xml.parse_tree().unwrap(), 4).len(), 1, "three words and no more");
     }
 }

@@ -54,3 +54,26 @@ impl EinvoiceDefect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_defect_has_its_word_and_its_end() {
+        for (defect, code, reason) in [
+            (EinvoiceDefect::Attachment, "attachment", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Xml(XmlError::Encoding), "encoding", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Xml(XmlError::Malformed), "malformed", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Xml(XmlError::Entities), "entities", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Xml(XmlError::TooLarge), "too_large", OutcomeReason::TooLarge),
+            (EinvoiceDefect::NotAnInvoice, "no_invoice", OutcomeReason::UnsupportedType),
+            (EinvoiceDefect::Amount, "amount", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Date, "date", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Incomplete, "incomplete", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Several, "several", OutcomeReason::Corrupt),
+        ] {
+            assert_eq!((defect.code(), defect.outcome_reason()), (code, reason), "{defect}");
+        }
+    }
+}

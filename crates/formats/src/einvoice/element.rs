@@ -168,3 +168,26 @@ pub(super) fn amount_in_currency<'a, 'i>(
         own.is_none() || own == currency.as_str()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_carried_up_to_its_bound_and_a_code_that_is_longer_is_none() {
+        let read = |length: usize, unit: &str| {
+            let xml = format!("<a unit='{unit}'>{}</a>", "x".repeat(length));
+            let tree = roxmltree::Document::parse(&xml).unwrap();
+            let node = Some(tree.root_element());
+            (plain_text(node).is_ok(), attribute_value(node, "unit"))
+        };
+        for (length, unit, expected) in [
+            (LONGEST_TEXT, " C62 ", (true, "C62".into())),
+            (LONGEST_TEXT + 1, "  ", (false, Value::Null)),
+            (0, "twenty-letters-long.", (true, "twenty-letters-long.".into())),
+            (0, "one-letter-more-here.", (true, Value::Null)),
+        ] {
+            assert_eq!(read(length, unit), expected, "{length} {unit}");
+        }
+    }
+}

@@ -299,6 +299,9 @@ fn each_fault_has_its_name() {
         ("an underscore",            part(">229.08<", ">2_29.08<"),              EinvoiceDefect::Amount),
         ("no day of the calendar",   part(">20260305<", ">20260231<"),           EinvoiceDefect::Date),
         ("a week",                   part(">20260305<", ">202610<"),             EinvoiceDefect::Date),
+        ("a digit too many",         part(">20260305<", ">202603051<"),          EinvoiceDefect::Date),
+        ("a time of letters",        part(">20260305<", ">20260305noon<"),       EinvoiceDefect::Date),
+        ("a day with a sign",        part(">20260305<", ">2026-+3-05<"),         EinvoiceDefect::Date),
         ("a due date in words",      part(">20260404<", ">soon<"),               EinvoiceDefect::Date),
         ("an order",                 cii().replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure"), EinvoiceDefect::NotAnInvoice),
         ("a namespace of our own",   cii().replace("CrossIndustryInvoice:100", "CrossIndustryInvoice:999"), EinvoiceDefect::NotAnInvoice),
@@ -414,6 +417,29 @@ fn discounts_and_charges_of_the_extended_profile_are_read_too() {
     let pallets = json!({"reason": "Pallets", "tax_rate": null, "amount": 4.2});
     assert_eq!(read.field("charges")[1], pallets);
     assert!(read.is_sound());
+    for (unit, days) in [("DAY", json!(7)), ("MON", json!(null))] {
+        let period = format!(
+            "<b:SettlementDiscountPercent>3</b:SettlementDiscountPercent><c:SettlementPeriod>\
+             <b:DurationMeasure unitCode='{unit}'>7</b:DurationMeasure></c:SettlementPeriod>\
+             </c:PaymentTerms>"
+        );
+        let xml = ubl().replacen("</c:PaymentTerms>", &period, 1);
+        let read = parse_einvoice(xml.as_bytes()).unwrap();
+        assert_eq!(read.field("cash_discounts")[1], json!({"percent": 3, "days": days}), "{unit}");
+    }
+}
+
+#[test]
+fn a_line_that_lacks_something_is_a_line_all_the_same() {
+    for (name, quantity, amount) in
+        [("", "2", "4.00"), ("Paper", "", "4.00"), ("Paper", "2", ""), ("Paper", "", "")]
+    {
+        let line = cii_line("", [name, ""], ["2.00", quantity, amount]);
+        let xml =
+            cii().replacen("<r:IncludedSupplyChain", &format!("{line}<r:IncludedSupplyChain"), 1);
+        let read = parse_einvoice(xml.as_bytes()).unwrap().field("line_items");
+        assert_eq!(read.as_array().map(Vec::len), Some(3), "{name}, {quantity}, {amount}");
+    }
 }
 
 #[test]
