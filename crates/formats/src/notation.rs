@@ -62,6 +62,10 @@ mod tests {
             ("Nº de factura", "no de factura"),
             ("GRÖSSE / Größe", "grosse grosse"),
             ("Beløp", "belop"),
+            ("Lægning, œuvre", "laegning oeuvre"),
+            ("Złoty, Đakovo", "zloty dakovo"),
+            ("SATICI satıcı", "satici satici"),
+            ("ΑΡΙΘΜΟΣ αριθμός", "αριθμοσ αριθμοσ"),
             ("  ", ""),
         ] {
             assert_eq!(fold_text(text), folded, "{text}");

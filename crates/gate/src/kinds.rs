@@ -9,6 +9,7 @@ mod classify;
 mod examples;
 mod json_lines;
 mod kind_labels;
+mod label_index;
 mod labels;
 mod load;
 mod problem;
@@ -26,14 +27,15 @@ use serde_json::Value;
 
 pub use classify::{ClassifiedKind, KindAmbiguity};
 pub use kind_labels::KindLabels;
-pub use labels::{LabelHit, LabelIndex, ValueStyle};
+pub use label_index::{LabelHit, LabelIndex};
+pub use labels::ValueStyle;
 pub use problem::KindProblem;
 pub use rule::{
     CashRounding, GateRule, PaymentFields, PaymentWords, RoundingMode, RuleCheck, RuleConsequence,
     ValueFormat,
 };
 pub use showing::{PageShowing, ShowPages};
-pub use signals::{KindSignal, SignalArea};
+pub use signals::{KindSignal, SignalArea, SignalPhrase};
 
 use docmill_core::config::{KindsConfig, OcrProvider};
 
@@ -117,7 +119,7 @@ impl Kind {
 
     /// Whether the kind has this field.
     pub fn has_field(&self, field: &str) -> bool {
-        self.fields().any(|(name, _)| name == field)
+        self.schema.get("properties").is_some_and(|properties| properties.get(field).is_some())
     }
 }
 

@@ -31,6 +31,7 @@ mod tests;
 #[cfg(test)]
 mod tills;
 mod totals;
+mod vocabulary;
 mod weighing;
 mod words;
 #[cfg(test)]

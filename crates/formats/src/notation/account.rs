@@ -110,7 +110,7 @@ pub fn has_check_digits(text: &str) -> bool {
 }
 
 /// The number that digits and letters (A is 10) make, modulo 97.
-fn remainder_modulo_97<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
+pub(super) fn remainder_modulo_97<'a>(characters: impl Iterator<Item = &'a u8>) -> u32 {
     characters.fold(0, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,
         b'A'..=b'Z' => (rest * 100 + u32::from(byte - b'A') + 10) % 97,
@@ -144,6 +144,10 @@ mod tests {
             ("DE8937040044053201300", false),
             ("de89370400440532013000", false),
             ("DE8é370400440532013000", false),
+            ("NO02 8601-117947", false),
+            ("NO0286011a17947", false),
+            ("1215370400440532013000", false),
+            ("DECZ370400440532013000", false),
             ("DE", false),
             ("", false),
         ] {
@@ -156,7 +160,20 @@ mod tests {
         let words = ["DE89", "3704", "0044", "0532", "0130", "00", "BIC"];
         assert_eq!(find_iban_at(&words), Some(("DE89370400440532013000".to_owned(), 6)));
         assert_eq!(find_iban_at(&words[1..]), None);
+        assert_eq!(find_iban_at(&["DE", "89370400440532013000"]), None, "no first group");
         assert_eq!(find_iban_at(&["NO9386011117947"]).map(|(_, count)| count), Some(1));
+    }
+
+    #[test]
+    fn a_reference_has_check_digits_however_many_letters_it_is_made_of() {
+        for (text, expected) in [
+            ("RF18539007547034", true),
+            ("RF57ABCDEFGHIJKLMNOP", true),
+            ("RF57ABCDEFGHIJKLMNPO", false),
+            ("RF1", false),
+        ] {
+            assert_eq!(has_check_digits(text), expected, "{text}");
+        }
     }
 
     #[test]

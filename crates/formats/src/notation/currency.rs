@@ -1,4 +1,7 @@
 //! Currencies: the alphabetic codes of ISO 4217 and the signs that stand for them.
+//!
+//! A code names one currency alone, a sign may be that of several: what was printed is kept as a
+//! [`CurrencyMark`], so that nobody takes one for the other.
 
 /// Active alphabetic codes of ISO 4217 (funds and metals left out).
 const CODES: &[&str] = &[
@@ -72,6 +75,60 @@ const SIGNS: &[(&str, &str)] = &[
     ("Eur", "EUR"),
 ];
 
+/// Signs of several currencies, the one that is mostly meant first, where there is one.
+const SHARED: &[(&str, &[&str])] = &[
+    (
+        "$",
+        &[
+            "USD", "AUD", "CAD", "NZD", "HKD", "SGD", "MXN", "TWD", "BSD", "BBD", "JMD", "FJD",
+            "ARS", "CLP", "COP",
+        ],
+    ),
+    ("kr", &["SEK", "NOK", "DKK", "ISK"]),
+    ("£", &["GBP", "EGP", "FKP", "GIP", "SHP"]),
+    ("¥", &["JPY", "CNY"]),
+];
+
+/// A currency as it is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CurrencyMark {
+    /// A code of ISO 4217, which names one currency alone.
+    Code(&'static str),
+    /// A sign or word, which may be that of several currencies.
+    Sign(&'static str),
+}
+
+impl CurrencyMark {
+    /// What a whole word is, such as `EUR`, `€`, `US$` or `kr`.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let word = word.trim_matches(EDGES);
+        iso_code(word).map(Self::Code).or_else(|| {
+            let lone = || word.trim_end_matches('.').eq_ignore_ascii_case("kr").then_some("kr");
+            let sign = SIGNS.iter().find(|(sign, _)| *sign == word).map(|(sign, _)| *sign);
+            sign.or_else(lone).map(Self::Sign)
+        })
+    }
+
+    /// The code of the currency that is meant, of several the one that mostly is. Of crowns none is.
+    pub fn usual_code(self) -> Option<&'static str> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Sign(sign) => SIGNS.iter().find(|(own, _)| *own == sign).map(|(_, code)| *code),
+        }
+    }
+
+    /// Whether the currency of this code may be meant.
+    pub fn may_mean(self, code: &str) -> bool {
+        match self {
+            Self::Code(own) => own == code,
+            Self::Sign(sign) => match SHARED.iter().find(|(own, _)| *own == sign) {
+                Some((_, codes)) => codes.contains(&code),
+                None => self.usual_code() == Some(code),
+            },
+        }
+    }
+}
+
 /// What may stand around a currency.
 const EDGES: [char; 5] = ['(', ')', ':', '[', ']'];
 
@@ -94,8 +151,7 @@ pub fn iso_code(code: &str) -> Option<&'static str> {
 
 /// The code a whole word stands for, such as `EUR`, `€` or `US$`.
 pub fn exact_currency(word: &str) -> Option<&'static str> {
-    let word = word.trim_matches(EDGES);
-    iso_code(word).or_else(|| SIGNS.iter().find(|(sign, _)| *sign == word).map(|(_, code)| *code))
+    CurrencyMark::from_word(word)?.usual_code()
 }
 
 /// The currency that a heading names in brackets: `Amt(RM)`, `Total(EUR)`, `(RM)`. Words in brackets
@@ -106,7 +162,7 @@ pub fn bracketed_currency(word: &str) -> Option<&'static str> {
 }
 
 /// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
-pub(super) fn strip_currency(word: &str) -> Option<(&'static str, &str)> {
+pub(super) fn strip_currency(word: &str) -> Option<(CurrencyMark, &str)> {
     // Most words hold no number, most numbers no currency: said before some 200 comparisons.
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let bare = edge(word.chars().next()) && edge(word.chars().next_back());
@@ -116,13 +172,13 @@ pub(super) fn strip_currency(word: &str) -> Option<(&'static str, &str)> {
     let ends_in_digit = |rest: &str| rest.ends_with(|c: char| c.is_ascii_digit() || c == ')');
     let starts_right =
         |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '('));
-    let signs = SIGNS.iter().map(|(sign, code)| (*sign, *code));
-    let codes = CODES.iter().map(|code| (*code, *code));
-    signs.chain(codes).find_map(|(sign, code)| {
+    let signs = SIGNS.iter().map(|(sign, _)| (*sign, CurrencyMark::Sign(sign)));
+    let codes = CODES.iter().map(|code| (*code, CurrencyMark::Code(code)));
+    signs.chain(codes).find_map(|(sign, mark)| {
         let front = word.strip_prefix(sign).filter(|rest| starts_right(rest));
         let back = || word.strip_suffix(sign).filter(|rest| ends_in_digit(rest));
         let rest = front.or_else(back)?;
-        (!is_also_word(sign) || has_cents(rest)).then_some((code, rest))
+        (!is_also_word(sign) || has_cents(rest)).then_some((mark, rest))
     })
 }
 
@@ -134,7 +190,32 @@ pub(super) fn has_cents(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::CurrencyMark::{Code, Sign};
     use super::*;
+
+    #[test]
+    fn a_code_means_one_currency_and_a_sign_any_that_shares_it() {
+        #[rustfmt::skip]
+        let table = [
+            // printed, is usually, may be, cannot be
+            ("SEK",  Some("SEK"), "SEK", "NOK"),
+            ("kr",   None,        "NOK", "EUR"),
+            ("Kr.",  None,        "SEK", "USD"),
+            ("$",    Some("USD"), "CAD", "EUR"),
+            ("US$",  Some("USD"), "USD", "CAD"),
+            ("CAD",  Some("CAD"), "CAD", "USD"),
+            ("£",    Some("GBP"), "EGP", "EUR"),
+            ("¥",    Some("JPY"), "CNY", "USD"),
+            ("CNY",  Some("CNY"), "CNY", "JPY"),
+            ("Euro", Some("EUR"), "EUR", "GBP"),
+        ];
+        for (word, usual, possible, impossible) in table {
+            let mark = CurrencyMark::from_word(word).unwrap();
+            let said = (mark.usual_code(), mark.may_mean(possible), mark.may_mean(impossible));
+            assert_eq!(said, (usual, true, false), "{word}");
+        }
+        assert_eq!(CurrencyMark::from_word("Kran"), None);
+    }
 
     #[test]
     fn signs_and_codes_stand_for_their_currency() {
@@ -149,13 +230,15 @@ mod tests {
         assert_eq!(bracketed_currency("Amt(RM):"), Some("MYR"));
         assert_eq!((bracketed_currency("RM"), bracketed_currency("Tax(6%)")), (None, None));
         assert_eq!(strip_currency("RON95"), None, "petrol");
-        assert_eq!(strip_currency("US$12"), Some(("USD", "12")));
-        assert_eq!(strip_currency("12,50€"), Some(("EUR", "12,50")));
-        assert_eq!(strip_currency("EURO"), None);
-        assert_eq!(strip_currency("RM12.50"), Some(("MYR", "12.50")));
+        assert_eq!(strip_currency("US$12"), Some((Sign("US$"), "12")));
+        assert_eq!(strip_currency("12,50€"), Some((Sign("€"), "12,50")));
+        assert_eq!(strip_currency("SEK12"), Some((Code("SEK"), "12")));
+        assert_eq!(strip_currency("(12,50)€"), Some((Sign("€"), "(12,50)")));
+        assert_eq!((strip_currency("EURO"), strip_currency("12x€")), (None, None));
+        assert_eq!(strip_currency("RM12.50"), Some((Sign("RM"), "12.50")));
         assert_eq!(
-            (strip_currency("TOP10"), strip_currency("12PEN")),
-            (None, None),
+            (strip_currency("TOP10"), strip_currency("12PEN"), strip_currency("RON1.234")),
+            (None, None, None),
             "a word, a number"
         );
         assert_eq!((iso_code("EUR"), iso_code("XYZ"), iso_code("eur")), (Some("EUR"), None, None));

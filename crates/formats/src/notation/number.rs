@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use rust_decimal::Decimal;
 
-use super::currency;
+use super::currency::{self, CurrencyMark};
 
 /// Which character separates the decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct FoundNumber {
     pub decimals: usize,
     /// Followed by a percent sign.
     pub percent: bool,
-    /// The currency that stands beside the number, if any.
-    pub currency: Option<&'static str>,
+    /// How its currency is printed beside the number, if it is.
+    pub mark: Option<CurrencyMark>,
     /// The words it is made of, the currency included.
     pub words: Range<usize>,
 }
@@ -40,7 +40,13 @@ pub struct FoundNumber {
 impl FoundNumber {
     /// Whether it looks like money: two decimals or a currency, and no percentage.
     pub fn is_money(&self) -> bool {
-        !self.percent && (self.decimals == 2 || self.currency.is_some())
+        !self.percent && (self.decimals == 2 || self.mark.is_some())
+    }
+
+    /// The code of the currency that stands beside the number, of several with one sign the usual
+    /// one.
+    pub fn currency(&self) -> Option<&'static str> {
+        self.mark.and_then(CurrencyMark::usual_code)
     }
 }
 
@@ -106,8 +112,8 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
         } else if let Some(inner) = rest.strip_suffix(['-', '−']) {
             (rest, around.minus) = (inner, true);
         }
-        if let Some((code, inner)) = currency::strip_currency(rest) {
-            (rest, around.currency) = (inner, Some(code));
+        if let Some((mark, inner)) = currency::strip_currency(rest) {
+            (rest, around.mark) = (inner, Some(mark));
         }
         if rest == before {
             return (rest, around);
@@ -120,7 +126,7 @@ struct NumberDecoration {
     minus: bool,
     brackets: bool,
     percent: bool,
-    currency: Option<&'static str>,
+    mark: Option<CurrencyMark>,
 }
 
 /// Whether the separators of a whole part stand where groups end: `1.234.567`, `12,34,567`.
@@ -150,15 +156,9 @@ fn parse_digits(digits: &str, mark: Option<DecimalSeparator>) -> Option<(Decimal
     let (whole, fraction) = digits.split_at_checked(at)?;
     let fraction = fraction.get(1..)?;
     let again = whole.contains(last);
-    let fits_group = fraction.len() == 3 && grouping_holds(digits);
-    let mixed = whole.contains([',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}']) && !again;
-    let is_group = match mark {
-        _ if again => true,
-        _ if mixed => false,
-        Some(mark) => fits_group && mark.as_char() != last && whole != "0",
-        None => fits_group && whole != "0",
-    };
-    match is_group {
+    let fits_group = grouping_holds(digits);
+    let may_be_group = whole != "0" && mark.is_none_or(|mark| mark.as_char() != last);
+    match again || (fits_group && may_be_group) {
         true if fits_group => parse_decimal(digits, ""),
         false if !fraction.is_empty() && fraction.len() <= 6 && grouping_holds(whole) => {
             parse_decimal(whole, fraction)
@@ -181,14 +181,13 @@ fn parse_decimal(whole: &str, fraction: &str) -> Option<(Decimal, usize)> {
 /// Every number among `words`, in order. Dates, times and identifiers are not numbers.
 pub fn find_numbers(words: &[&str], mark: Option<DecimalSeparator>) -> Vec<FoundNumber> {
     let mut found: Vec<FoundNumber> = Vec::new();
-    let mut at = 0;
-    while at < words.len() {
-        match read_number_at(words, at, mark) {
-            Some(amount) => {
-                at = amount.words.end.max(at + 1);
-                found.push(amount);
-            }
-            None => at += 1,
+    let mut end = 0;
+    for at in 0..words.len() {
+        if at >= end
+            && let Some(amount) = read_number_at(words, at, mark)
+        {
+            end = amount.words.end;
+            found.push(amount);
         }
     }
     found
@@ -197,9 +196,8 @@ pub fn find_numbers(words: &[&str], mark: Option<DecimalSeparator>) -> Vec<Found
 /// The one number that `text` is, if it is nothing else.
 pub fn parse_number(text: &str, mark: Option<DecimalSeparator>) -> Option<Decimal> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let mut amounts = find_numbers(&words, mark).into_iter();
-    let first = amounts.next()?;
-    (first.words == (0..words.len()) && amounts.next().is_none()).then_some(first.value)
+    let first = find_numbers(&words, mark).into_iter().next()?;
+    (first.words == (0..words.len())).then_some(first.value)
 }
 
 /// `106 680`: words that are nothing but groups of digits are one whole number, where whoever asks knows
@@ -210,7 +208,7 @@ pub fn grouped_whole(words: &[&str]) -> Option<FoundNumber> {
     let groups = rest.iter().all(|word| word.len() == 3 && digits(word));
     let fits = (1..=3).contains(&first.len()) && digits(first) && !first.starts_with('0');
     let value = (groups && fits).then(|| words.concat().parse().ok())??;
-    Some(FoundNumber { value, decimals: 0, percent: false, currency: None, words: 0..words.len() })
+    Some(FoundNumber { value, decimals: 0, percent: false, mark: None, words: 0..words.len() })
 }
 
 fn read_number_at(
@@ -226,14 +224,14 @@ fn read_number_at(
     let mut at = start;
     let mut around = NumberDecoration::default();
     // A sign or a currency standing alone before the digits.
-    while let Some(word) = words.get(at).filter(|_| at < start + 2) {
+    while let Some(word) = words.get(at) {
         if matches!(*word, "-" | "−" | "–") && at > start {
             around.minus = true;
-        } else if let Some(code) = currency::exact_currency(word)
+        } else if let Some(found) = currency_beside(word)
             && (!currency::is_also_word(word)
                 || words.get(at + 1).is_some_and(|next| is_money_word(next)))
         {
-            around.currency = Some(code);
+            around.mark = Some(found);
         } else {
             break;
         }
@@ -260,19 +258,25 @@ fn read_number_at(
     }
     let (value, decimals) = parse_digits(&text, mark)?;
     let mut percent = own.percent || last.percent;
-    let mut code = own.currency.or(last.currency).or(around.currency);
+    let mut beside = own.mark.or(last.mark).or(around.mark);
     if let Some(next) = words.get(end) {
         if next.trim_end_matches([')', ':', ',', ';']) == "%" {
             (percent, end) = (true, end + 1);
-        } else if let (None, Some(after)) = (code, currency::exact_currency(next))
+        } else if let (None, Some(after)) = (beside, currency_beside(next))
             && (decimals == 2 || !currency::is_also_word(next))
         {
-            (code, end) = (Some(after), end + 1);
+            (beside, end) = (Some(after), end + 1);
         }
     }
     let negative = around.minus || own.minus || last.minus;
     let value = if negative { -value } else { value };
-    Some(FoundNumber { value, decimals, percent, currency: code, words: start..end })
+    Some(FoundNumber { value, decimals, percent, mark: beside, words: start..end })
+}
+
+/// The currency that a word beside a number is. Crowns' `kr` is left to whoever reads the page: it says
+/// of none of its currencies that it is meant.
+fn currency_beside(word: &str) -> Option<CurrencyMark> {
+    CurrencyMark::from_word(word).filter(|mark| mark.usual_code().is_some())
 }
 
 /// Whether a word is a number of two decimals.
@@ -291,7 +295,7 @@ fn join_groups(words: &[&str], start: usize) -> Option<(String, usize, NumberDec
         let (whole, fraction) = digits.split_once([',', '.']).unwrap_or((digits, ""));
         if whole.len() != 3 || !whole.chars().all(|c| c.is_ascii_digit()) {
             let money = currency::exact_currency(word).is_some() && !currency::is_also_word(word);
-            return (at > start && money).then_some((text, at, last));
+            return money.then_some((text, at, last));
         }
         last = around;
         text.push(' ');
@@ -345,6 +349,13 @@ mod tests {
             ("12 345 678,90 NOK", None, Some("12345678.90")),
             ("$6.27", None, Some("6.27")),
             ("€ -7,46", None, Some("-7.46")),
+            ("€ - 7,46", None, Some("-7.46")),
+            ("- 7,46", None, None),
+            ("-1 234,56", None, Some("-1234.56")),
+            ("1 234,56-", None, Some("-1234.56")),
+            ("1234 567,89", None, None),
+            ("12 pieces", None, None),
+            ("19 %", None, Some("19")),
             ("-318,62 €", None, Some("-318.62")),
             ("100,00-", None, Some("-100.00")),
             ("(41,27 €)", None, None),
@@ -360,7 +371,10 @@ mod tests {
             ("1.234", Some(Point), Some("1.234")),
             ("1,234", Some(Point), Some("1234")),
             ("34,4538", Some(Comma), Some("34.4538")),
+            ("1.234.567", Some(Point), Some("1234567")),
+            ("1.2345.678", None, None),
             ("100", None, Some("100")),
+            ("12345678901234567890", None, Some("12345678901234567890")),
             ("07.04.2019", None, None),
             ("1.2.3", None, None),
             ("1.23,456", None, None),
@@ -387,6 +401,32 @@ mod tests {
     }
 
     #[test]
+    fn words_are_one_number_only_as_groups_of_one() {
+        for (text, expected) in [
+            ("19% 119,00", vec!["19%", "119.00"]),
+            ("1 234,5%", vec!["1234.5%"]),
+            ("12 34 Ft", vec!["12", "34"]),
+            ("2 500 kg", vec!["2", "500"]),
+            ("1,5 234,00", vec!["1.5", "234.00"]),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let found = find_numbers(&words, None).into_iter();
+            let seen = found.map(|it| format!("{}{}", it.value, if it.percent { "%" } else { "" }));
+            assert_eq!(seen.collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn two_decimals_or_a_currency_make_money_and_a_percent_sign_none() {
+        for (text, money) in
+            [("12.50", true), ("EUR 5", true), ("5", false), ("12.505", false), ("12.50 %", false)]
+        {
+            let words: Vec<&str> = text.split(' ').collect();
+            assert_eq!(find_numbers(&words, None)[0].is_money(), money, "{text}");
+        }
+    }
+
+    #[test]
     fn a_percentage_is_one_in_brackets_too() {
         for text in ["VAT (19 %)", "VAT (19%)", "VAT (reduced 19%)", "19 %:", "19%"] {
             let words: Vec<&str> = text.split(' ').collect();
@@ -409,7 +449,7 @@ mod tests {
         ] {
             let words: Vec<&str> = text.split(' ').collect();
             let found = find_numbers(&words, None);
-            assert_eq!(found.first().unwrap().currency, expected, "{text}");
+            assert_eq!(found.first().unwrap().currency(), expected, "{text}");
         }
     }
 
@@ -419,6 +459,7 @@ mod tests {
             ("9,90 198,00 1.5", Some(DecimalSeparator::Comma)),
             ("1,980.00 5", Some(DecimalSeparator::Point)),
             ("07.04.2019 19", None),
+            ("1.234 5.678", None),
         ] {
             assert_eq!(DecimalSeparator::from_words(text.split(' ')), mark, "{text}");
         }

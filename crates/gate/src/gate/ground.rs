@@ -14,8 +14,9 @@ use super::PageRegion;
 use super::subject::json_decimal;
 use super::work_budget::WorkBudget;
 use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
+use docmill_formats::notation::currency::{self, CurrencyMark};
 use docmill_formats::notation::number::DecimalSeparator;
-use docmill_formats::notation::{currency, date, fold_text, number};
+use docmill_formats::notation::{date, fold_text, number};
 
 /// Bytes of text that are searched for the values of one extraction: ten thousand values in a text
 /// of four hundred kilobytes. What is searched for beyond it is not found, which the rules say.
@@ -36,7 +37,7 @@ pub(super) struct PrintedValues {
     text: String,
     /// Where in `text` each word, or piece of one between marks, begins, ascending.
     starts: Vec<(usize, PageRegion)>,
-    currencies: HashSet<&'static str>,
+    currencies: HashSet<CurrencyMark>,
     lines: Vec<PrintedLine>,
     /// Bytes of `text` that values may still be searched in.
     pub(super) searches: WorkBudget,
@@ -117,7 +118,7 @@ impl PrintedValues {
             folded.push(' ');
             folded.push_str(&own);
         }
-        self.currencies.extend(words.iter().filter_map(|word| currency_sign(word)));
+        self.currencies.extend(words.iter().filter_map(|word| lone_currency(word)));
         folded.push(' ');
         self.lines.push(PrintedLine { folded, numbers, percentages });
     }
@@ -139,7 +140,7 @@ impl PrintedValues {
                 if amount.percent {
                     percentages.insert(value);
                 }
-                self.currencies.extend(amount.currency);
+                self.currencies.extend(amount.mark);
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
             };
             number::find_numbers(words, mark).into_iter().for_each(|amount| take(amount, 0));
@@ -250,13 +251,19 @@ impl PrintedValues {
             && count as f64 >= share * words.len() as f64
     }
 
-    /// Whether the currency is printed by code or sign, or none is at all.
+    /// Whether the currency is printed by its code or by a sign that may mean it, or none is at all. Where
+    /// a code says which of the currencies of a sign is meant, the sign means no other one.
     pub(super) fn shows_currency(&self, code: &str) -> bool {
+        let is_settled = |mark: &CurrencyMark| {
+            self.currencies.iter().any(|other| match other {
+                CurrencyMark::Code(own) => *own != code && mark.may_mean(own),
+                CurrencyMark::Sign(_) => false,
+            })
+        };
         self.currencies.is_empty()
-            || self.currencies.contains(code)
-            || FAMILIES.iter().any(|(sign, codes)| {
-                codes.contains(&code)
-                    && self.currencies.iter().any(|own| own == sign || codes.contains(own))
+            || self.currencies.iter().any(|mark| match mark {
+                CurrencyMark::Code(own) => *own == code,
+                CurrencyMark::Sign(_) => mark.may_mean(code) && !is_settled(mark),
             })
     }
 
@@ -293,27 +300,11 @@ impl PrintedValues {
     }
 }
 
-/// Currencies that are printed with one sign: which one is meant, the page does not say.
-const FAMILIES: &[(&str, &[&str])] = &[
-    (
-        "USD",
-        &[
-            "USD", "AUD", "CAD", "NZD", "HKD", "SGD", "MXN", "TWD", "BSD", "BBD", "JMD", "FJD",
-            "ARS", "CLP", "COP",
-        ],
-    ),
-    ("kr", &["SEK", "NOK", "DKK", "ISK"]),
-    ("JPY", &["JPY", "CNY"]),
-];
-
-/// The currency a word stands for, or carries beside a number.
-fn currency_sign(word: &str) -> Option<&'static str> {
+/// The currency that a word stands for, or carries beside a number. One that is also another word
+/// counts beside an amount, with which it is read.
+fn lone_currency(word: &str) -> Option<CurrencyMark> {
     let plain = word.trim_matches(|c: char| c.is_ascii_digit() || ",.-:;()'".contains(c));
-    match fold_text(plain).as_str() {
-        "kr" => Some("kr"),
-        // Beside an amount it is counted with it.
-        _ => currency::exact_currency(plain).filter(|_| !currency::is_also_word(plain)),
-    }
+    CurrencyMark::from_word(plain).filter(|_| !currency::is_also_word(plain))
 }
 
 fn bounding_place(page: u32, words: &[TextWord]) -> PageRegion {

@@ -91,9 +91,6 @@ fn find_words(lines: &[TextLine], value: &Value) -> Option<Vec<TextWord>> {
 }
 
 fn says_value(lines: &[TextLine], value: &Value) -> bool {
-    if lines.is_empty() || value.is_null() || value.is_boolean() {
-        return false;
-    }
     let page = PageText::from_native(1, (1.0, 1.0), 1.0, lines.to_vec());
     let read = Transcript {
         format: Transcript::FORMAT,
@@ -160,6 +157,7 @@ mod tests {
             (json!("2026-04-03"),             "vom 03.04.2025",                false),
             (json!("Honest Parts Ltd"),       "by HONEST PARTS LTD",           true),
             (json!(null),                     "anything",                      false),
+            (json!(true),                     "true",                          false),
         ];
         for (value, text, expected) in table {
             assert_eq!(confirms_value(&[line(text)], &value), expected, "{value} in {text}");
@@ -172,6 +170,8 @@ mod tests {
         let claims = vec![claim(json!(12.5)), claim(json!(99)), claim(json!(99))];
         let open = unprinted_claims(&document("Total 12,50"), claims);
         assert_eq!(open, [claim(json!(99))], "and none twice");
+        let many = (0..=MOST_PLACES).map(|number| claim(json!(1_000_000 + number))).collect();
+        assert_eq!(unprinted_claims(&document("Total 12,50"), many).len(), MOST_PLACES);
     }
 
     #[test]

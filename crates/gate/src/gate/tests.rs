@@ -117,6 +117,25 @@ fn a_sound_invoice_passes_without_a_word() {
 }
 
 #[test]
+fn of_the_reasons_the_grave_ones_stand_first_and_each_once() {
+    use RuleConsequence::{Flag, Review};
+    let finding = |rule: &str, field: Option<&str>, consequence| GateFinding {
+        rule: rule.to_owned(),
+        field: field.map(str::to_owned),
+        consequence,
+    };
+    let findings = vec![
+        finding("mild", None, Flag),
+        finding("grave", Some("total"), Review),
+        finding("mild", None, Flag),
+    ];
+    let verdict = Verdict { findings, ..Verdict::default() };
+    assert_eq!(verdict.review_reasons(), ["grave:total", "mild"]);
+    let flagged = verdict.flagged_findings().map(|it| it.rule.as_str());
+    assert_eq!(flagged.collect::<Vec<_>>(), ["mild", "mild"]);
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn each_fault_is_named_and_has_its_consequence() {
     #[rustfmt::skip]

@@ -4,9 +4,10 @@
 //! is clearly below; what is not clear is said, not decided silently. A tie may be decided by one
 //! call of a model, which is not made here.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{GENERIC, Kind, KindSet, SignalArea};
+use super::{GENERIC, Kind, KindSet, SignalArea, SignalPhrase};
 use docmill_core::model::{BoundingBox, PageText, TextLine, Transcript};
 use docmill_formats::notation::fold_text;
 
@@ -24,9 +25,6 @@ const UPPER: f32 = 0.6;
 
 /// Most folded words of a text that begins with a title.
 const LONGEST_TITLE: usize = 14;
-
-/// Phrases of at least so many letters are found without their spaces, too.
-const SHORTEST_JOINED: usize = 8;
 
 /// Texts on one line that make a strip of labels: titles stand alone, or beside one other text.
 const STRIP: usize = 3;
@@ -99,67 +97,72 @@ impl KindSet {
     }
 }
 
-/// The words of the first pages, folded.
+/// The texts of the first pages, folded.
+#[derive(Default)]
 struct FirstPagesText {
-    /// Short texts in the upper part of the first page, and whether they name what stands beside
-    /// them: `Order: 17` on an invoice makes no order of it.
-    upper: Vec<(Vec<String>, bool)>,
-    /// All texts, spaces around each word, two between texts.
-    all: String,
+    texts: Vec<FoldedText>,
+    /// Where each word stands, by text and place in it: kinds have a thousand phrases, a page few words.
+    places: HashMap<String, Vec<(usize, usize)>>,
+}
+
+/// One text: words that no wide gap parts.
+struct FoldedText {
+    words: Vec<String>,
+    /// A short one in the upper part of the first page.
+    upper: bool,
+    /// It names what stands beside it: `Order: 17` on an invoice makes no order of it.
+    label: bool,
 }
 
 impl FirstPagesText {
     fn from_transcript(transcript: &Transcript) -> Self {
-        let mut seen = Self { upper: Vec::new(), all: " ".to_owned() };
+        let mut seen = Self::default();
         for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
             for (at, line) in page.lines.iter().enumerate() {
                 let upper = index == 0 && is_upper(page, line);
-                let below = page.lines.get(at + 1);
-                for (text, label) in split_texts(line, below) {
-                    seen.all.push_str(&text);
-                    seen.all.push_str("  ");
+                for (text, label) in split_texts(line, page.lines.get(at + 1)) {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-                    if upper && words.len() <= LONGEST_TITLE {
-                        seen.upper.push((words, label));
-                    }
+                    let upper = upper && words.len() <= LONGEST_TITLE;
+                    seen.add_text(FoldedText { words, upper, label });
                 }
             }
         }
         seen
     }
 
+    fn add_text(&mut self, text: FoldedText) {
+        for (place, word) in text.words.iter().enumerate() {
+            self.places.entry(word.clone()).or_default().push((self.texts.len(), place));
+        }
+        self.texts.push(text);
+    }
+
     fn score_kind(&self, kind: &Kind) -> f64 {
         let found = kind.signals.iter().filter(|signal| {
-            signal.phrases.iter().any(|phrase| {
-                // Some engines lose the spaces between words.
-                self.contains_phrase(phrase, signal.place)
-                    || (phrase.len() >= SHORTEST_JOINED
-                        && phrase.contains(' ')
-                        && self.contains_phrase(&phrase.replace(' ', ""), signal.place))
-            })
+            signal.phrases.iter().any(|phrase| self.contains_phrase(phrase, signal.place))
         });
         found.map(|signal| signal.weight).sum()
     }
 
-    fn contains_phrase(&self, phrase: &str, place: SignalArea) -> bool {
-        let (ending, phrase) = match phrase.strip_prefix('*') {
-            Some(rest) => (true, rest),
-            None => (false, phrase),
+    fn contains_phrase(&self, phrase: &SignalPhrase, area: SignalArea) -> bool {
+        let Some((first, rest)) = phrase.words.split_first() else { return false };
+        let stands = |&(text, place): &(usize, usize)| {
+            let Some(text) = self.texts.get(text) else { return false };
+            let begins = text.upper && place == 0;
+            let fits = match area {
+                SignalArea::Anywhere => true,
+                SignalArea::Title => begins,
+                SignalArea::Heading => {
+                    begins && !text.label && text.words.len() == phrase.words.len()
+                }
+            };
+            fits && text.words.get(place + 1..).is_some_and(|after| after.starts_with(rest))
         };
-        if place == SignalArea::Anywhere {
-            let before = if ending { "" } else { " " };
-            return self.all.contains(&format!("{before}{phrase} "));
+        if !phrase.ending {
+            return self.places.get(first).is_some_and(|places| places.iter().any(stands));
         }
-        let wanted: Vec<&str> = phrase.split(' ').collect();
-        self.upper.iter().any(|(words, label)| {
-            let heading = !label && words.len() == wanted.len();
-            let fits = heading || place == SignalArea::Title;
-            let mut pairs = words.iter().zip(&wanted);
-            let first = pairs
-                .next()
-                .is_some_and(|(word, own)| word == own || (ending && word.ends_with(own)));
-            fits && words.len() >= wanted.len() && first && pairs.all(|(word, own)| word == own)
-        })
+        let endings = self.places.iter().filter(|(word, _)| word.ends_with(first));
+        endings.flat_map(|(_, places)| places).any(stands)
     }
 }
 

@@ -2,11 +2,12 @@
 //! reader asks, and most processes (commands, pages of the web, workers with a model) never do.
 
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use toml::de::DeTable;
 
 use super::LabelIndex;
+use super::labels::LabelTable;
 use super::problem::ProblemReport;
 use super::source::KindSource;
 
@@ -32,21 +33,15 @@ impl KindLabels {
         knows: impl Fn(&str) -> bool,
         report: &mut ProblemReport<'_>,
     ) -> Self {
-        let mut labels = self.included_labels();
-        labels.add_file(table, knows, report);
-        Self { made: OnceLock::from(labels), ..self }
+        let mut own = LabelTable::default();
+        own.add_file(table, knows, report);
+        Self { made: OnceLock::from(self.index_with(Arc::new(own))), ..self }
     }
 
-    fn included_labels(&self) -> LabelIndex {
-        let mut labels = LabelIndex::default();
-        self.included.iter().for_each(|other| labels.include(other.own_labels()));
-        labels
-    }
-
-    fn make(&self) -> LabelIndex {
-        let mut labels = self.included_labels();
-        labels.include(self.own.own_labels());
-        labels
+    /// `own` behind the files that are included, which are shared.
+    fn index_with(&self, own: Arc<LabelTable>) -> LabelIndex {
+        let included = self.included.iter().map(|other| Arc::clone(other.own_labels()));
+        LabelIndex::of_files(included.chain([own]).collect())
     }
 }
 
@@ -54,10 +49,6 @@ impl Deref for KindLabels {
     type Target = LabelIndex;
 
     fn deref(&self) -> &LabelIndex {
-        match self.made.get() {
-            Some(made) => made,
-            None if self.included.is_empty() => self.own.own_labels(),
-            None => self.made.get_or_init(|| self.make()),
-        }
+        self.made.get_or_init(|| self.index_with(Arc::clone(self.own.own_labels())))
     }
 }

@@ -1,7 +1,9 @@
-//! `labels.toml`: what stands beside a value on the page, by language.
+//! `labels.toml`: what stands beside a value on the page, by language. One file as it is; what a kind finds
+//! in those it includes as well is [`super::LabelIndex`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -59,9 +61,9 @@ pub enum ValueStyle {
     Title,
 }
 
-/// All labels of a kind, indexed for finding the longest one at a place.
-#[derive(Debug, Clone, Default)]
-pub struct LabelIndex {
+/// The labels of one file, indexed for finding those that begin at a place.
+#[derive(Debug, Default)]
+pub(super) struct LabelTable {
     /// Folded first word to labels, longest first.
     by_first: BTreeMap<String, Vec<FieldLabel>>,
     /// Endings of words (`*rechnung`).
@@ -70,32 +72,19 @@ pub struct LabelIndex {
     fields: BTreeMap<String, Vec<String>>,
     /// Fields of text that are no identifiers.
     written: BTreeMap<String, ValueStyle>,
-    /// How many files were added.
-    files: usize,
     languages: BTreeSet<String>,
 }
 
-#[derive(Debug, Clone)]
-struct FieldLabel {
-    field: String,
-    strong: bool,
-    words: Vec<String>,
-    /// Which file says so.
-    file: usize,
+/// A label as one file has it.
+#[derive(Debug)]
+pub(super) struct FieldLabel {
+    /// Shared by all labels of the field.
+    pub(super) field: Arc<str>,
+    pub(super) strong: bool,
+    pub(super) words: Vec<String>,
 }
 
-/// A label found at some place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabelHit<'a> {
-    /// Name of the field that the label stands for.
-    pub field: &'a str,
-    /// Whether it means that field and nothing else.
-    pub strong: bool,
-    /// How many folded words it takes.
-    pub length: usize,
-}
-
-impl LabelIndex {
+impl LabelTable {
     /// The labels of one file by itself, as far as they can be understood.
     pub(super) fn parse(text: &str) -> Self {
         let mut labels = Self::default();
@@ -106,41 +95,19 @@ impl LabelIndex {
         labels
     }
 
-    /// Adds a file's labels; where it repeats one of an earlier file, its strength holds. `knows`
-    /// says which sections there may be.
+    /// Adds a file's labels. `knows` says which sections there may be.
     pub(super) fn add_file(
         &mut self,
         table: &DeTable<'_>,
         knows: impl Fn(&str) -> bool,
         report: &mut ProblemReport<'_>,
     ) {
-        self.files += 1;
         for (name, section) in table {
             if name.get_ref() != "include" {
                 self.add_section(name, section, &knows, report);
             }
         }
         self.sort_by_length();
-    }
-
-    /// Adds the labels of other files, as if they were one file.
-    pub(super) fn include(&mut self, other: &Self) {
-        self.files += 1;
-        for (ending, label) in other.entries() {
-            self.insert_label(&label.field, label.strong, label.words.clone(), ending);
-        }
-        for (field, texts) in &other.fields {
-            self.fields.entry(field.clone()).or_default().extend_from_slice(texts);
-        }
-        self.written.extend(other.written.iter().map(|(field, style)| (field.clone(), *style)));
-        self.languages.extend(other.languages.iter().cloned());
-        self.sort_by_length();
-    }
-
-    /// Every label, and whether it is the ending of a word.
-    fn entries(&self) -> impl Iterator<Item = (bool, &FieldLabel)> {
-        let whole = self.by_first.values().flatten().map(|label| (false, label));
-        whole.chain(self.endings.iter().map(|label| (true, label)))
     }
 
     fn add_section(
@@ -204,8 +171,9 @@ impl LabelIndex {
         report: &mut ProblemReport<'_>,
     ) {
         let key = if strong { "strong" } else { "weak" };
+        let field: Arc<str> = field.into();
         for (language, text) in texts_by_language(key, value, report) {
-            if self.add_label(field, strong, text.get_ref()).is_none() {
+            if self.add_label(&field, strong, text.get_ref()).is_none() {
                 let problem = format!("`{}` has no letter or digit", text.get_ref());
                 report.report_at(text.span().start, problem);
             }
@@ -214,11 +182,11 @@ impl LabelIndex {
     }
 
     /// None if the text has nothing that could be found.
-    fn add_label(&mut self, field: &str, strong: bool, text: &str) -> Option<()> {
+    fn add_label(&mut self, field: &Arc<str>, strong: bool, text: &str) -> Option<()> {
         let folded = fold_text(text);
         let words: Vec<String> = folded.split(' ').map(str::to_owned).collect();
         words.first().filter(|first| !first.is_empty())?;
-        self.fields.entry(field.to_owned()).or_default().push(folded.clone());
+        self.fields.entry(field.to_string()).or_default().push(folded.clone());
         let ending = text.starts_with('*');
         let joined = words.concat();
         if !ending && words.len() > 1 && joined.chars().count() >= SHORTEST_JOINED {
@@ -228,18 +196,16 @@ impl LabelIndex {
         Some(())
     }
 
-    fn insert_label(&mut self, field: &str, strong: bool, words: Vec<String>, ending: bool) {
+    fn insert_label(&mut self, field: &Arc<str>, strong: bool, words: Vec<String>, ending: bool) {
         let Some(first) = words.first().cloned() else { return };
         let list = match ending {
             true => &mut self.endings,
             false => self.by_first.entry(first).or_default(),
         };
-        let file = self.files;
-        match list.iter_mut().find(|label| label.words == words && label.field == field) {
+        match list.iter_mut().find(|label| label.words == words && label.field == *field) {
             // Two languages may share a word; the surer meaning of the two holds.
-            Some(known) if known.file == file => known.strong |= strong,
-            Some(known) => (known.strong, known.file) = (strong, file),
-            None => list.push(FieldLabel { field: field.to_owned(), strong, words, file }),
+            Some(known) => known.strong |= strong,
+            None => list.push(FieldLabel { field: Arc::clone(field), strong, words }),
         }
     }
 
@@ -250,53 +216,34 @@ impl LabelIndex {
         self.endings.sort_by_key(|label| std::cmp::Reverse(label.words.len()));
     }
 
-    /// What a field of text is written like.
-    pub fn value_style(&self, field: &str) -> ValueStyle {
-        self.written.get(field).copied().unwrap_or(ValueStyle::Identifier)
+    /// What a field of text is written like, if the file says so.
+    pub(super) fn value_style(&self, field: &str) -> Option<ValueStyle> {
+        self.written.get(field).copied()
     }
 
     /// The languages there are labels in, ISO 639-1.
-    pub fn languages(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn languages(&self) -> impl Iterator<Item = &str> {
         self.languages.iter().map(String::as_str).filter(|language| *language != ANY)
     }
 
-    /// Every label of the greatest length that begins at the first of these folded words. More
-    /// than one only if fields share a label (a column and a total).
-    pub fn labels_at(&self, words: &[&str]) -> Vec<LabelHit<'_>> {
-        let Some(first) = words.first() else { return Vec::new() };
-        let whole = self.by_first.get(*first).into_iter().flatten();
-        let found: Vec<&FieldLabel> =
-            whole.filter(|label| starts_with_label(words, &label.words)).collect();
-        let found = if found.is_empty() {
-            self.endings.iter().filter(|label| ends_first(words, &label.words)).collect()
-        } else {
-            found
-        };
-        let longest = found.iter().map(|label| label.words.len()).max().unwrap_or(0);
-        let best = found.into_iter().filter(|label| label.words.len() == longest);
-        best.map(|label| LabelHit { field: &label.field, strong: label.strong, length: longest })
-            .collect()
+    /// The labels that begin at the first of these folded words, the longest first.
+    pub(super) fn whole_labels_at(&self, words: &[&str]) -> impl Iterator<Item = &FieldLabel> {
+        let own = words.first().and_then(|first| self.by_first.get(*first));
+        own.into_iter().flatten().filter(|label| starts_with_label(words, &label.words))
     }
 
-    /// Whether `folded` is, as a whole, a label of `field`.
-    pub fn is_label_of(&self, field: &str, folded: &str) -> bool {
-        self.labels_of(field).any(|label| label == folded)
-    }
-
-    /// Whether a label of `field` begins at the first of these folded words.
-    pub fn has_label_at(&self, field: &str, words: &[&str]) -> bool {
-        let Some(first) = words.first() else { return false };
-        let own = self.by_first.get(*first).into_iter().flatten();
-        own.filter(|label| label.field == field).any(|label| starts_with_label(words, &label.words))
+    /// The labels of which the first word is the end of the first of these.
+    pub(super) fn endings_at(&self, words: &[&str]) -> impl Iterator<Item = &FieldLabel> {
+        self.endings.iter().filter(|label| ends_first(words, &label.words))
     }
 
     /// The folded labels of `field`.
-    pub fn labels_of(&self, field: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn labels_of(&self, field: &str) -> impl Iterator<Item = &str> {
         self.fields.get(field).into_iter().flatten().map(String::as_str)
     }
 
     /// The fields that have labels.
-    pub fn fields(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
         self.fields.keys().map(String::as_str)
     }
 }
@@ -355,8 +302,8 @@ pub(super) fn texts_by_language<'v>(
 pub(super) mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<LabelIndex, String> {
-        let mut labels = LabelIndex::default();
+    pub(in super::super) fn parse(text: &str) -> Result<LabelTable, String> {
+        let mut labels = LabelTable::default();
         let mut report = ProblemReport::new(Path::new("labels.toml"), text);
         match DeTable::parse(text) {
             Ok(table) => labels.add_file(table.get_ref(), |name| name != "nonsense", &mut report),
@@ -364,63 +311,6 @@ pub(super) mod tests {
         }
         let problems: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
         if problems.is_empty() { Ok(labels) } else { Err(problems.join("\n")) }
-    }
-
-    #[test]
-    fn the_longest_label_at_a_place_wins() {
-        let labels = parse(
-            "[number]\nstrong.en=['Invoice no.']\nweak.en=['invoice']\nweak.de=['*rechnung']\n\
-             [other]\nstrong.en=['invoice period']\n[total]\nweak.en=['Total']\n\
-             [column]\nstrong.any=['total']",
-        )
-        .unwrap();
-        for (text, field, strong, length) in [
-            ("invoice no 12", "number", true, 2),
-            ("invoice 12", "number", false, 1),
-            ("invoice period may", "other", true, 2),
-            ("handelsrechnung 380", "number", false, 1),
-        ] {
-            let words: Vec<&str> = text.split(' ').collect();
-            assert_eq!(labels.labels_at(&words), [LabelHit { field, strong, length }], "{text}");
-        }
-        assert_eq!(labels.labels_at(&["total"]).len(), 2);
-        assert!(labels.labels_at(&["unrelated"]).is_empty());
-        assert_eq!(labels.languages().collect::<Vec<_>>(), ["de", "en"]);
-    }
-
-    #[test]
-    fn a_later_file_says_how_much_a_label_is_worth() {
-        let [strong, weak] = ["[number]\nstrong.en=['invoice']", "[number]\nweak.en=['invoice']"];
-        for (first, then, expected) in [(strong, weak, false), (weak, strong, true)] {
-            let mut labels = LabelIndex::default();
-            for text in [first, then] {
-                labels.include(&LabelIndex::parse(text));
-            }
-            let found = labels.labels_at(&["invoice"]);
-            assert!(matches!(found.as_slice(), [only] if only.strong == expected), "{found:?}");
-        }
-    }
-
-    #[test]
-    fn what_includes_a_file_finds_all_that_the_file_finds() {
-        let text = "[number]\nstrong.en=['Tax invoice']\nweak.de=['*rechnung', 'Rechnung Nr.']\n\
-                    [total]\nvalue='words'\nweak.nl=['Totaal te betalen', 'Totaal']";
-        let (alone, mut labels) = (parse(text).unwrap(), LabelIndex::default());
-        labels.include(&alone);
-        for words in [
-            &["taxinvoice"][..],
-            &["teilrechnung"],
-            &["totaal", "te", "betalen"],
-            &["totaal", "12"],
-        ] {
-            assert!(!alone.labels_at(words).is_empty(), "{words:?}");
-            assert_eq!(labels.labels_at(words), alone.labels_at(words), "{words:?}");
-        }
-        assert_eq!(labels.value_style("total"), ValueStyle::Words);
-        assert!(labels.languages().eq(alone.languages()));
-        for field in ["number", "total"] {
-            assert!(labels.labels_of(field).eq(alone.labels_of(field)), "{field}");
-        }
     }
 
     #[test]

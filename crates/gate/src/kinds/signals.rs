@@ -31,8 +31,34 @@ pub struct KindSignal {
     pub place: SignalArea,
     /// What one or more of them add to the kind's score; one counts as much as many.
     pub weight: f64,
-    /// The folded phrases; a `*` before one matches the end of a word.
-    pub phrases: Vec<String>,
+    /// One of them is enough.
+    pub phrases: Vec<SignalPhrase>,
+}
+
+/// Phrases of at least so many letters are found without their spaces, too.
+const SHORTEST_JOINED: usize = 8;
+
+/// Folded words in a row, as they are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalPhrase {
+    /// The first one may be the end of a longer word.
+    pub ending: bool,
+    /// At least one.
+    pub words: Vec<String>,
+}
+
+impl SignalPhrase {
+    /// A phrase as it is written, in several ways: some engines lose the spaces between words.
+    fn spellings(text: &str) -> impl Iterator<Item = Self> {
+        let (ending, folded) = (text.starts_with('*'), fold_text(text));
+        let joins = folded.contains(' ') && folded.len() >= SHORTEST_JOINED;
+        let joined = joins.then(|| folded.replace(' ', ""));
+        [Some(folded), joined].into_iter().flatten().map(move |words| Self::new(&words, ending))
+    }
+
+    fn new(folded: &str, ending: bool) -> Self {
+        Self { ending, words: folded.split(' ').map(str::to_owned).collect() }
+    }
 }
 
 /// The contents of a `kind.toml`.
@@ -186,16 +212,14 @@ fn read_signal(
     Some(KindSignal { place, weight, phrases })
 }
 
-fn read_phrases(value: &Spanned<DeValue<'_>>, report: &mut ProblemReport<'_>) -> Vec<String> {
+fn read_phrases(value: &Spanned<DeValue<'_>>, report: &mut ProblemReport<'_>) -> Vec<SignalPhrase> {
     let mut phrases = Vec::new();
     for (_, text) in texts_by_language("words", value, report) {
-        let folded = fold_text(text.get_ref());
-        if folded.is_empty() {
+        if fold_text(text.get_ref()).is_empty() {
             let problem = format!("`{}` has no letter or digit", text.get_ref());
             report.report_at(text.span().start, problem);
         }
-        let ending = if text.get_ref().starts_with('*') { "*" } else { "" };
-        phrases.push(format!("{ending}{folded}"));
+        phrases.extend(SignalPhrase::spellings(text.get_ref()));
     }
     phrases
 }
@@ -227,7 +251,9 @@ mod tests {
         let text = "title = 'Delivery note'\n[[signal]]\nplace = 'heading'\nweight = 5\n\
                     words.en = ['Delivery Note']\nwords.de = ['*schein']";
         let description = KindDescription::parse(Path::new("kind.toml"), text).unwrap();
-        let phrases = vec!["*schein".to_owned(), "delivery note".to_owned()];
+        let phrases =
+            ["delivery note", "deliverynote"].map(|words| SignalPhrase::new(words, false));
+        let phrases = [vec![SignalPhrase::new("schein", true)], phrases.to_vec()].concat();
         let expected = KindSignal { place: SignalArea::Heading, weight: 5.0, phrases };
         assert_eq!(description.signals, [expected]);
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use super::LabelIndex;
 use super::built_in;
+use super::labels::LabelTable;
 use super::problem::KindProblem;
 
 /// The files every kind has.
@@ -27,7 +27,7 @@ pub(super) struct KindSource {
     pub(super) built_in: bool,
     /// Shared by all copies, as the labels are.
     files: Arc<BTreeMap<String, String>>,
-    labels: Arc<OnceLock<LabelIndex>>,
+    labels: Arc<OnceLock<Arc<LabelTable>>>,
 }
 
 impl KindSource {
@@ -37,8 +37,8 @@ impl KindSource {
 
     /// The labels of its own file alone, for kinds that include it. What is wrong with them is said where
     /// the kind itself is made.
-    pub(super) fn own_labels(&self) -> &LabelIndex {
-        self.labels.get_or_init(|| LabelIndex::parse(self.file_text("labels.toml")))
+    pub(super) fn own_labels(&self) -> &Arc<LabelTable> {
+        self.labels.get_or_init(|| Arc::new(LabelTable::parse(self.file_text("labels.toml"))))
     }
 
     /// The files of a folder within, by their names in it.

@@ -16,8 +16,9 @@ pub(super) use self::sign::DateSign;
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
-use docmill_formats::notation::date;
+use docmill_formats::notation::{date, fold_text};
 
 /// Dates that are weighed against each other.
 const MOST_CANDIDATES: usize = 200;
@@ -125,7 +126,7 @@ impl<'a> DateSearch<'a> {
             add(DateSign::OnTill, self.spots.till);
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
-            add(DateSign::PayBy, term::is_to_pay_by(before, &text));
+            add(DateSign::PayBy, term::is_to_pay_on(self.spots.layout, index, before));
             self.printed.push(DateCandidate {
                 date,
                 certain,
@@ -230,7 +231,8 @@ impl<'a> DateSearch<'a> {
         let ends = dates.windows(2).find_map(|pair| match pair {
             [one, next] if one.range.start == first.1 => {
                 let between = text.get(one.range.end..next.range.start)?.trim();
-                matches!(between, "-" | "–" | "—" | "to" | "bis" | "au" | "al" | "t/m" | "do")
+                let dash = matches!(between, "-" | "–" | "—");
+                (dash || vocabulary().until.has(&fold_text(between)))
                     .then_some((first.0, next.range.start))
             }
             _ => None,
@@ -280,7 +282,11 @@ impl<'a> DateSearch<'a> {
             let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
             // `Der neue Abschlag ist ab 1. März fällig`: what is paid from then on.
             let before = day.and_then(|at| text.get(..at)).unwrap_or_default().trim_end();
-            if before.rsplit(' ').next().is_some_and(|word| matches!(word, "ab" | "vanaf" | "od")) {
+            if before
+                .rsplit(' ')
+                .next()
+                .is_some_and(|word| vocabulary().from_then_on.has(&fold_text(word)))
+            {
                 continue;
             }
             let one = found.iter_mut().find(|one| Some(one.place) == day.map(|at| (spot.cell, at)));

@@ -3,41 +3,8 @@
 use super::FoundValue;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::supplier::has_postal_code;
+use super::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text, number, vat_id};
-
-/// Folded words between a label and its value.
-const BETWEEN: &[&str] = &[
-    "",
-    "nr",
-    "no",
-    "n",
-    "nro",
-    "num",
-    "number",
-    "nummer",
-    "numero",
-    "is",
-    "id",
-    "ref",
-    "der",
-    "die",
-    "o",
-    "br",
-    "broj",
-    "αρ",
-    "αριθμοσ",
-    "номер",
-    "numar",
-    "numarul",
-    "numeris",
-    "numurs",
-];
-
-/// Folded words after which an identifier is over.
-const STOPS: &[&str] = &[
-    "vom", "von", "du", "dated", "of", "from", "date", "datum", "le", "del", "de", "den", "for",
-    "fur", "pour", "page", "seite", "van", "op", "am", "fecha", "il", "para", "per", "zur", "zum",
-];
 
 const LONGEST_IDENTIFIER: usize = 40;
 
@@ -84,11 +51,17 @@ pub(super) fn labelled_identifier(
     best.map(|(_, found)| found)
 }
 
+/// Whether a folded word may stand between a label and its value: nothing but marks, or `no.`
+fn is_before_value(folded: &str) -> bool {
+    let words = vocabulary();
+    folded.is_empty() || words.number_mark.has(folded) || words.before_value.has(folded)
+}
+
 /// Reads an identifier off the front of `words`.
 pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let skipped = words.iter().take_while(|word| {
         // Folded, `č.` is the letter of a series.
-        BETWEEN.contains(&fold_text(word).as_str())
+        is_before_value(&fold_text(word))
             || matches!(**word, "č." | "č" | "Č." | "čís.")
             || (word.starts_with('(') && word.ends_with(')'))
     });
@@ -100,12 +73,12 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
         let of_series = at > 0 && word.contains('/') && taken.last().is_some_and(|w| is_series(w));
         let is_date =
             !of_series && date::find_dates(&rest).first().is_some_and(|date| date.range.start == 0);
-        if STOPS.contains(&fold_text(word).as_str()) || is_date {
+        if vocabulary().after_value.has(&fold_text(word)) || is_date {
             break;
         }
         taken.push(word);
         let has_digit = taken.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
-        let joined = words.get(at + 1).is_some_and(|next| matches!(*next, "/" | "-" | "–"))
+        let joined = is_joined(words.get(at + 1..).unwrap_or_default())
             || matches!(*word, "/" | "-" | "–")
             || words.get(at + 1).is_some_and(|next| is_group_after(word, next));
         if inline && has_digit && !joined {
@@ -123,6 +96,13 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     let parted = |c: char| trim(c) || matches!(c, ' ' | '/' | '–');
     let text = text.trim_start_matches(|c| trim(c) || c == ' ').trim_end_matches(parted);
     is_identifier(text, taken.len()).then(|| text.to_owned())
+}
+
+/// Whether a number goes on behind a mark of its own: `118 - 204`, but not `118 - Northtown, 3 May`.
+fn is_joined(next: &[&str]) -> bool {
+    let [mark, part, ..] = next else { return false };
+    matches!(*mark, "/" | "-" | "–")
+        && (part.contains(|c: char| c.is_ascii_digit()) || is_series(part))
 }
 
 /// A short prefix such as `RE`, `INV` or `FV`.
@@ -155,7 +135,7 @@ fn is_town(text: &str) -> bool {
     }
     let letters = |word: &str| word.chars().all(char::is_alphabetic);
     let named = text.split(' ').any(|word| {
-        word.chars().count() >= 4 && letters(word) && !BETWEEN.contains(&fold_text(word).as_str())
+        word.chars().count() >= 4 && letters(word) && !is_before_value(&fold_text(word))
     });
     named && has_postal_code(text)
 }
@@ -163,7 +143,8 @@ fn is_town(text: &str) -> bool {
 fn is_identifier(text: &str, words: usize) -> bool {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let all: Vec<&str> = text.split(' ').collect();
-    let money = number::find_numbers(&all, None).iter().any(|a| a.percent || a.currency.is_some());
+    let money =
+        number::find_numbers(&all, None).iter().any(|a| a.percent || a.currency().is_some());
     let decimal = text.contains(',') && number::parse_number(text, None).is_some();
     let compact: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let account = compact.len() > 14

@@ -300,7 +300,7 @@ fn assign_amount(
     }
     *slot = Some(amount.value);
     if column == ItemColumn::Amount {
-        item.money = amount.decimals >= 2 || amount.currency.is_some();
+        item.money = amount.decimals >= 2 || amount.currency().is_some();
     }
     taken.push((column, distance));
 }

@@ -7,59 +7,8 @@ use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
 use super::supplier::{is_british_code, is_canadian_code};
+use super::vocabulary::{WordList, vocabulary};
 use docmill_formats::notation::{account, currency, number, vat_id};
-
-/// `kr` alone: words, folded, that only one of the three countries prints on its invoices.
-const CROWNS: [(&str, &[&str]); 3] = [
-    (
-        "SEK",
-        &[
-            "att betala",
-            "forfallodatum",
-            "fakturadatum",
-            "bankgiro",
-            "plusgiro",
-            "momsreg",
-            "innehar f skattebevis",
-            "godkand for f skatt",
-            "artikelnr",
-            "a pris",
-            "belopp",
-            "exkl moms",
-        ],
-    ),
-    (
-        "NOK",
-        &[
-            "a betale",
-            "forfallsdato",
-            "mva",
-            "kid",
-            "foretaksregisteret",
-            "belop",
-            "kontonummer",
-            "ekskl mva",
-            "inkl mva",
-            "organisasjonsnummer",
-        ],
-    ),
-    (
-        "DKK",
-        &[
-            "at betale",
-            "forfaldsdato",
-            "cvr",
-            "cvr nr",
-            "belob",
-            "moms udgor",
-            "betalingsbetingelser",
-            "reg nr",
-            "ekskl moms",
-            "i alt",
-            "momsgrundlag",
-        ],
-    ),
-];
 
 /// Finds the currency of the document's amounts.
 pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
@@ -84,7 +33,7 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
     let of_amounts = cells().enumerate().flat_map(|(index, cell)| {
         let words = cell.words_in(0..cell.words.len());
         let amounts = number::find_numbers(&words, None).into_iter();
-        let amounts = amounts.filter_map(|amount| amount.currency);
+        let amounts = amounts.filter_map(|amount| amount.currency());
         // A sign that is a word as well stands for money alone, as the heading of a column, and
         // beside what only money has.
         let money = words.len() == 1 || spots.in_cell(index).any(|spot| is_of_money(&spot.field));
@@ -166,9 +115,9 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
         *votes += if country.as_ref().is_some_and(|found| found.value == *code) { 2 } else { 0 };
     }
     ranked.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
-    match ranked {
+    match *ranked.as_slice() {
         // Two words of one country and none of the others leave no doubt.
-        [(most, code), (next, _), _] if most > next => {
+        [(most, code), (next, _), ..] if most > next => {
             let sure = country.is_some_and(|found| found.certain && found.value == code);
             Some(FoundValue::new(code, sure || most > 1 && next == 0, cell))
         }
@@ -194,38 +143,22 @@ fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
 }
 
 /// How many words of each country with crowns the page has.
-fn crowns_of_words(spots: &LabelMatches<'_>) -> [(usize, &'static str); 3] {
+fn crowns_of_words(spots: &LabelMatches<'_>) -> Vec<(usize, &'static str)> {
     let text: String = spots.layout.cells.iter().map(folded_line).collect();
     let votes =
-        |words: &[&str]| words.iter().filter(|word| text.contains(&format!(" {word} "))).count();
-    CROWNS.map(|(code, words)| (votes(words), code))
+        |words: &WordList| words.iter().filter(|word| text.contains(&format!(" {word} "))).count();
+    vocabulary().crowns.by_code().map(|(code, words)| (votes(words), code)).collect()
 }
 
 /// The crowns of the one country that at least two words on the page are of.
 fn worded_crowns(spots: &LabelMatches<'_>) -> Option<&'static str> {
     let mut ranked = crowns_of_words(spots);
     ranked.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
-    match ranked {
-        [(most, code), (0, _), _] if most > 1 => Some(code),
+    match *ranked.as_slice() {
+        [(most, code), (0, _), ..] if most > 1 => Some(code),
         _ => None,
     }
 }
-
-/// `$` alone: folded words of taxes, registers and accounts that one country alone has, among those
-/// whose money has that sign.
-const DOLLARS: [(&str, &[&str]); 8] = [
-    ("CAD", &["tps", "tvq", "hst", "gst hst", "qst"]),
-    ("AUD", &["abn", "bpay", "bsb"]),
-    ("MXN", &["rfc", "cfdi"]),
-    ("ARS", &["cuit"]),
-    ("COP", &["nit", "dian", "cufe"]),
-    ("CLP", &["rut", "r u t"]),
-    ("NZD", &["nzbn"]),
-    ("SGD", &["paynow"]),
-];
-
-/// Folded words of taxes that several of them have, and the United States have not.
-const FOREIGN_TAXES: [&str; 2] = ["gst", "iva"];
 
 /// What `$` means where no code is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,13 +196,13 @@ pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
     }
     let text: String = cells.iter().map(folded_line).collect();
     let has = |word: &str| text.contains(&format!(" {word} "));
-    let mut named = DOLLARS.iter().filter(|(_, words)| words.iter().any(|word| has(word)));
+    let mut named = vocabulary().dollars.by_code().filter(|(_, words)| words.iter().any(has));
     match (named.next(), named.next()) {
         (Some((code, _)), None) => DollarSign::Of(code),
         (Some(_), Some(_)) => DollarSign::Foreign,
         // A tax on goods and services beside a postal code of Canada's shape.
         _ if has("gst") && has_canadian_code(cells) => DollarSign::Of("CAD"),
-        _ if FOREIGN_TAXES.iter().any(|word| has(word)) => DollarSign::Foreign,
+        _ if vocabulary().foreign_tax.iter().any(has) => DollarSign::Foreign,
         _ => DollarSign::Plain,
     }
 }
@@ -341,36 +274,6 @@ fn find_identified<'a>(
     found
 }
 
-/// Folded words of taxes and registers that the countries of one currency alone have. Not Bulgaria's,
-/// which has had two in few years.
-const TAXED: [(&str, &[&str]); 6] = [
-    (
-        "EUR",
-        &[
-            "φπα",
-            "αφμ",
-            "pvm",
-            "pvn",
-            "ddv",
-            "kaibemaks",
-            "alv",
-            "oib",
-            "btw",
-            "kvk",
-            "siret",
-            "p iva",
-            "partita iva",
-            "ust id",
-            "ust idnr",
-        ],
-    ),
-    ("TRY", &["kdv", "vkn"]),
-    ("BRL", &["cnpj", "icms", "danfe"]),
-    ("HUF", &["afa", "adoszam"]),
-    ("INR", &["gstin", "cgst", "sgst", "igst"]),
-    ("GBP", &["hmrc", "sort code", "vat act 1994"]),
-];
-
 /// The currency of the one country, or of those with the euro, whose tax the page names; in English
 /// pounds where it names VAT beside a British postal code.
 fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
@@ -378,8 +281,8 @@ fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> 
     let (mut vat, mut british) = (false, None);
     for cell in &spots.layout.cells {
         let line = folded_line(cell);
-        let has = |word: &&str| line.contains(&format!(" {word} "));
-        for (code, words) in TAXED {
+        let has = |word: &str| line.contains(&format!(" {word} "));
+        for (code, words) in vocabulary().taxed.by_code() {
             if !words.iter().any(has) {
                 continue;
             }

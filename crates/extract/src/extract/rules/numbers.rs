@@ -56,6 +56,7 @@ impl<'a> NumberSearch<'a> {
         }
         self.add_marked(&mut found);
         self.add_series(&mut found);
+        self.add_beside_day(&mut found);
         let mut merged = merge_values(found);
         self.add_shape_signs(&mut merged);
         merged

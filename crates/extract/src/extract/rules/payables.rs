@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::layout::TextCell;
 use super::spots::LabelMatches;
+use super::vocabulary::vocabulary;
 use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json};
 use docmill_formats::notation::{account, fold_text, number};
 
@@ -24,12 +25,6 @@ const MOST_COMBINATIONS: usize = 10_000;
 const LONGEST_TERMS: usize = 200;
 /// Rows up or down from the account in which its bank is named.
 const NEAR: usize = 6;
-/// Folded words for days.
-const DAYS: [&str; 12] = [
-    "tage", "tagen", "days", "day", "jours", "dagen", "dias", "giorni", "dagar", "dage", "dager",
-    "dni",
-];
-
 /// One rate, what is taxed at it where that is printed, and the tax.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TaxAtRate {
@@ -69,7 +64,7 @@ impl RulesExtractor<'_> {
                 continue;
             }
             let is_days = |end: usize| {
-                words.get(end).is_some_and(|next| DAYS.contains(&fold_text(next).as_str()))
+                words.get(end).is_some_and(|next| vocabulary().day.has(&fold_text(next)))
             };
             let days: Vec<Decimal> = others
                 .iter()

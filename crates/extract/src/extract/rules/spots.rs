@@ -4,70 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::layout::{CellLayout, TextCell};
+use super::vocabulary::vocabulary;
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::currency;
 use docmill_gate::kinds::{LabelHit, LabelIndex};
-
-/// Folded words after which a tax is named, not given: "total incl. VAT".
-pub(super) const INCLUDING: &[&str] = &[
-    "inkl",
-    "incl",
-    "inc",
-    "inklusive",
-    "inclusief",
-    "including",
-    "inclusive",
-    "compris",
-    "comprises",
-    "incluido",
-    "includes",
-    "include",
-    "inclui",
-    "incluye",
-    "inclut",
-    "dont",
-    "inklusiv",
-    "inkluderer",
-    "varav",
-    "heraf",
-    "herav",
-    "waarvan",
-    "inclusa",
-    "enthalt",
-];
-/// Those of them that say of a total what it includes, with the amount of that behind: `Total includes
-/// GST of 61.50`.
-pub(super) const INCLUDES: &[&str] = &[
-    "includes",
-    "include",
-    "comprises",
-    "inclut",
-    "comprend",
-    "incluye",
-    "inclui",
-    "inkluderer",
-    "enthalt",
-    "bevat",
-];
-/// Words between such a tax and its amount.
-const AMOUNTS_TO: &[&str] = &["of", "von", "de", "van", "pa", "di"];
-pub(super) const EXCLUDING: &[&str] = &[
-    "exkl",
-    "excl",
-    "ex",
-    "ohne",
-    "exklusive",
-    "exclusief",
-    "excluding",
-    "hors",
-    "sans",
-    "sin",
-    "senza",
-    "eks",
-    "exclusive",
-    "before",
-    "without",
-];
 
 /// The headings that make a row of a table's header.
 const MAIN_COLUMNS: [&str; 4] =
@@ -245,47 +185,16 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
     let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
     let next = folded.iter().find(|(_, word)| *word == spot.words.end);
-    let amount = next.is_some_and(|(text, _)| AMOUNTS_TO.contains(&text.as_str()));
-    let said = previous.is_some_and(|(text, _)| INCLUDES.contains(&text.as_str()));
+    let amount = next.is_some_and(|(text, _)| vocabulary().amounts_to.has(text));
+    let said = previous.is_some_and(|(text, _)| vocabulary().includes.has(text));
     if said && amount {
         return false;
     }
     let named = previous.is_some_and(|(text, _)| {
-        INCLUDING.contains(&text.as_str()) || EXCLUDING.contains(&text.as_str())
+        vocabulary().including.has(text) || vocabulary().excluding.has(text)
     });
     named || is_denied(layout, spot, folded)
 }
-
-/// Words beside a tax that say that there is none: `VAT not applicable`, `no VAT charged`.
-const DENIED: [&str; 27] = [
-    "free",
-    "frei",
-    "fri",
-    "libre",
-    "nav",
-    "no",
-    "not",
-    "non",
-    "nicht",
-    "keine",
-    "kein",
-    "geen",
-    "niet",
-    "ingen",
-    "ikke",
-    "ej",
-    "sin",
-    "sans",
-    "senza",
-    "exempt",
-    "exonere",
-    "exoneree",
-    "befreit",
-    "esente",
-    "exento",
-    "exenta",
-    "vrijgesteld",
-];
 
 /// How far from it, in words.
 const DENIAL: usize = 2;
@@ -294,7 +203,7 @@ const DENIAL: usize = 2;
 fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)]) -> bool {
     let near = spot.words.start.saturating_sub(DENIAL)..spot.words.end + DENIAL;
     let denied =
-        folded.iter().any(|(text, word)| near.contains(word) && DENIED.contains(&text.as_str()));
+        folded.iter().any(|(text, word)| near.contains(word) && vocabulary().denied.has(text));
     let Some(cell) = layout.cells.get(spot.cell).filter(|_| denied) else { return false };
     // `Total (no VAT charged)   100.00`: the amount is the total's.
     spot.words.start > 0 || !layout.is_on_amount_row(cell)
@@ -334,8 +243,8 @@ impl<'a> LabelMatches<'a> {
         self.in_cell(total.cell).find(|spot| {
             let before = spot.words.start.checked_sub(1);
             let mut folded = cell.folded.iter();
-            let says = folded
-                .any(|(text, word)| Some(*word) == before && INCLUDES.contains(&text.as_str()));
+            let says =
+                folded.any(|(text, word)| Some(*word) == before && vocabulary().includes.has(text));
             says && spot.field == "vat_amount" && spot.words.start >= total.words.end
         })
     }

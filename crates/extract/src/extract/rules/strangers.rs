@@ -18,6 +18,123 @@ pub(super) struct DrawnLayout {
 
 const LAYOUTS: &[DrawnLayout] = &[
     DrawnLayout {
+        what: "a sentence about paying names an account, and a number ends before a town",
+        kind: "invoice",
+        page: "\
+Birch Interiors
+Old Lane 3
+40211 Northtown
+
+INVOICE
+
+Customer 118 - Invoice No 7704418 - Southport, 5 June 2024
+
+Description                          Amount
+Gate                                 100.00
+Total                            EUR 100.00
+
+Please pay by transfer to Alder Works Ltd, sort code 20-44-91, account 60318827.
+We ask for payment of EUR 100.00 by 19 June 2024.
+
+Alder Works Ltd, Unit 7, Old Brewery Yard, Southport SP19 8DP",
+        values: || {
+            json!({
+                "supplier_name": "Alder Works Ltd",
+                "supplier_address": "Unit 7, Old Brewery Yard, Southport SP19 8DP",
+                "invoice_number": "7704418",
+                "due_date": "2024-06-19",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "a sentence about paying begins the line with name and address at the foot",
+        kind: "invoice",
+        page: "\
+INVOICE
+
+Birch Interiors
+Old Lane 3
+40211 Northtown
+
+Invoice No   7704418
+Date         5 June 2024
+
+Description                          Amount
+Gate                                 100.00
+Total                            EUR 100.00
+
+
+
+
+
+Alder Works Ltd - VAT no. DE136695976
+Please pay by cheque to Alder Works Ltd, Mill Road 12, 82216 Southport",
+        values: || json!({ "supplier_name": "Alder Works Ltd" }),
+    },
+    DrawnLayout {
+        what: "a bank and the number of an account stand behind the name at the foot",
+        kind: "credit_note",
+        page: "\
+Birch Interiors                             Alder Tagrender ApS
+Old Lane 3                                  Mill Road 12
+9600 Northtown                              9631 Southport
+                                            CVR-nr. 82967729
+
+Kreditnota                                  Nummer            10448
+                                            Dato              07-05-2024
+
+Total                                -1.550,00 DKK
+
+
+
+
+
+
+
+Alder Tagrender ApS - Harbour Bank - Reg.nr. 9102 Kontonr. 4418820917
+Alder Tagrender ApS - C.F. e P.IVA 04587080484 - REA 20457 Southport",
+        values: || {
+            json!({
+                "supplier_name": "Alder Tagrender ApS",
+                "supplier_address": "Mill Road 12, 9631 Southport",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "the amount is collected on a day, in a sentence that breaks before it",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+82216 Northtown
+
+Rechnungsnummer   A-77
+Rechnungsdatum    05.06.2024
+
+Die fälligen 120,00 EUR ziehen wir
+am 19.06.2024 von Ihrem Konto ein.
+
+Rechnungsbetrag                      120.00",
+        values: || json!({ "invoice_date": "2024-06-05", "due_date": "2024-06-19" }),
+    },
+    DrawnLayout {
+        what: "a debit is announced in one line, and the day of a visit is none",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Mill Road 12
+Northtown
+
+Invoice number   A-77
+Invoice date     5 June 2024
+
+Our engineer was with you on 28 June 2024.
+We will debit your account on 19 June 2024.
+
+Total                                120.00",
+        values: || json!({ "invoice_date": "2024-06-05", "due_date": "2024-06-19" }),
+    },
+    DrawnLayout {
         what: "the sums stand in boxes, each value in another place of its box than its label",
         kind: "invoice",
         page: "\

@@ -12,6 +12,7 @@ mod identifier;
 mod name;
 mod place;
 mod postal_code;
+mod relation;
 mod sender;
 mod sign;
 
@@ -22,6 +23,7 @@ use super::FoundValue;
 use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
+use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_core::model::{BoundingBox, Transcript};
 use docmill_formats::notation::fold_text;
@@ -105,7 +107,9 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     // Whatever else speaks for it.
     let doubtful = [NameSign::Customer, NameSign::Tangled];
-    let most = if best.signs.iter().any(|sign| doubtful.contains(sign)) { DOUBTFUL } else { 1.0 };
+    let doubted = best.signs.iter().any(|sign| doubtful.contains(sign))
+        || search.is_under_other_name(best, &candidates);
+    let most = if doubted { DOUBTFUL } else { 1.0 };
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
     let (address, mut address_reading) = match above {
@@ -351,23 +355,19 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
-/// Folded titles of persons who issue invoices in their own name.
-const TITLES: [&str; 12] =
-    ["geom", "dr", "dott", "ing", "arch", "avv", "rag", "mag", "dipl", "prof", "mgr", "dra"];
-
 /// `STUDIO TECNICO` over `Geom. Carlo Bianchi`: a trade right over the person who follows it.
 fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
     let titled = |one: &NameCandidate<'_>| {
         let folded = fold_text(&one.name);
         one.signs.contains(&NameSign::AddressBelow)
             && !one.signs.contains(&NameSign::Attention)
-            && folded.split_once(' ').is_some_and(|(title, _)| TITLES.contains(&title))
+            && folded.split_once(' ').is_some_and(|(title, _)| vocabulary().title.has(title))
     };
     let persons: Vec<&TextCell> =
         merged.iter().filter(|one| titled(one)).map(|one| one.cell).collect();
     for one in merged.iter_mut().filter(|one| !one.signs.contains(&NameSign::LegalForm)) {
         if persons.iter().any(|person| is_next_line(one.cell, person)) {
-            one.signs.retain(|sign| *sign != NameSign::First);
+            one.signs.retain(|sign| ![NameSign::First, NameSign::Letterhead].contains(sign));
             one.signs.push(NameSign::OtherValue);
         }
     }

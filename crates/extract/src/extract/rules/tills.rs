@@ -20,6 +20,59 @@ struct DrawnReceipt {
 
 const RECEIPTS: &[DrawnReceipt] = &[
     DrawnReceipt {
+        what: "a word and a number beside the day, which no label names",
+        page: "\
+ALDER MATBOD AB
+Storgatan 17
+702 11 Norrstad
+2025-03-08 16:12     Lapp 11744
+Kassa 1              Bord 0012
+Mjölk                  189,80
+Totalt SEK             189,80",
+        values: || json!({ "invoice_number": "11744", "total": 189.8 }),
+        reasons: &[],
+    },
+    DrawnReceipt {
+        what: "taxes by rate make the total before it was rounded",
+        page: "\
+Potraviny Alder s.r.o.
+Náměstí 4, 586 01 Severov
+Účtenka č. 41188
+30.12.2024 16:42   Pokladna 1
+Chléb konzumní       109,80 B
+Pivo světlé          126,50 A
+Celkem               236,30
+Zaokrouhlení          -0,30
+K úhradě CZK         236,00
+Hotovost             500,00
+Vráceno              264,00
+DPH A 21% 104,55 21,95
+DPH B 12%   98,04 11,76",
+        values: || json!({ "total": 236.0, "vat_amount": 33.71 }),
+        reasons: &[],
+    },
+    DrawnReceipt {
+        what: "the total of the table of taxes is none: what its rows make is",
+        page: "\
+SUPERMERCADOS ALISO, S.L.
+Av. del Puerto 47
+18690 Almuñécar
+FACTURA SIMPLIFICADA: 2207-014
+22/07/2025 20:05     OP: 118
+Pan                            3,12
+Yogur                          3,80
+Queso                         11,05
+           TOTAL (€)          17,97
+     TARJETA BANCARIA         17,97
+IVA     BASE IMP. (€)     CUOTA (€)
+4%               3,00          0,12
+10%              8,00          0,80
+21%              5,00          1,05
+TOTAL           16,00          1,97",
+        values: || json!({ "total": 17.97, "vat_amount": 1.97, "subtotal": 16 }),
+        reasons: &[("uncertain:total", false)],
+    },
+    DrawnReceipt {
         what: "two rates without their sign, and what they are on together is not printed",
         page: "\
 ALDER MATBOD AB

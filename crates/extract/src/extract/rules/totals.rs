@@ -19,12 +19,14 @@ use self::labelled::labelled_amounts;
 pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
 use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
+use self::tax_table::{is_made_by_rates, taxes_that_make};
 use self::till::{
     add_unnamed_totals, is_charged, paid_amounts, take_till_taxes, tendered_amounts,
     without_tax_code,
 };
 use super::layout::{CellLayout, TextCell};
-use super::spots::{EXCLUDING, INCLUDING, LabelMatch, LabelMatches};
+use super::spots::{LabelMatch, LabelMatches};
+use super::vocabulary::vocabulary;
 use super::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
@@ -94,7 +96,7 @@ pub(super) fn find_totals<'a>(
     let paid = paid_amounts(spots, mark);
     for (amount, cell) in printed_amounts(spots.layout, mark) {
         if paid.contains(&amount.value) {
-            let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+            let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: PAID, value, currency, cell });
         }
     }
@@ -127,6 +129,12 @@ pub(super) fn find_totals<'a>(
     if chosen.adds_up && (spots.till && is_outdone(&chosen, &candidates) || part()) {
         chosen = choose_by_label(&candidates, spots.layout, mark);
     }
+    if spots.till
+        && let Some(whole) = total_by_rates(spots.layout, &chosen, &candidates, &rests, mark)
+    {
+        candidates.retain(|c| c.role != AmountRole::Gross || c.value == whole);
+        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
+    }
     let is_paid = chosen
         .gross
         .as_ref()
@@ -136,6 +144,23 @@ pub(super) fn find_totals<'a>(
         take_till_taxes(spots, &rests, mark, &mut chosen);
     }
     TotalAmounts { paid: is_paid, outdone, ..chosen }
+}
+
+/// The candidate that the taxes by rate make together with what they are on, where the chosen total is
+/// another one that they do not make.
+fn total_by_rates(
+    layout: &CellLayout,
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    rests: &PrintedRests,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
+    let own = chosen.gross.as_ref().map(|gross| gross.value)?;
+    let made = |value: &Decimal| is_made_by_rates(layout, *value, mark);
+    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
+    let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MOST_LABELLED);
+    let rounded = || taxes_that_make(layout, own, rests, mark).is_some();
+    totals.find(made).filter(|_| !rounded())
 }
 
 /// The labelled total of which the chosen one is the part of one rate: it is larger by an amount that
@@ -225,8 +250,12 @@ fn gather_amounts<'a>(
     let role = match role {
         // The amount is the tax's, which has a label of its own.
         AmountRole::Gross if spots.included_in(spot).is_some() => return,
-        AmountRole::Gross if after.iter().any(|text| EXCLUDING.contains(text)) => AmountRole::Net,
-        AmountRole::Net if after.iter().any(|text| INCLUDING.contains(text)) => AmountRole::Gross,
+        AmountRole::Gross if after.iter().any(|text| vocabulary().excluding.has(text)) => {
+            AmountRole::Net
+        }
+        AmountRole::Net if after.iter().any(|text| vocabulary().including.has(text)) => {
+            AmountRole::Gross
+        }
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
@@ -254,7 +283,7 @@ fn gather_amounts<'a>(
             role,
             weight: weight + position,
             value: amount.value,
-            currency: amount.currency,
+            currency: amount.currency(),
             cell,
         };
     candidates.push(candidate(role, weight, &last, cell_of_last));
@@ -297,11 +326,30 @@ fn amounts_beside<'a>(
             return (found, true);
         }
     }
+    // `VAT 19 v.H.   188.86`: what stands in the label's text is no amount, and one ends its row.
+    if !found.iter().any(|(amount, _)| amount.is_money()) {
+        found.extend(money_right_of(spots, spot, mark));
+    }
     // Whole numbers beside amounts are quantities and rates.
     if found.iter().any(|(amount, _)| amount.is_money()) {
         found.retain(|(amount, _)| amount.is_money());
     }
     (found, false)
+}
+
+/// Money in the cells right of a label, up to the next label.
+fn money_right_of<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+) -> Vec<(FoundNumber, &'a TextCell)> {
+    let right = spots.layout.right_of(spot.cell).iter().enumerate();
+    let plain = right.take_while(|(at, _)| !spots.begins_with_label(spot.cell + 1 + at));
+    let amounts = plain.flat_map(|(_, cell)| {
+        let found = number::find_numbers(&cell.words_in(0..cell.words.len()), mark).into_iter();
+        found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+    });
+    amounts.collect()
 }
 
 /// Several rates, each in a row of its own: their sum is the VAT.
@@ -324,7 +372,7 @@ fn add_sum_of_rates<'a>(
         let is_tax = has_rate || spots.till;
         if let Some((amount, _)) = amounts.last().filter(|_| is_tax && !below && !known) {
             rated |= has_rate;
-            rows.push((cell.row, amount.value, cell, amount.currency));
+            rows.push((cell.row, amount.value, cell, amount.currency()));
         }
     }
     if let [_, .., (_, _, cell, currency)] = rows.as_slice() {
@@ -385,7 +433,7 @@ fn add_unlabelled_sums<'a>(
         });
         for (role, holds) in [(AmountRole::Gross, total), (AmountRole::Vat, tax)] {
             if holds && !amount.value.is_zero() {
-                let (value, currency) = (amount.value, amount.currency);
+                let (value, currency) = (amount.value, amount.currency());
                 found.push(AmountCandidate { role, weight: 0.5, value, currency, cell });
             }
         }

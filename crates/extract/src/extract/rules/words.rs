@@ -3,15 +3,13 @@
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
 const LONGEST: usize = 120;
 
 /// Characters at which a name in running text ends.
 const ENDS: [char; 5] = [',', ';', '(', '–', '"'];
-
-/// Folded words that join a name to the next one.
-const JOINS: [&str; 10] = ["and", "und", "et", "en", "y", "og", "och", "oraz", "&", "sowie"];
 
 /// Share of the first page in which its title stands.
 const UPPER: f32 = 0.5;
@@ -81,7 +79,7 @@ fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
         // `Smith and Sons` is one name, `Smith Ltd and Jones Ltd` are two.
-        if !closed && kept.len() >= 2 && JOINS.contains(&fold_text(word).as_str()) {
+        if !closed && kept.len() >= 2 && vocabulary().and.has(&fold_text(word)) {
             break;
         }
         kept.push(word);

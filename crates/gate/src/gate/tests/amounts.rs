@@ -133,12 +133,14 @@ fn taxes_by_rate_make_the_tax_and_no_more_than_the_net_amount() {
     let tax =
         |rate: f64, base: f64, amount: f64| json!({"rate": rate, "base": base, "amount": amount});
     #[rustfmt::skip]
-    let table: [(&str, Value, &[&str]); 7] = [
+    let table: [(&str, Value, &[&str]); 9] = [
         ("none",                     json!(null),                                            &[]),
         ("two that make it",         json!([tax(19.0, 178.0, 33.82), tax(7.0, 215.0, 15.05)]), &[]),
         ("rounded by line",          json!([tax(19.0, 178.0, 33.83), tax(7.0, 215.0, 15.04)]), &[]),
         ("the exempt part left out", json!([tax(19.0, 178.0, 33.82), json!({"rate": 7, "base": null, "amount": 15.05})]), &[]),
         ("another tax at a rate",    json!([tax(19.0, 178.0, 32.82), tax(7.0, 215.0, 16.05)]), &["taxes_are_not_tax:taxes[0]", "taxes_are_not_tax:taxes[1]"]),
+        ("as much as is rounded",    json!([tax(19.0, 178.07, 33.82), tax(7.0, 215.0, 15.05)]), &[]),
+        ("a cent more",              json!([tax(19.0, 178.08, 33.82), tax(7.0, 215.0, 15.05)]), &["taxes_are_not_tax:taxes"]),
         ("one is missing",           json!([tax(19.0, 178.0, 33.82)]),                        &["taxes_are_not_tax:taxes"]),
         ("more than was sold",       json!([tax(19.0, 178.0, 33.82), tax(7.0, 215.0, 15.05), tax(0.0, 90.0, 0.0)]), &["taxes_are_not_tax:taxes"]),
     ];
@@ -232,6 +234,25 @@ fn a_faint_place_is_no_doubt_where_the_value_stands_again_or_is_confirmed() {
 }
 
 #[test]
+fn a_value_is_as_sure_as_the_surest_of_its_places_that_two_readers_saw() {
+    let kind = KINDS.get("receipt").unwrap();
+    let data = json!({
+        "supplier_name": "Korkstein", "invoice_date": "2021-03-05", "currency": "EUR", "total": 8.7,
+    });
+    let extraction = Extraction { data: data.as_object().unwrap().clone(), ..sound() };
+    let score = |[first, second]: [f32; 2], unwitnessed: bool| {
+        let mut page = transcript("Korkstein\n05.03.2021\nSumme 8,70\nGesamt 8,70");
+        page.pages[0].lines[2].words[1].confidence = first;
+        page.pages[0].lines[3].words[1].confidence = second;
+        page.pages[0].lines[3].words[1].unwitnessed = unwitnessed;
+        judge_extraction(&extraction, &page, kind, &lookups()).score
+    };
+    let clear = score([1.0, 1.0], false);
+    assert_eq!((score([0.3, 1.0], false), score([1.0, 0.3], false)), (clear, clear));
+    assert!(score([0.3, 1.0], true) < clear, "what one model saw makes nothing surer");
+}
+
+#[test]
 fn a_tax_lies_between_what_the_rates_make_or_is_made_by_parts_that_are_printed() {
     let parts = "VAT 7% 100,00 7,00\nVAT 7% 200,00 14,00\nVAT 19% 50,00 9,50";
     #[rustfmt::skip]
@@ -252,6 +273,8 @@ fn a_tax_lies_between_what_the_rates_make_or_is_made_by_parts_that_are_printed()
         (parts,                             1_000, 20.0,  false),
         ("VAT 19%\nother 7% 100,00 7,00",   100,   7.0,   true),
         ("VAT 19%\nother 7% 100,05 7,00",   100,   7.0,   false),
+        // One rate that is not of the tax makes none, though its product is printed.
+        ("VAT 19%\nother 7% 14,00",         200,   14.0,  false),
     ];
     for (printed, net, tax, holds) in table {
         let mut kind = KINDS.get("invoice").unwrap().as_ref().clone();

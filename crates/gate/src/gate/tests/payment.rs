@@ -77,9 +77,9 @@ fn what_a_code_says_as_well_has_two_witnesses() {
     let sound_order = order(ACCOUNT, "EUR441.87");
     let mut alone = coded(&[], ACCOUNT);
     for word in alone.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
-        word.unwitnessed = word.text == "441,87" || word.text == ACCOUNT;
+        word.unwitnessed = ["441,87", "48,87", ACCOUNT].contains(&word.text.as_str());
     }
-    let own = with(json!({"iban": ACCOUNT}));
+    let own = with(json!({"iban": ACCOUNT, "invoice_number": "RE-18"}));
     let refused = ["seen_by_one_model:total", "seen_by_one_model:iban"];
     let found = reasons(&own, &alone);
     assert!(refused.iter().all(|reason| found.iter().any(|it| it == reason)), "{found:?}");
@@ -87,6 +87,9 @@ fn what_a_code_says_as_well_has_two_witnesses() {
     alone.pages[0].codes = vec![code(&sound_order)];
     let found = reasons(&own, &alone);
     assert!(!refused.iter().any(|reason| found.iter().any(|it| it == reason)), "{found:?}");
+    for other in ["seen_by_one_model:vat_amount", "not_on_document:invoice_number"] {
+        assert!(found.iter().any(|it| it == other), "it says nothing of that: {found:?}");
+    }
 
     // One that is in doubt about anything is no witness of what it says alike.
     alone.pages[0].codes = vec![code(&order(ACCOUNT, "EUR1"))];

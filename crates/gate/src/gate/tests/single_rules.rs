@@ -173,9 +173,10 @@ fn forms_hold_up_to_their_last_letter_and_digit() {
 
 #[test]
 fn a_value_of_several_words_has_a_place_around_all_of_them() {
-    let page = transcript(
+    let mut page = transcript(
         "Issued on 5 March 2021 by us\nThe plan total 106 680\nNorth Lane here\nat Bridge end",
     );
+    page.pages[0].lines[2].words[1].confidence = 0.4;
     let data = json!({
         "invoice_date": "2021-03-05", "total": 106_680, "supplier_address": "Bridge Lane",
     });
@@ -189,6 +190,33 @@ fn a_value_of_several_words_has_a_place_around_all_of_them() {
     assert_eq!(place("total"), (120.0, 12.0, 70.0, 10.0));
     // Both stand somewhere, though not one after the other.
     assert_eq!(place("supplier_address"), (40.0, 24.0, 30.0, 22.0));
+    let address = verdict.grounded.iter().find(|it| it.field == "supplier_address").unwrap();
+    assert_eq!(address.place.confidence, 0.4, "as sure as the least sure of its words");
+}
+
+#[test]
+fn a_number_has_each_of_its_places_once_and_fifty_at_most() {
+    let places =
+        |page: &Transcript| PrintedValues::new(page, |_, _| true).value_places(&json!(7.77)).len();
+    assert_eq!(places(&transcript(&["Sum 7,77"; 49].join("\n"))), 49);
+    assert_eq!(places(&transcript(&["Sum 7,77"; 60].join("\n"))), 50);
+    let mut page = transcript("Sum 7,77\nSum 7,77");
+    page.pages[0].lines[1] = page.pages[0].lines[0].clone();
+    assert_eq!(places(&page), 1);
+}
+
+#[test]
+fn nothing_and_zero_stand_everywhere() {
+    let ground = PrintedValues::new(&transcript("Total 7,77"), |_, _| true);
+    for (value, expected) in [
+        (json!(null), true),
+        (json!(0), true),
+        (json!(0.0), true),
+        (json!(7.77), true),
+        (json!(7), false),
+    ] {
+        assert_eq!(ground.contains_value(&value), expected, "{value}");
+    }
 }
 
 #[test]
@@ -213,7 +241,7 @@ fn a_text_stands_on_a_page_by_its_share_of_words_and_all_that_have_a_digit() {
 }
 
 #[test]
-fn a_currency_is_printed_by_its_code_by_its_sign_or_by_that_of_its_family() {
+fn a_currency_is_printed_by_its_own_code_or_by_a_sign_that_no_code_gives_another_meaning() {
     #[rustfmt::skip]
     let table = [
         ("Total 12,00",      "EUR", true),
@@ -229,6 +257,22 @@ fn a_currency_is_printed_by_its_code_by_its_sign_or_by_that_of_its_family() {
         ("Total (€): 12",    "GBP", false),
         ("all amounts: SEK", "SEK", true),
         ("all amounts: SEK", "EUR", false),
+        // A code names one currency alone, a sign any that shares it.
+        ("Total 12,00 SEK",  "NOK", false),
+        ("SEK12,00",         "DKK", false),
+        ("Total USD 12.00",  "CAD", false),
+        ("Total US$ 12.00",  "CAD", false),
+        ("Total CNY 12.00",  "JPY", false),
+        ("Total ¥12.00",     "CNY", true),
+        ("Total £12.00",     "EGP", true),
+        // A code beside the sign says which is meant.
+        ("12,00 kr (SEK)",   "SEK", true),
+        ("12,00 kr (SEK)",   "NOK", false),
+        ("$12.00 all in CAD", "CAD", true),
+        ("$12.00 all in CAD", "USD", false),
+        ("$12.00 = 11 EUR",  "USD", true),
+        ("NOK 12 = SEK 13",  "NOK", true),
+        ("amounts in EUR.",  "USD", false),
     ];
     for (printed, code, expected) in table {
         let ground = PrintedValues::new(&transcript(printed), |_, _| true);

@@ -57,6 +57,17 @@ fn an_amount_of_two_words_is_refused_for_either_of_them() {
 }
 
 #[test]
+fn of_more_findings_than_are_kept_the_refusals_stand_first() {
+    let mut extraction = sound();
+    for number in 0..MOST_FINDINGS {
+        extraction.data.insert(format!("a{number}"), "Mustard".into());
+    }
+    let all = found(&extraction, &marked(PAGE, &["Mustard", "441,87"]));
+    assert_eq!(all.len(), MOST_FINDINGS);
+    assert_eq!(all[0], ("total".to_owned(), RuleConsequence::Review));
+}
+
+#[test]
 fn a_value_that_two_readers_saw_in_one_place_stands_on_that_place() {
     let twice = format!("Sum 441,87\nRE-17 again\n{PAGE}");
     let mut page = transcript(&twice);
@@ -69,6 +80,16 @@ fn a_value_that_two_readers_saw_in_one_place_stands_on_that_place() {
         let place = verdict.grounded.iter().find(|it| it.field == field).unwrap().place;
         assert!(!place.unwitnessed && place.bounding_box.y > 20.0, "{field}: {place:?}");
     }
+}
+
+#[test]
+fn a_name_whose_words_stand_apart_is_seen_by_two_only_if_each_word_is() {
+    let apart = PAGE.replace("Korkstein GmbH", "Korkstein North\nKorkstein South GmbH");
+    assert_eq!(found(&sound(), &marked(&apart, &[])), []);
+    let mut page = marked(&apart, &["Korkstein"]);
+    assert_eq!(found(&sound(), &page), [("supplier_name".to_owned(), RuleConsequence::Flag)]);
+    page.pages[0].lines[1].words[0].unwitnessed = false;
+    assert_eq!(found(&sound(), &page), [], "once is enough");
 }
 
 #[test]

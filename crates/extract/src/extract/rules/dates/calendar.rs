@@ -5,6 +5,7 @@ use time::Date;
 
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatches;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
 
@@ -15,21 +16,11 @@ pub(in super::super) struct DateReader {
     open: bool,
 }
 
-/// Words by which an English document is distinguished from others that write days first.
-const ENGLISH: &[&str] = &["the", "of", "and", "invoice", "due", "payment", "amount", "to", "for"];
-const OTHERS: &[&str] = &[
-    "der", "die", "und", "rechnung", "betrag", "le", "la", "et", "facture", "les", "het", "een",
-    "factuur", "en", "el", "fecha", "factura", "di", "fattura", "og", "faktura", "och", "do",
-];
-
 /// Currencies of countries that write the day first, in English, too.
 const DAY_FIRST: [&str; 14] = [
     "EUR", "MYR", "GBP", "INR", "SGD", "AUD", "NZD", "ZAR", "AED", "NOK", "SEK", "DKK", "CHF",
     "PLN",
 ];
-
-/// Folded words of the names and addresses of firms that write the month first.
-const AMERICAN: [&str; 5] = ["inc", "llc", "corp", "usa", "incorporated"];
 
 /// The abbreviations of the states that stand before a ZIP code in the United States.
 const STATES: &[&str] = &[
@@ -39,17 +30,10 @@ const STATES: &[&str] = &[
     "WI", "WV", "WY",
 ];
 
-/// Folded words between a town and the day on which a letter is written.
-const OF_DAY: [&str; 16] = [
-    "den", "am", "le", "li", "il", "a", "el", "op", "dnia", "dn", "dne", "dana", "the", "dna",
-    "la", "de",
-];
-
 /// What stands behind a day, without the mark of its year: `28 lutego 2025 r.`, `3.5.2025 г.`
 pub(super) fn after_year_mark(after: &str) -> &str {
-    let mark =
-        ["r.", "г.", "m.", "g."].into_iter().find_map(|mark| after.trim_start().strip_prefix(mark));
-    mark.unwrap_or(after)
+    let behind = |mark: &str| after.trim_start().strip_prefix(mark)?.strip_prefix('.');
+    vocabulary().year_mark.iter().find_map(behind).unwrap_or(after)
 }
 
 /// Words of the longest town before a day.
@@ -59,7 +43,7 @@ const LONGEST_TOWN: usize = 4;
 pub(super) fn ends_in_town(before: &str) -> bool {
     let before = before.trim();
     let last = before.rsplit(' ').next().unwrap_or_default();
-    let day = OF_DAY.contains(&fold_text(last).as_str());
+    let day = vocabulary().of_day.has(&fold_text(last));
     let town = if day { before.strip_suffix(last).unwrap_or_default().trim() } else { before };
     let words: Vec<&str> = town.trim_end_matches(',').split(' ').collect();
     let named = |text: &str| text.chars().next().is_some_and(char::is_uppercase);
@@ -69,45 +53,12 @@ pub(super) fn ends_in_town(before: &str) -> bool {
         && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
 }
 
-/// Folded words of streets that are called by a day: `Rua 31 de Janeiro 88`, `rue du 8 mai 1945`.
-const STREETS: [&str; 26] = [
-    "rua",
-    "rue",
-    "via",
-    "viale",
-    "piazza",
-    "plaza",
-    "calle",
-    "c",
-    "avenida",
-    "avenue",
-    "av",
-    "avda",
-    "ul",
-    "ulica",
-    "ulice",
-    "place",
-    "largo",
-    "praca",
-    "strada",
-    "str",
-    "strasse",
-    "platz",
-    "bd",
-    "boulevard",
-    "corso",
-    "trg",
-];
-
-/// Words between such a street and its day.
-const WITHIN_STREET: [&str; 6] = ["du", "del", "de", "des", "di", "da"];
-
 /// Whether what stands before a day whose month is a word is a street: the day is its name.
 pub(super) fn ends_in_street(before: &str) -> bool {
     let folded = fold_text(before);
     let mut words = folded.rsplit(' ').peekable();
-    words.next_if(|word| WITHIN_STREET.contains(word));
-    words.next().is_some_and(|word| STREETS.contains(&word))
+    words.next_if(|word| vocabulary().street_of.has(word));
+    words.next().is_some_and(|word| vocabulary().street.has(word))
 }
 
 /// Whether a line ends in the state and ZIP code of an address: `LAS VEGAS NV 89103`.
@@ -136,7 +87,7 @@ impl DateReader {
         }
         let mut words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
-        let firm = !spots.till && words.any(|(word, _)| AMERICAN.contains(&word.as_str()));
+        let firm = !spots.till && words.any(|(word, _)| vocabulary().american.has(word));
         let american = zip || firm;
         if !american && currency.is_some_and(|code| DAY_FIRST.contains(&code)) {
             return Self { order: DayMonthOrder::DayFirst, open: false };
@@ -144,8 +95,8 @@ impl DateReader {
         let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         let (mut english, mut others) = (0, 0);
         for (word, _) in words {
-            english += usize::from(ENGLISH.contains(&word.as_str()));
-            others += usize::from(OTHERS.contains(&word.as_str()));
+            english += usize::from(vocabulary().plain_english.has(word));
+            others += usize::from(vocabulary().plain_other.has(word));
         }
         let american = english > others && currency == Some("USD");
         let order = if american { DayMonthOrder::MonthFirst } else { DayMonthOrder::DayFirst };

@@ -1,5 +1,6 @@
 //! Times of the day, as tills print them beside the date; they are looked for to be told from dates.
 
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
 /// Whether a text is the time of a day, as tills print it behind the date.
@@ -9,7 +10,12 @@ pub(super) fn is_time(text: &str) -> bool {
     let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
     let digits = words.iter().take_while(|word| clock(word)).count();
     let rest = words.get(digits..).unwrap_or_default();
-    (2..=3).contains(&digits) && matches!(rest, [] | ["am" | "pm" | "uhr" | "h" | "hrs" | "r"])
+    (2..=3).contains(&digits)
+        && match rest {
+            [] => true,
+            [unit] => vocabulary().clock.has(unit),
+            _ => false,
+        }
 }
 
 /// Whether a text is nothing but a time, with its colon.

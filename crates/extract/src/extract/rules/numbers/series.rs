@@ -5,18 +5,18 @@ use super::{NumberCandidate, NumberSearch, NumberSign};
 use crate::extract::rules::fields::read_identifier;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
 
-/// Folded words before a series: `Seria TCO nr. 0417`, `Serija AB Nr. 123`.
-const SERIES: [&str; 4] = ["seria", "serija", "serie", "sorozat"];
-
-/// Folded words between a series and its number.
-const NUMBERS: [&str; 10] =
-    ["nr", "no", "n", "num", "numar", "numarul", "numero", "numeris", "br", "αρ"];
-
 /// The field of the day that a document is dated with, in every kind that has a number of its own.
 const ISSUED: &str = "invoice_date";
+
+/// Cells among which a till's number stands beside the day.
+const MOST_IN_HEAD: usize = 400;
+
+/// Digits of the shortest such number: tables and tills have fewer.
+const LEAST_OF_TILL: usize = 4;
 
 /// Heights of a line between the tops of two lines that follow each other.
 const NEXT_LINE: f32 = 2.2;
@@ -35,9 +35,9 @@ impl<'a> NumberSearch<'a> {
             let folded: Vec<String> = cell.words.iter().map(|word| fold_text(word)).collect();
             let behind = folded.windows(3).position(|three| match three {
                 [label, series, number] => {
-                    SERIES.contains(&label.as_str())
+                    vocabulary().series.has(label)
                         && (1..=LONGEST_SERIES).contains(&series.chars().count())
-                        && NUMBERS.contains(&number.as_str())
+                        && vocabulary().number_mark.has(number)
                 }
                 _ => false,
             });
@@ -52,6 +52,33 @@ impl<'a> NumberSearch<'a> {
             let mut signs = self.place_signs(cell);
             signs.push(NumberSign::ShortLabel);
             found.push(NumberCandidate { value: format!("{series} {number}"), cell, signs });
+        }
+    }
+
+    /// `Kvitto 11744` in the row of the day and time on a till's paper: a word and a number that no label
+    /// calls something else.
+    pub(super) fn add_beside_day(&self, found: &mut Vec<NumberCandidate<'a>>) {
+        if !self.spots.till {
+            return;
+        }
+        let layout = self.spots.layout;
+        for (index, cell) in layout.cells.iter().enumerate().take(MOST_IN_HEAD) {
+            let text = cell.joined_text();
+            let day = date::find_dates(&text).first().map(|day| day.range.start);
+            let row = layout.row_cells(cell.row).iter();
+            let beside = day.is_some()
+                || row.into_iter().any(|cell| !date::find_dates(&cell.joined_text()).is_empty());
+            let before = text.get(..day.unwrap_or(text.len())).unwrap_or_default();
+            let words: Vec<&str> = before.split_whitespace().collect();
+            let [title, number] = words.as_slice() else { continue };
+            let named = title.chars().count() > 2 && title.chars().all(char::is_alphabetic);
+            let long = number.len() >= LEAST_OF_TILL && number.chars().all(|c| c.is_ascii_digit());
+            let called = self.spots.in_cell(index).any(|spot| spot.field != self.field);
+            if beside && named && long && !called && !layout.is_on_amount_row(cell) {
+                let mut signs = self.place_signs(cell);
+                signs.push(NumberSign::WeakLabel);
+                found.push(NumberCandidate { value: (*number).to_owned(), cell, signs });
+            }
         }
     }
 
@@ -97,7 +124,7 @@ impl<'a> NumberSearch<'a> {
         let Some(cell) = self.spots.cell_of(spot) else { return false };
         let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
         let rest = cell.words.get(spot.words.end..).unwrap_or_default();
-        let marks = rest.iter().take_while(|word| NUMBERS.contains(&fold_text(word).as_str()));
+        let marks = rest.iter().take_while(|word| vocabulary().number_mark.has(&fold_text(word)));
         cell.words.len() <= MOST_TITLES
             && rest.len() == marks.count() + 1
             && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
@@ -128,7 +155,7 @@ impl<'a> NumberSearch<'a> {
 pub(super) fn after_second_mark(cell: &TextCell, from: usize) -> usize {
     let folded = |at: usize| cell.words.get(at).map(|word| fold_text(word));
     let bar = cell.words.get(from).is_some_and(|word| matches!(word.as_str(), "/" | "|"));
-    let second = folded(from + 1).is_some_and(|word| NUMBERS.contains(&word.as_str()));
+    let second = folded(from + 1).is_some_and(|word| vocabulary().number_mark.has(&word));
     if bar && second { from + 2 } else { from }
 }
 

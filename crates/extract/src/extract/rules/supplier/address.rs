@@ -1,11 +1,12 @@
 //! The address under a name, and how a line with a town is recognised.
 
-use super::elsewhere::{self, REGISTERS, is_part_of_address};
+use super::elsewhere::{self, is_part_of_address};
 use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
-use super::{NameCandidate, NameSign, SupplierSearch, is_next_line, tidy_name};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date;
 
 /// Lines of an address.
@@ -58,25 +59,12 @@ impl AddressLines {
 
 /// A number beside a word, as streets are written.
 pub(super) fn is_street_line(line: &str) -> bool {
-    const SINCE: [&str; 11] = [
-        "seit",
-        "since",
-        "depuis",
-        "dal",
-        "desde",
-        "sinds",
-        "sedan",
-        "siden",
-        "established",
-        "founded",
-        "gegrundet",
-    ];
     let folded = docmill_formats::notation::fold_text(line);
     let words: Vec<&str> = folded.split(' ').collect();
     // `Driving since 1951`: the year that the house is as old as.
     let is_year = |word: &str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
     let since = words.windows(2).any(|pair| match pair {
-        [word, year] => SINCE.contains(word) && is_year(year),
+        [word, year] => vocabulary().since.has(word) && is_year(year),
         _ => false,
     });
     // `Camino Viejo s/n`: a street where houses have no numbers.
@@ -161,36 +149,7 @@ fn parted_address(text: &str) -> Option<String> {
 /// Whether a part of a line tells a number in a register or with a tax office, as footers do after the
 /// issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
 pub(super) fn tells_registration(text: &str) -> bool {
-    const MARKS: [&str; 26] = [
-        "registered",
-        "registration",
-        "vat",
-        "amtsgericht",
-        "handelsregister",
-        "hrb",
-        "hra",
-        "registergericht",
-        "ust",
-        "ustid",
-        "steuernummer",
-        "rcs",
-        "siret",
-        "siren",
-        "tva",
-        "kvk",
-        "btw",
-        "nif",
-        "cif",
-        "registro",
-        "piva",
-        "orgnr",
-        "cvr",
-        "krs",
-        "nip",
-        "regon",
-    ];
-    let folded = docmill_formats::notation::fold_text(text);
-    folded.split(' ').any(|word| MARKS.contains(&word))
+    vocabulary().registration.is_within(&docmill_formats::notation::fold_text(text))
 }
 
 impl SupplierSearch<'_> {
@@ -207,9 +166,15 @@ impl SupplierSearch<'_> {
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
         let belongs = aligned
             && self.is_name(&more)
-            && self.has_legal_form(&more)
+            && self.names_company(&more)
             && !more.contains(char::is_numeric);
-        if belongs { (format!("{name} {more}"), 1) } else { (name, 0) }
+        // `ALDER WORKS` over `Alder Works Ltd`: the second line has it all.
+        let again = compact_name(&more).starts_with(&compact_name(&name));
+        match belongs {
+            true if again => (more, 1),
+            true => (format!("{name} {more}"), 1),
+            false => (name, 0),
+        }
     }
 
     /// The address that belongs to a name, and how it was found.
@@ -247,11 +212,16 @@ impl SupplierSearch<'_> {
             Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
         };
         let beside = || {
+            let again = || self.address_beside_mention(best).filter(|_| !self.spots.till);
             let down = || self.address_down_column(best.cell).filter(|_| !self.spots.till);
             let block = || self.address_of_block().filter(|_| !self.spots.till);
             let foot = || self.address_of_footer().filter(|_| !self.spots.till);
-            let found =
-                self.address_beside(best.cell).or_else(down).or_else(foot).or_else(block)?;
+            let found = self
+                .address_beside(best.cell)
+                .or_else(again)
+                .or_else(down)
+                .or_else(foot)
+                .or_else(block)?;
             Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
         };
         let under = under.or_else(|| self.address_below_trade(best.cell, joined));
@@ -283,7 +253,7 @@ impl SupplierSearch<'_> {
         let mut least = 1.0_f32;
         let (mut at, mut passed) = (cell, 0);
         for line in 0..MOST_LINES + skip {
-            let below = self.layout.rows_from(at).filter(|c| is_next_line(at, c));
+            let below = self.layout.rows_from(at).filter(|c| self.goes_on(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
             let next = next.or_else(|| self.line_after_gap(at, line == passed));
             let next = next.or_else(|| self.parted_line_below(at).first());
@@ -301,47 +271,54 @@ impl SupplierSearch<'_> {
                 continue;
             }
             if self.is_no_address(next, &text) {
+                // `Owner: Ida Kettle` between a shop's name and its street.
+                let owner = self.spots.till && lines.is_empty() && passed == 0;
+                if owner && !text.contains(char::is_numeric) && !self.is_contact(next) {
+                    passed += 1;
+                    continue;
+                }
                 break;
             }
             lines.push(text);
             least = least.min(next.confidence);
             let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
-            if (last && town_of(&lines).is_some()) || lines.len() == MOST_LINES {
+            let town = || town_of(&lines).or_else(|| town_with_province(&lines));
+            if (last && town().is_some()) || lines.len() == MOST_LINES {
                 break;
             }
         }
-        if let Some(town) = town_of(&lines) {
-            let country = lines
-                .get(town + 1)
-                .filter(|line| !line.contains(char::is_numeric) && line.len() <= 25);
-            // `6500 Baja` over `Szent László utca 33.`: the street under its town.
-            let street = lines.get(town + 1).filter(|line| {
-                town == 0
-                    && is_street_line(line)
-                    && !has_postal_code(line)
-                    && !tells_registration(line)
-                    && line.chars().filter(char::is_ascii_digit).count() <= MOST_HOUSE_DIGITS
-            });
-            let kept = town + 1 + usize::from(country.or(street).is_some());
-            lines.truncate(kept);
+        if let Some(town) = town_of(&lines).or_else(|| town_with_province(&lines)) {
+            let more = lines.get(town + 1).is_some_and(|line| goes_behind_town(line, town));
+            lines.truncate(town + 1 + usize::from(more));
+            leave_out_trade(&mut lines);
             return Some(AddressLines { lines, town: true, least });
         }
         // A street at least; how far the rest belongs to it is told by where the block ends.
         let one = lines.first().is_some_and(|line| line.contains(", ")) && !self.spots.till;
         let plain = lines.get(1).is_none_or(|line| !line.contains(char::is_numeric));
         lines.truncate(if one && plain { 1 } else { 4 });
-        let street = lines.first().is_some_and(|line| is_street_line(line));
+        // `Bridge Street, Westport, Co. Mayo`: houses have no numbers.
+        let named = self.spots.till && lines.first().is_some_and(|line| is_named_place(line));
+        if named {
+            lines.truncate(1);
+        }
+        let street = named || lines.first().is_some_and(|line| is_street_line(line));
         street.then_some(AddressLines { lines, town: false, least })
     }
 
     /// The address where one line tells the trade or a motto between it and the name.
     fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
-        let trade = self.block_below(name).get(joined).copied().filter(|_| !self.spots.till)?;
+        let block = self.block_below(name);
+        let apart = || self.line_under_heading(name).filter(|_| joined == 0 && block.is_empty());
+        let trade = block.get(joined).copied().or_else(apart).filter(|_| !self.spots.till)?;
         let text = trade.joined_text();
         if is_street_line(&text) || has_postal_code(&text) || self.is_customer(name) {
             return None;
         }
-        let found = self.address_below(name, joined + 1)?;
+        let found = match block.is_empty() {
+            true => self.address_below(trade, 0)?,
+            false => self.address_below(name, joined + 1)?,
+        };
         let whole = found.lines.iter().any(|line| is_street_and_town(line));
         (found.town && whole || found.ends_in_town()).then_some(found)
     }
@@ -403,7 +380,7 @@ impl SupplierSearch<'_> {
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        let marked = line.folded.iter().take(3).any(|(word, _)| REGISTERS.contains(&word.as_str()));
+        let marked = line.folded.iter().take(3).any(|(word, _)| vocabulary().register.has(word));
         let code = text.len() <= 16 && letters <= 4;
         // A gap may part the number from its label.
         let dated = self.spots.till && !date::find_dates(text).is_empty();
@@ -412,7 +389,7 @@ impl SupplierSearch<'_> {
         let long = last
             .next()
             .is_some_and(|word| word.len() >= 5 && word.chars().all(|c| c.is_ascii_digit()));
-        let numbered = long && last.next().is_some_and(|word| matches!(word, "nr" | "no" | "n"));
+        let numbered = long && last.next().is_some_and(|word| vocabulary().number_mark.has(word));
         dated
             || numbered
             || digits >= 5 && (marked || code)
@@ -433,7 +410,7 @@ impl SupplierSearch<'_> {
             let digits = word.chars().filter(char::is_ascii_digit).count();
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
-        let till = self.spots.till && (text.contains(": ") || self.is_contact(line));
+        let till = self.spots.till && (names_value(text) || self.is_contact(line));
         // `PIN: P051… Tel: +254 …`
         let contact = !self.spots.till && text.contains(": ") && self.is_contact(line);
         labelled
@@ -509,6 +486,70 @@ fn town_of(lines: &[String]) -> Option<usize> {
             !has_postal_code(rest) && !is_town_first(line) && !over
         });
     (!house).then_some(town)
+}
+
+/// Street, town and county without numbers: three names or more with commas between.
+fn is_named_place(line: &str) -> bool {
+    let parts: Vec<&str> = line.split(", ").collect();
+    let is_name = |part: &&str| {
+        part.starts_with(char::is_uppercase)
+            && part.chars().all(|c| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\''))
+    };
+    parts.len() > 2 && parts.iter().all(is_name)
+}
+
+/// Whether the line under that of the town, which is the `town`th, is its country; or its street: `6500
+/// Baja` over `Szent László utca 33.`
+fn goes_behind_town(line: &str, town: usize) -> bool {
+    let country = !line.contains(char::is_numeric) && line.len() <= 25;
+    let street = town == 0
+        && is_street_line(line)
+        && !has_postal_code(line)
+        && !tells_registration(line)
+        && line.chars().filter(char::is_ascii_digit).count() <= MOST_HOUSE_DIGITS;
+    country || street
+}
+
+/// Over a line that has street and town, what has no number is a trade or a motto: `Avocats à la Cour`.
+fn leave_out_trade(lines: &mut Vec<String>) {
+    let whole = lines.get(1).is_some_and(|line| is_street_and_town(line));
+    let plain = lines.first().is_some_and(|line| !line.contains(char::is_numeric));
+    if whole && plain {
+        lines.remove(0);
+    }
+}
+
+/// A district and its province behind a street, where addresses have no postal code: `Ata Sok. No: 4` over
+/// `Nilüfer / Bursa`.
+fn town_with_province(lines: &[String]) -> Option<usize> {
+    let [street, town, ..] = lines else { return None };
+    (is_street_line(street) && is_town_and_province(town)).then_some(1)
+}
+
+/// `Nilüfer / Bursa`: two names and nothing else, with a stroke between.
+fn is_town_and_province(text: &str) -> bool {
+    let is_name = |part: &str| {
+        let words: Vec<&str> = part.split(' ').collect();
+        words.len() <= 2
+            && words.iter().all(|word| {
+                word.chars().count() > 2
+                    && word.starts_with(char::is_uppercase)
+                    && word.chars().all(|c| c.is_alphabetic() || c == '-')
+            })
+    };
+    text.split_once(" / ").is_some_and(|(town, province)| is_name(town) && is_name(province))
+}
+
+/// Whether a line of a till's head has a label with its value: `Table: 4`, but not a house behind
+/// its street: `Ata Sok. No: 4`.
+fn names_value(text: &str) -> bool {
+    text.match_indices(": ").any(|(at, _)| {
+        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + 2..));
+        let label =
+            docmill_formats::notation::fold_text(before.rsplit(' ').next().unwrap_or_default());
+        let house = after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
+        !(house && before.contains(' ') && label == "no")
+    })
 }
 
 /// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.

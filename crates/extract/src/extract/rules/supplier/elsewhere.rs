@@ -8,6 +8,7 @@ use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
+use crate::extract::rules::vocabulary::{WordList, vocabulary};
 use docmill_formats::notation::{fold_text, vat_id};
 
 /// Lines above and below street and town that belong to their block.
@@ -19,77 +20,12 @@ const FOOT: f32 = 0.75;
 /// Letters of the shortest name that is looked for within other lines.
 const SHORTEST_WITNESSED: usize = 8;
 
-/// Folded labels of a town and of its code, where an address is written field by field.
-const TOWNS: [&str; 8] = ["comune", "citta", "localita", "city", "town", "ville", "ort", "ciudad"];
-const CODES: [&str; 6] = ["cap", "plz", "postcode", "zip", "cp", "code"];
-
 /// Rows under a street that its town and code stand in.
 const FIELDS_BELOW: usize = 3;
 
-/// Folded words by which numbers in registers and with tax offices are called.
-pub(super) const REGISTERS: [&str; 53] = [
-    "rfc",
-    "cuit",
-    "zvr",
-    "nzbn",
-    "personas",
-    "kods",
-    "isikukood",
-    "asmens",
-    "registrikood",
-    "reg",
-    "αφμ",
-    "еик",
-    "ид",
-    "vkn",
-    "pan",
-    "nit",
-    "pin",
-    "ruc",
-    "rut",
-    "cnpj",
-    "davcna",
-    "afm",
-    "gst",
-    "company",
-    "registration",
-    "roc",
-    "co",
-    "cif",
-    "nif",
-    "abn",
-    "vat",
-    "kodas",
-    "kod",
-    "nip",
-    "regon",
-    "krs",
-    "ic",
-    "ico",
-    "dic",
-    "cui",
-    "cvr",
-    "kvk",
-    "btw",
-    "tva",
-    "siret",
-    "siren",
-    "oib",
-    "adoszam",
-    "cg",
-    "uid",
-    "gstin",
-    "cin",
-    "ust",
-];
-
-/// Folded words of a post box.
-const BOXES: [&str; 7] =
-    ["postfach", "postbus", "postboks", "box", "casilla", "apartado", "skrytka"];
-
 /// Whether an address has a post box where others have their street.
 pub(super) fn is_post_box(address: &str) -> bool {
-    fold_text(address).split(' ').any(|word| BOXES.contains(&word))
+    fold_text(address).split(' ').any(|word| vocabulary().post_box.has(word))
 }
 
 /// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane 3`.
@@ -101,10 +37,9 @@ pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
 }
 
 /// The words behind a label with a colon, up to the next one.
-fn value_behind(cell: &TextCell, labels: &[&str]) -> Option<String> {
-    let is_label = |word: &String| {
-        word.strip_suffix(':').is_some_and(|label| labels.contains(&fold_text(label).as_str()))
-    };
+fn value_behind(cell: &TextCell, labels: &WordList) -> Option<String> {
+    let is_label =
+        |word: &String| word.strip_suffix(':').is_some_and(|label| labels.has(&fold_text(label)));
     let at = cell.words.iter().position(is_label)?;
     let rest = cell.words.iter().skip(at + 1).take_while(|word| !word.ends_with(':'));
     let value: Vec<&str> = rest.map(String::as_str).collect();
@@ -235,8 +170,8 @@ impl SupplierSearch<'_> {
         });
         let (mut town, mut code) = (None, None);
         near.by_ref().for_each(|cell| {
-            town = town.take().or_else(|| value_behind(cell, &TOWNS));
-            code = code.take().or_else(|| value_behind(cell, &CODES));
+            town = town.take().or_else(|| value_behind(cell, &vocabulary().town_label));
+            code = code.take().or_else(|| value_behind(cell, &vocabulary().code_label));
         });
         let line = format!("{} {}", code?, town?);
         has_postal_code(&line).then_some(line)

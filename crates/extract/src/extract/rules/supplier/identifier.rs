@@ -160,7 +160,9 @@ impl SupplierSearch<'_> {
     /// The identifiers that stand in the recipient's block, wherever else they are printed: payment
     /// providers repeat the customer's at the head of the page.
     fn customer_ids(&self) -> Vec<String> {
-        let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
+        let addressed = self.addressed_cells();
+        let cells = self.recipient.iter().chain(&addressed);
+        let cells = cells.filter_map(|index| self.layout.cells.get(*index));
         let ids = cells.flat_map(|cell| {
             (0..cell.words.len()).filter_map(|start| {
                 let words = cell.words_in(start..cell.words.len());

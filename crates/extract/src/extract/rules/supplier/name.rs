@@ -2,40 +2,15 @@
 
 use super::address::{is_street_line, tells_registration};
 use super::postal_code::has_postal_code;
+use super::relation;
 use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text};
 
 /// Letters of a part of a name that can be told from other words.
 const SHORTEST_PART: usize = 6;
-
-/// Letters of a heading are larger than those under it by this factor.
-const HEADING: f32 = 1.25;
-
-/// Folded labels of who sells, which programs print before a clerk's name as well.
-const SALESPERSONS: [&str; 17] = [
-    "vendedor",
-    "vendeur",
-    "venditore",
-    "verkaufer",
-    "verkoper",
-    "saljare",
-    "saelger",
-    "selger",
-    "myyja",
-    "sprzedawca",
-    "prodejce",
-    "prodavatelj",
-    "prodajalec",
-    "vanzator",
-    "pardavejas",
-    "muuja",
-    "satici",
-];
-
-/// Endings of words for a form of companies that a line about their seat may begin with.
-const FORMS_OF_COMPANIES: [&str; 4] = ["gesellschaft", "genossenschaft", "vennootschap", "selskab"];
 
 /// Letters of a name of several words that another one begins with.
 const SHORTEST_FULL: usize = 10;
@@ -148,7 +123,7 @@ impl SupplierSearch<'_> {
     ) -> bool {
         let Some(label) = self.spots.cell_of(spot) else { return false };
         let folded = fold_text(&label.words_in(spot.words.clone()).join(" "));
-        let person = SALESPERSONS.contains(&folded.as_str()) && label.row == value.row;
+        let person = vocabulary().salesperson.has(&folded) && label.row == value.row;
         let block = self.block_below(value);
         let address = || {
             block.iter().take(3).any(|line| {
@@ -166,7 +141,7 @@ impl SupplierSearch<'_> {
             let next = self.layout.rows_from(at).find(|other| is_next_line(at, other));
             at = next.unwrap_or(at);
             // Under a heading in larger letters a family's name is no line of a recipient's block.
-            let next = next.filter(|next| cell.area.h < HEADING * next.area.h);
+            let next = next.filter(|next| cell.area.h < relation::HEADING * next.area.h);
             next.is_some_and(|next| {
                 self.spots.of_field("attention").any(|spot| {
                     spot.words.start == 0
@@ -190,6 +165,12 @@ impl SupplierSearch<'_> {
         };
         let mut before = self.layout.rows_before(cell);
         begins(cell, false) || before.any(|above| is_next_line(above, cell) && begins(above, true))
+    }
+
+    /// Whether the lines of a block up to its foot tell a telephone or a mail address: recipients are written
+    /// to, and a house that is called by its family tells how to reach it.
+    pub(super) fn is_reached_below(&self, cell: &TextCell) -> bool {
+        self.block_below(cell).iter().any(|line| self.tells_reach(line))
     }
 
     pub(super) fn is_name(&self, text: &str) -> bool {
@@ -230,7 +211,7 @@ impl SupplierSearch<'_> {
     /// `Kommanditgesellschaft, Sitz Northtown`: what a company is and where, under its name.
     fn is_form_and_seat(&self, words: &[&str]) -> bool {
         let [form, rest @ ..] = words else { return false };
-        FORMS_OF_COMPANIES.iter().any(|ending| form.ends_with(ending))
+        vocabulary().form_ending.iter().any(|ending| form.ends_with(ending))
             && self.labels.has_label_at("registered_office", rest)
     }
 

@@ -1,10 +1,11 @@
 //! Signs of where a text stands and of how it is written.
 
 use super::postal_code::has_postal_code;
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, is_next_line};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::is_side_note;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{date, fold_text};
 
@@ -132,7 +133,6 @@ impl SupplierSearch<'_> {
     ) {
         let block = self.block_below(cell);
         let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
-        let contact = block.iter().any(|line| self.is_contact(line));
         if town {
             signs.push(NameSign::AddressBelow);
         }
@@ -144,6 +144,8 @@ impl SupplierSearch<'_> {
                 labels.any(|spot| spot.field == "customer_vat_id" && spot.words.start == 0)
             })
         };
+        // What is called the customer's tells nothing of the issuer.
+        let contact = block.iter().any(|line| self.is_contact(line) && !theirs(line));
         if !signs.contains(&NameSign::Customer) && block.iter().take(5).any(|line| theirs(line)) {
             signs.push(NameSign::Customer);
         }
@@ -183,7 +185,7 @@ impl SupplierSearch<'_> {
         let mut lines = Vec::new();
         let mut at = cell;
         for _ in 0..BLOCK {
-            let below = self.layout.rows_from(at).filter(|other| is_next_line(at, other));
+            let below = self.layout.rows_from(at).filter(|other| self.goes_on(at, other));
             let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else {
                 lines.extend(self.parted_line_below(at));
                 break;
@@ -243,15 +245,17 @@ impl SupplierSearch<'_> {
         })
     }
 
+    /// Whether a line tells how to reach somebody, or a number with an office or a bank.
     pub(super) fn is_contact(&self, line: &TextCell) -> bool {
-        const MARKS: [&str; 14] = [
-            "tel", "phone", "fax", "telefon", "email", "mail", "www", "iban", "vat", "ust",
-            "siret", "gst", "mobile", "hrb",
-        ];
+        self.tells_reach(line) || line.folded.iter().any(|(word, _)| vocabulary().office.has(word))
+    }
+
+    /// Whether a line tells a telephone, a mail or web address.
+    pub(super) fn tells_reach(&self, line: &TextCell) -> bool {
         let text = line.joined_text();
         text.contains('@')
             || is_phone_alone(&text)
-            || line.folded.iter().any(|(word, _)| MARKS.contains(&word.as_str()))
+            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word))
             || line.words.iter().any(|word| domain_name(word).is_some())
     }
 
@@ -315,7 +319,7 @@ impl SupplierSearch<'_> {
                 signs.push(sign);
             }
         };
-        let legal = self.has_legal_form(name);
+        let legal = self.has_legal_form(name) && !self.is_form_of_place(name);
         add(NameSign::LegalForm, legal);
         // `Kettle Stop #0417`: which of its shops it is.
         let apart = name.rsplit_once(" #").filter(|_| self.spots.till);

@@ -1,5 +1,7 @@
 //! How a line with a town is told: by its postal code, as the countries write theirs.
 
+use crate::extract::rules::vocabulary::vocabulary;
+
 /// `1234 AB Town`, `12345 Town`: the code in front.
 pub(super) fn is_town_first(line: &str) -> bool {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
@@ -14,57 +16,19 @@ pub(super) fn is_town_first(line: &str) -> bool {
 
 /// What follows a postal code of four digits: ` Győr, Ipar utca 12.`, not ` Broadway, Suite 12`.
 fn is_town_and_street(rest: &str) -> bool {
-    const ROOMS: [&str; 9] =
-        ["suite", "ste", "apt", "unit", "floor", "room", "building", "bldg", "level"];
     let Some((town, street)) = rest.trim_start().split_once(", ") else { return false };
     let first = docmill_formats::notation::fold_text(street.split(' ').next().unwrap_or_default());
     !town.contains(' ')
         && town.starts_with(char::is_uppercase)
         && street.contains(|c: char| c.is_ascii_digit())
-        && !ROOMS.contains(&first.as_str())
+        && !vocabulary().room.has(&first)
 }
 
-/// Words before a number that is counted or called, and no town's: `Invoice No.: 9876`, `Tel 0999 55`.
-const NUMBERED: [&str; 38] = [
-    "sedan",
-    "siden",
-    "dal",
-    "founded",
-    "established",
-    "gegrundet",
-    "seit",
-    "since",
-    "depuis",
-    "desde",
-    "sinds",
-    "no",
-    "nr",
-    "n",
-    "num",
-    "number",
-    "nummer",
-    "numero",
-    "numer",
-    "nro",
-    "br",
-    "id",
-    "ref",
-    "fon",
-    "tel",
-    "tlf",
-    "tfn",
-    "telefon",
-    "phone",
-    "fax",
-    "mobile",
-    "telephone",
-    "box",
-    "postfach",
-    "postbus",
-    "year",
-    "page",
-    "seite",
-];
+/// Whether a folded word stands before a number that is counted or called, and no town's: `Invoice No.:
+/// 9876`, `Tel 0999 55`, `since 1951`.
+fn is_counted(folded: &str) -> bool {
+    vocabulary().counted.has(folded) || vocabulary().since.has(folded)
+}
 
 /// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can be
 /// a town's.
@@ -151,6 +115,11 @@ pub(in crate::extract::rules) fn is_british_code(out: &str, inward: &str) -> boo
         && out.chars().all(shape)
 }
 
+/// Six digits.
+fn is_pin(word: &&str) -> bool {
+    word.len() == 6 && word.chars().all(|c| c.is_ascii_digit())
+}
+
 /// Whether a word after the number can be a town's, or the one before it, where none follows.
 fn stands_by_town(words: &[&str], at: usize) -> bool {
     let has_letters = |word: &&str| word.contains(char::is_alphabetic);
@@ -166,10 +135,13 @@ fn stands_by_town(words: &[&str], at: usize) -> bool {
     if words.get(at).is_some_and(|word| word.len() == 3) {
         return false;
     }
-    let before = at.checked_sub(1).and_then(|before| words.get(before));
+    // `Coimbatore - 641001`, as India writes its codes.
+    let dash = |word: &&&str| matches!(**word, "-" | "–") && words.get(at).is_some_and(is_pin);
+    let mut before = words.get(..at).unwrap_or_default().iter().rev().skip_while(dash);
+    let before = before.next();
     before.is_some_and(|word| {
         let folded = docmill_formats::notation::fold_text(word);
-        has_letters(word) && !word.ends_with([':', '#']) && !NUMBERED.contains(&folded.as_str())
+        has_letters(word) && !word.ends_with([':', '#']) && !is_counted(&folded)
     })
 }
 
@@ -187,6 +159,8 @@ mod tests {
             ("4050-253 Porto", true),
             ("San Francisco, California 94104", true),
             ("Wien 1010", true),
+            ("Coimbatore - 641001", true),
+            ("Ref - 20418", false),
             ("Mill Road 100", false),
             ("Family business since 1788", false),
             ("1234 AB", true),

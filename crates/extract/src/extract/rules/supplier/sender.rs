@@ -5,6 +5,7 @@ use super::postal_code::has_postal_code;
 use super::{SupplierSearch, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
 /// Words of a line that is more than a name, and of the name that it begins with.
@@ -102,7 +103,7 @@ impl<'a> SupplierSearch<'a> {
         let rest: Vec<&str> = rest
             .iter()
             .map(|part| before_registration(part.trim()))
-            .take_while(|part| !tells_registration(part))
+            .take_while(|part| !tells_registration(part) && !tells_account(part))
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
@@ -133,7 +134,7 @@ impl<'a> SupplierSearch<'a> {
         let plain = company || !(headed || name.contains(char::is_numeric));
         let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
         let numbered = parts.any(|part| part.contains(char::is_numeric));
-        if !plain || street || !numbered || !self.is_name(&name) {
+        if !plain || street || !numbered || !self.is_name(&name) || asks_for_payment(&name) {
             return None;
         }
         let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
@@ -145,6 +146,19 @@ impl<'a> SupplierSearch<'a> {
         let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
         Some((name, kept.join(", ")))
     }
+}
+
+/// Whether a part of a line tells an account: `sort code 20-44-91`, `Kontonr. 4418820917`.
+fn tells_account(part: &str) -> bool {
+    vocabulary().account.is_within(&fold_text(part))
+}
+
+/// Whether a text is a sentence that asks for money: `Please pay by BACS to Alder Ltd`. A company may be
+/// called so with a capital letter.
+fn asks_for_payment(text: &str) -> bool {
+    let small = text.split(' ').filter(|word| word.starts_with(char::is_lowercase));
+    let mut words = small.map(fold_text);
+    words.any(|word| vocabulary().paying.iter().any(|front| word.starts_with(front)))
 }
 
 /// What stands before details of a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`, `12100

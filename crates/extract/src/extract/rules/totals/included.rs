@@ -9,7 +9,8 @@ use super::printed::printed_amounts;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::{CellLayout, TextCell};
-use crate::extract::rules::spots::{INCLUDES, INCLUDING, LabelMatches};
+use crate::extract::rules::spots::LabelMatches;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
@@ -27,7 +28,7 @@ const HIGHEST_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
 /// Where brackets open behind an amount that say what it includes: `74.50 (includes`, `9 (inkl.`.
 pub(super) fn before_included(words: &[&str]) -> Option<usize> {
     let at = words.iter().position(|word| {
-        word.strip_prefix('(').is_some_and(|word| INCLUDING.contains(&fold_text(word).as_str()))
+        word.strip_prefix('(').is_some_and(|word| vocabulary().including.has(&fold_text(word)))
     })?;
     let mut before = words.get(..at)?.iter();
     before.any(|word| word.contains(|c: char| c.is_ascii_digit())).then_some(at)
@@ -52,7 +53,7 @@ pub(super) fn add_included_tax<'a>(
         let mut found = number::find_numbers(&words, mark).into_iter();
         let tax = found.find(|amount| amount.is_money()).filter(|_| named);
         if let Some(tax) = tax {
-            let (value, currency) = (tax.value, tax.currency);
+            let (value, currency) = (tax.value, tax.currency());
             let role = AmountRole::Vat;
             candidates.push(AmountCandidate { role, weight: INCLUDED, value, currency, cell });
         }
@@ -84,7 +85,7 @@ pub(super) fn tax_within<'c, 'a>(
 fn says_includes(cell: &TextCell) -> bool {
     let mut pairs = cell.folded.windows(2);
     pairs.any(|pair| match pair {
-        [(total, _), (verb, _)] => total == "total" && INCLUDES.contains(&verb.as_str()),
+        [(total, _), (verb, _)] => total == "total" && vocabulary().includes.has(verb),
         _ => false,
     })
 }
@@ -107,7 +108,7 @@ pub(super) fn add_sums_by_rate<'a>(
     }
     let mut printed: BTreeMap<Decimal, (&'a TextCell, Option<&'static str>)> = BTreeMap::new();
     for (amount, cell) in printed_amounts(layout, mark) {
-        printed.entry(amount.value).or_insert((cell, amount.currency));
+        printed.entry(amount.value).or_insert((cell, amount.currency()));
     }
     let mut found = Vec::new();
     for (tax, (cell, currency)) in printed.iter().filter(|(tax, _)| **tax > Decimal::ZERO) {

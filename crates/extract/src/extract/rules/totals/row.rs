@@ -40,7 +40,7 @@ pub(super) fn add_rows_of_sums<'a>(
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
             {
-                let (value, currency) = (amount.value, amount.currency);
+                let (value, currency) = (amount.value, amount.currency());
                 candidates.push(AmountCandidate { role, weight: BY_ROW, value, currency, cell });
             }
         }
@@ -71,7 +71,7 @@ pub(super) fn sum_of_rows<'a>(
         let amounts: Vec<(FoundNumber, &TextCell)> =
             cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
         let [.., net, tax, total] = amounts.as_slice() else { return None };
-        let made = net.0.value + tax.0.value == total.0.value && tax.0.value > Decimal::ZERO;
+        let made = net.0.value + tax.0.value == total.0.value && tax.0.value >= Decimal::ZERO;
         made.then(|| [net.clone(), tax.clone(), total.clone()])
     });
     let mut above = [Decimal::ZERO; 3];
@@ -83,7 +83,7 @@ pub(super) fn sum_of_rows<'a>(
             let roles =
                 [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
             return Some(roles.map(|(role, (amount, cell))| {
-                let (value, currency) = (amount.value, amount.currency);
+                let (value, currency) = (amount.value, amount.currency());
                 AmountCandidate { role, weight: WHOLE, value, currency, cell }
             }));
         }
@@ -142,7 +142,7 @@ pub(super) fn add_row_of_net<'a>(
             role,
             weight: WHOLE,
             value: amount.value,
-            currency: amount.currency,
+            currency: amount.currency(),
             cell,
         }));
     }

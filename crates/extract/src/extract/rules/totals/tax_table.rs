@@ -38,6 +38,24 @@ struct RateRow<'a> {
     cell: &'a TextCell,
 }
 
+/// Whether two rows by rate or more make an amount together: it is the total, whatever it is called.
+pub(super) fn is_made_by_rates(
+    layout: &CellLayout,
+    gross: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let rows = rows_by_rate(layout, gross, mark);
+    let [first, rest @ ..] = rows.as_slice() else { return false };
+    // Net amount with tax of each way to read all of the rows.
+    let readings = |row: &RateRow<'_>| row.readings.iter().map(|(net, tax)| net + tax).collect();
+    let sums: Vec<Decimal> = readings(first);
+    let sums = rest.iter().fold(sums, |sums, row| {
+        let own: Vec<Decimal> = readings(row);
+        sums.iter().flat_map(|sum| own.iter().map(move |part| sum + part)).collect()
+    });
+    !rest.is_empty() && sums.contains(&gross)
+}
+
 /// Reads the rows by rate so that together they are `gross`, up to a printed rounding; none if they
 /// cannot be read so.
 pub(super) fn taxes_that_make<'a>(

@@ -70,6 +70,13 @@ fn totals_are_chosen_by_what_adds_up() {
           IVA    BASE IMP. (€)   CUOTA (€)\n4%              3,00        0,12\n10%             8,00        0,80\n\
           21%             5,00        1,05\nTOTAL          16,00        1,97",
             ["16", "1.97", "17.97", "true"]),
+        ("Vergütung netto   994,00\nUmsatzsteuer 19 v.H.   188,86\nGesamtbetrag   1.182,86",
+            ["994", "188.86", "1182.86", "true"]),
+        // Rows by rate, one without tax, and their sum.
+        ("                  Netto      USt     Brutto\nA   10 %          523,64    52,36     576,00\n\
+          B   20 %           51,00    10,20      61,20\nC    0 %           15,00     0,00      15,00\n\
+          Summe           589,64    62,56     652,20",
+            ["589.64", "62.56", "652.2", "true"]),
         ("Nothing here", ["-", "-", "-", "false"]),
     ];
     for (drawing, expected) in table {

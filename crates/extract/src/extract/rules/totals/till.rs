@@ -195,12 +195,12 @@ pub(super) fn add_unnamed_totals<'a>(
         let again =
             printed_amounts(spots.layout, mark).filter(|(one, _)| one.value == amount.value);
         if amount.is_money() && again.count() > 1 {
-            let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+            let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
         }
     }
     if let Some((amount, cell)) = sum_under_lines(spots.layout, mark) {
-        let (value, currency, role) = (amount.value, amount.currency, AmountRole::Gross);
+        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
         candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
     }
 }

@@ -1,0 +1,148 @@
+//! How the lines of a head or a foot stand to each other: what goes on in the next line, who is spoken to,
+//! what stands beside a name that is printed again.
+
+use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
+use super::postal_code::has_postal_code;
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
+use crate::extract::rules::layout::TextCell;
+use docmill_formats::notation::fold_text;
+
+/// Share of the narrower of two lines that the other one covers where they are of one column.
+const COLUMN: f32 = 0.6;
+
+/// Share of a page's height in which its head stands.
+const HEAD: f32 = 0.17;
+
+/// Letters of a heading are larger than those under it by this factor.
+pub(super) const HEADING: f32 = 1.25;
+
+/// Cells behind a name in one line that can be its street and town.
+const CELLS_BEHIND: usize = 4;
+
+impl SupplierSearch<'_> {
+    /// Whether `below` is the next line of the same block. A till's paper is one column, and so is what
+    /// stands at the head of a letter: what is alone in the next row goes on, though it is not set in the
+    /// middle to the point.
+    pub(super) fn goes_on(&self, above: &TextCell, below: &TextCell) -> bool {
+        let alone = |cell: &TextCell| self.layout.row_cells(cell.row).len() == 1;
+        let column = || {
+            let gap = below.area.y - above.area.bottom();
+            let narrower = above.area.w.min(below.area.w);
+            above.page == below.page
+                && below.middle_y() > above.area.bottom()
+                && gap < 0.9 * above.area.h.max(below.area.h)
+                && above.overlap_x(below) > COLUMN * narrower
+        };
+        is_next_line(above, below)
+            || (self.spots.till || self.heads_page(above))
+                && alone(above)
+                && alone(below)
+                && column()
+    }
+
+    fn heads_page(&self, line: &TextCell) -> bool {
+        line.page == 0 && self.layout.depth_on_page(line) < HEAD
+    }
+
+    /// The line under a heading in larger letters, which a wider gap parts from it.
+    pub(super) fn line_under_heading(&self, heading: &TextCell) -> Option<&TextCell> {
+        let centre = |cell: &TextCell| cell.area.x + cell.area.w / 2.0;
+        self.layout.rows_from(heading).find(|cell| {
+            let gap = cell.area.y - heading.area.bottom();
+            let aligned = (cell.area.x - heading.area.x).abs() < 0.6 * heading.area.h
+                || (centre(cell) - centre(heading)).abs() < 0.8 * heading.area.h;
+            cell.page == heading.page
+                && heading.area.h > HEADING * cell.area.h
+                && (0.0..1.8 * heading.area.h).contains(&gap)
+                && aligned
+        })
+    }
+
+    /// Whether a till's paper begins with another name right over this one: which of the two is the shop's,
+    /// and which its owner's, the page does not say.
+    pub(super) fn is_under_other_name(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        let first = candidates.iter().find(|one| one.signs.contains(&NameSign::TillFirst));
+        first.is_some_and(|first| {
+            let words = first.name.split(' ').count();
+            !std::ptr::eq(first.cell, best.cell)
+                && words > 1
+                && self.goes_on(first.cell, best.cell)
+                && !self.is_same_firm(best, first)
+                && !self.is_same_firm(first, best)
+        })
+    }
+
+    /// Whether a legal form is in the text, and is none of a place.
+    pub(super) fn names_company(&self, text: &str) -> bool {
+        self.has_legal_form(text) && !self.is_form_of_place(text)
+    }
+
+    /// Lines under one that begins as who is written to is spoken to: `De heer L. Kettle`, over his street.
+    pub(super) fn addressed_cells(&self) -> Vec<usize> {
+        let spoken_to = self.spots.of_field("attention").filter(|spot| spot.words.start == 0);
+        let first = spoken_to.filter_map(|spot| self.spots.cell_of(spot));
+        let blocks = first.filter(|cell| !self.spots.till && !self.is_reached_below(cell));
+        let lines = blocks.flat_map(|cell| self.block_below(cell));
+        lines.filter_map(|line| self.layout.index_of(line)).collect()
+    }
+
+    /// `3738 CC Northtown`, `Bridge Street, Westport, Co. Mayo`: what is elsewhere a legal form is a part of a
+    /// postal code here, or stands before the name of a county.
+    pub(super) fn is_form_of_place(&self, text: &str) -> bool {
+        if self.ends_in_legal_form(text) {
+            return false;
+        }
+        let is_form = |words: &[&str]| self.labels.has_label_at("legal_form", words);
+        let within = |part: &str| {
+            let folded = fold_text(part);
+            let words: Vec<&str> = folded.split(' ').collect();
+            let code = |at: usize| {
+                let before = at.checked_sub(1).and_then(|at| words.get(at));
+                before
+                    .is_some_and(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()))
+                    && words.get(at).is_some_and(|word| word.len() == 2)
+            };
+            (1..words.len()).any(|at| is_form(words.get(at..).unwrap_or_default()) && !code(at))
+        };
+        !text.split(", ").any(within)
+    }
+
+    /// Street and town behind the name where it is printed again, parted by bars or gaps: `Kettle Works |
+    /// Mill Lane 5 | 82216 Northtown`.
+    pub(super) fn address_beside_mention(&self, name: &NameCandidate<'_>) -> Option<AddressLines> {
+        let own = [compact_name(&name.name), compact_name(&self.full_name(name).0)];
+        let cells = self.layout.cells.iter().zip(&self.folded).enumerate();
+        let mentions = cells.filter(|(_, (cell, folded))| {
+            own.contains(&folded.replace(' ', "")) && !self.is_customer(cell)
+        });
+        mentions.map(|(index, _)| index).find_map(|index| {
+            let behind = self.layout.right_of(index).iter().take(CELLS_BEHIND);
+            let parts: Vec<(String, f32)> = behind
+                .map(|cell| (tidy_name(&cell.joined_text()), cell.confidence))
+                .filter(|(text, _)| !text.is_empty())
+                .collect();
+            let plain = |text: &str| !tells_registration(text) && !text.contains([':', '@']);
+            (0..parts.len()).find_map(|at| {
+                let (street, sure) = parts.get(at)?;
+                if !plain(street) || !is_street_line(street) {
+                    return None;
+                }
+                if is_street_and_town(street) {
+                    let lines = vec![street.clone()];
+                    return Some(AddressLines { lines, town: true, least: *sure });
+                }
+                let (town, other) = parts.get(at + 1)?;
+                let holds = plain(town) && has_postal_code(town) && !has_postal_code(street);
+                let lines = vec![street.clone(), town.clone()];
+                holds.then(|| AddressLines { lines, town: true, least: sure.min(*other) })
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
