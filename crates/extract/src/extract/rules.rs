@@ -252,7 +252,7 @@ impl RulesExtractor<'_> {
                 FieldType::Text => {
                     let found = match self.kind.labels.value_style(&name) {
                         ValueStyle::Identifier if self.roles.number == Some(name.as_str()) => {
-                            NumberSearch::new(spots, &name).find_number()
+                            self.find_own_number(spots, &name)
                         }
                         ValueStyle::Identifier => fields::labelled_identifier(spots, &name),
                         ValueStyle::Words => words::text_beside_label(spots, &name),
@@ -271,6 +271,20 @@ impl RulesExtractor<'_> {
             self.read_supplier();
         }
         self.read_payables(spots);
+    }
+
+    fn find_own_number(
+        &mut self,
+        spots: &LabelMatches<'_>,
+        name: &str,
+    ) -> Option<FoundValue<String>> {
+        let search = NumberSearch::new(spots, name);
+        let found = search.find_number();
+        let absent = search.absence_certainty().filter(|_| found.is_none());
+        if let Some(absent) = absent {
+            self.note_certainty(name, absent);
+        }
+        found
     }
 
     fn read_supplier(&mut self) {
@@ -299,7 +313,7 @@ impl RulesExtractor<'_> {
                 issued = found.as_ref().map(|found| found.value);
             }
             if found.is_none() {
-                let absent = 1.0 - search.most_certainty(role, issued);
+                let absent = search.absence_certainty(role, issued);
                 self.note_certainty(field, absent);
             }
             let found = found.map(|f| f.map_value(|date| Value::String(date::to_iso(date))));
@@ -370,6 +384,10 @@ impl RulesExtractor<'_> {
             totals::largest_amount(spots.layout, self.mark)
                 .is_none_or(|most| gross.value.abs() >= most)
         });
+        let open = totals
+            .gross
+            .as_ref()
+            .is_some_and(|gross| totals::has_open_amount_below(spots, gross, self.mark));
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
         let fields = ["subtotal", "vat_amount", "total"];
@@ -403,6 +421,7 @@ impl RulesExtractor<'_> {
             signs.extend(lines.then_some(ReadingSign::LinesMakeIt));
             signs.extend(largest.then_some(ReadingSign::Largest));
             signs.extend(totals.outdone.then_some(ReadingSign::Outdone));
+            signs.extend(open.then_some(ReadingSign::OpenBelow));
             let paid = totals.paid && (field == "total" || totals.adds_up);
             signs.extend(paid.then_some(ReadingSign::PaidMakesIt));
             match field {

@@ -29,6 +29,8 @@ pub(super) enum ReadingSign {
     Largest,
     /// Another labelled total is larger.
     Outdone,
+    /// Under the total stands an amount that nothing names, and that is larger, or the same but for cents.
+    OpenBelow,
     /// The field is the net amount.
     Net,
     /// The field is the tax.
@@ -73,6 +75,8 @@ pub(super) enum ReadingSign {
     IdSound,
     /// No identifier was found.
     NoId,
+    /// A text that can be one stands there, and nothing that is known names it.
+    IdOpen,
     /// The address stands on one line with the name.
     AddressOnLine,
     /// It stands under the name.
@@ -118,7 +122,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 52] = [
+const WEIGHTS: [(ReadingSign, f32); 54] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -129,6 +133,8 @@ const WEIGHTS: [(ReadingSign, f32); 52] = [
     (S::PaidMakesIt, 2.0),
     (S::Largest, 1.2),
     (S::Outdone, -2.4),
+    // Set by hand.
+    (S::OpenBelow, -6.0),
     (S::Net, -0.7),
     (S::Tax, 0.8),
     (S::NoNet, 3.0),
@@ -151,6 +157,8 @@ const WEIGHTS: [(ReadingSign, f32); 52] = [
     (S::IdNearName, 4.8),
     (S::IdSound, 1.0),
     (S::NoId, 5.4),
+    // Set by hand.
+    (S::IdOpen, -4.5),
     (S::AddressOnLine, 3.2),
     (S::AddressUnder, 0.9),
     (S::AddressElsewhere, 1.5),

@@ -34,6 +34,8 @@ const REACH_TITLED: usize = 40;
 
 /// The most certain that a day is which another label names.
 const CALLED_OTHERWISE: f32 = 0.45;
+/// The most certain that there is no day to pay by where a day after the issue has no name.
+const OPEN_DAY: f32 = 0.5;
 /// Certainty that remains where day and month may be the other way round.
 const OPEN_ORDER: f32 = 0.45;
 
@@ -327,13 +329,19 @@ impl<'a> DateSearch<'a> {
         (first.range.start <= reach).then_some((index, offset + first.range.start))
     }
 
-    /// The share of certainty of the best day for a role, whether it is good enough or not.
-    pub(super) fn most_certainty(&self, role: DateRole<'_>, issued: Option<Date>) -> f32 {
+    /// How certain it is that no day has this role: none of the days is likely, and no day after the
+    /// issue stands there that nothing names.
+    pub(super) fn absence_certainty(&self, role: DateRole<'_>, issued: Option<Date>) -> f32 {
         let candidates = self.candidates_for(role, issued);
         let weights = sign::weights_of(role.issued);
         let scores: Vec<f32> =
             candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
-        share_certainty(&scores, sign::none_of_them(role.issued)).into_iter().sum()
+        let likely: f32 = share_certainty(&scores, sign::none_of_them(role.issued)).iter().sum();
+        // In a sentence as well: `to be paid no later than 3 May`.
+        let may_be =
+            |one: &DateCandidate| one.signs.contains(&DateSign::AfterIssue) && is_open(one);
+        let most = if candidates.iter().any(may_be) { OPEN_DAY } else { 1.0 };
+        (1.0 - likely).min(most)
     }
 
     /// The best day for a role and its share of certainty.
@@ -361,9 +369,31 @@ impl<'a> DateSearch<'a> {
         // However alone it stands: something else is what the page calls it.
         let is_other =
             |sign: &DateSign| [DateSign::OtherLabel, DateSign::OtherBefore].contains(sign);
-        let most = if one.signs.iter().any(is_other) { CALLED_OTHERWISE } else { 1.0 };
+        let apart = |one: &&DateCandidate| {
+            is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
+        };
+        let rivals = role.issued && candidates.iter().filter(apart).count() > 1;
+        let doubted = one.signs.iter().any(is_other) || rivals && is_unnamed(one);
+        let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
     }
+}
+
+/// Whether nothing says of a day which one it is: no label, no title, no number before it, no town.
+fn is_unnamed(one: &DateCandidate) -> bool {
+    use DateSign::{
+        BehindNumber, NumberBefore, OwnLabel, PayBy, TillTime, Titled, Town, WeakLabel,
+    };
+    let named = [OwnLabel, WeakLabel, Titled, NumberBefore, BehindNumber, Town, TillTime, PayBy];
+    !one.signs.iter().any(|sign| named.contains(sign))
+}
+
+/// Whether a day stands apart from lines and other days, and nothing calls it something else: it may be
+/// any.
+fn is_open(one: &DateCandidate) -> bool {
+    use DateSign::{AmountRow, Later, Margin, OtherBefore, OtherLabel, SeveralInCell};
+    let told = [AmountRow, Later, Margin, OtherBefore, OtherLabel, SeveralInCell];
+    !one.signs.iter().any(|sign| told.contains(sign))
 }
 
 /// How a day lies to the day of issue.

@@ -207,6 +207,166 @@ Mounting                 $4,200.00   $4,200.00
         reason: "uncertain:supplier_address",
         doubtful: false,
     },
+    DrawnDoubt {
+        what: "a day after the issue stands in a sentence of words that nobody knows: it may be the one to pay by",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Mill Road 12
+Leeds LS1 4AB
+
+INVOICE
+
+Invoice number   A-77
+Invoice date     5 June 2023
+
+Product                          Amount
+Gate                             £74.50
+
+                         Total   £74.50
+
+Ordainketa egin behar da beranduenez 19 June 2023 baino lehen eta osorik.",
+        values: || json!({ "invoice_date": "2023-06-05", "due_date": null }),
+        reason: "uncertain:due_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "of two days behind words that nobody knows none is surely that of issue",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Mill Road 12
+Leeds LS1 4AB
+
+INVOICE
+
+Invoice number   A-77
+Igorpena         2 June 2023
+Entrega          5 June 2023
+
+Product                          Amount
+Gate                             £74.50
+
+                         Total   £74.50",
+        values: || json!({}),
+        reason: "uncertain:invoice_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a number behind a word that nobody knows may be the receipt's",
+        kind: "receipt",
+        page: "\
+ALDER TEA LTD
+12 Mill Road
+Leeds LS1 4AB
+05/06/2023 14:25
+Zkia 118204
+Tea                      2.00
+Cake                     3.50
+TOTAL  GBP               5.50
+CASH                     5.50",
+        values: || json!({ "invoice_number": null, "total": 5.5 }),
+        reason: "uncertain:invoice_number",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a receipt without a number was to be read without a person as well",
+        kind: "receipt",
+        page: "\
+ALDER TEA LTD
+12 Mill Road
+Leeds LS1 4AB
+05/06/2023 14:25
+Tea                      2.00
+Cake                     3.50
+TOTAL  GBP               5.50
+CASH                     5.50",
+        values: || json!({ "invoice_number": null, "total": 5.5 }),
+        reason: "uncertain:invoice_number",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "an abbreviation that nobody knows stands before what can be an identifier",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Mill Road 12
+Leeds LS1 4AB
+QZX: 44771820
+
+INVOICE
+
+Invoice number   A-77
+Invoice date     5 June 2023
+
+Product                          Amount
+Gate                             £74.50
+
+                         Total   £74.50",
+        values: || json!({ "supplier_vat_id": null }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a number of a taxpayer has no label, and no other number has its form",
+        kind: "invoice",
+        page: "\
+Alder Metalworks Ltd
+Mill Road 12
+Leeds LS1 4AB
+Zenbakia: APB044771KX2
+
+INVOICE
+
+Invoice number   A-77
+Invoice date     5 June 2023
+
+Product                          Amount
+Gate                             £74.50
+
+                         Total   £74.50",
+        values: || json!({ "supplier_vat_id": null }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "under the total stands it again but for cents, behind a word that nobody knows",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+82216 Nordstadt
+
+Rechnungsnummer   A-77
+Rechnungsdatum    05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30
+Biribilduta                             236,00",
+        values: || json!({ "total": 236.3 }),
+        reason: "uncertain:total",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a word that nobody knows stands over a name and its street",
+        kind: "invoice",
+        page: "\
+INVOICE                                              No.: A-77
+                                                     Date: 5 June 2023
+
+Hornitzailea
+Kettle Works
+Mill Road 12
+Leeds LS1 4AB
+
+Product                          Amount
+Gate                             £74.50
+
+                         Total   £74.50",
+        values: || json!({}),
+        reason: "uncertain:supplier_name",
+        doubtful: true,
+    },
 ];
 
 #[test]

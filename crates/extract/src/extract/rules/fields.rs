@@ -52,7 +52,7 @@ pub(super) fn labelled_identifier(
 }
 
 /// Whether a folded word may stand between a label and its value: nothing but marks, or `no.`
-fn is_before_value(folded: &str) -> bool {
+pub(super) fn is_before_value(folded: &str) -> bool {
     let words = vocabulary();
     folded.is_empty() || words.number_mark.has(folded) || words.before_value.has(folded)
 }

@@ -6,10 +6,11 @@ mod sign;
 
 pub(super) use self::sign::NumberSign;
 use super::FoundValue;
-use super::fields::read_identifier;
+use super::fields::{is_before_value, read_identifier};
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::weighing::share_certainty;
+use docmill_formats::notation::{date, fold_text};
 
 /// Below this share of legible letters a number is faint.
 const FAINT: f32 = 0.6;
@@ -23,6 +24,14 @@ const MOST_MARK: usize = 4;
 
 /// Texts that are weighed against each other.
 const MOST_CANDIDATES: usize = 300;
+
+/// How certain it is that a till's paper has no number where none was found, and where a number stands
+/// in its upper half that nothing names. Set by hand.
+const NO_NUMBER: f32 = 0.95;
+const OPEN_NUMBER: f32 = 0.5;
+
+/// Digits of a text that can be a number nobody names: with fewer it is a table's, a till's or a house's.
+const FEWEST_OPEN: usize = 4;
 
 /// A text that may be the number, and its signs.
 #[derive(Debug, Clone)]
@@ -75,6 +84,9 @@ impl<'a> NumberSearch<'a> {
         let mut nearest = true;
         for beside in places.into_iter().take(most) {
             let words = beside.value_words();
+            if own && !beside.inline && names_other(&words) {
+                continue;
+            }
             let like_day = || series::number_like_day(&words).filter(|_| own && spot.strong);
             let read = read_identifier(&words, beside.inline).or_else(like_day);
             let Some(value) = read else { continue };
@@ -245,6 +257,40 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
+    /// How certain it is that the document has no number, where none was found: tills print many
+    /// receipts without one.
+    pub(super) fn absence_certainty(&self) -> Option<f32> {
+        let certainty = if self.has_open_number() { OPEN_NUMBER } else { NO_NUMBER };
+        self.spots.till.then_some(certainty)
+    }
+
+    /// Whether the upper half of the first page has a number behind a word that is no known label.
+    fn has_open_number(&self) -> bool {
+        let layout = self.spots.layout;
+        let cells = layout.cells.iter().enumerate().take_while(|(_, cell)| cell.page == 0);
+        let mut upper = cells
+            .filter(|(_, cell)| layout.depth_on_page(cell) < 0.5 && !layout.is_on_amount_row(cell));
+        upper.any(|(index, cell)| {
+            let named = self
+                .spots
+                .in_cell(index)
+                .any(|spot| spot.field != self.field && !spot.field.starts_with("column_"));
+            let text = cell.joined_text();
+            let days = date::find_dates(&text);
+            let open = |(at, pair): (usize, &[String])| {
+                let [before, number] = pair else { return false };
+                let from = cell.words_in(0..at + 1).join(" ").len() + 1;
+                let digits = number.chars().filter(char::is_ascii_digit).count();
+                digits >= FEWEST_OPEN
+                    && before.chars().any(char::is_alphabetic)
+                    && read_identifier(&[number], true).is_some()
+                    && !days.iter().any(|day| day.range.contains(&from))
+                    && !is_postal_code(before, number)
+            };
+            !named && !text.contains(['@', ',']) && cell.words.windows(2).enumerate().any(open)
+        })
+    }
+
     /// The best number and its share of certainty.
     pub(super) fn find_number(&self) -> Option<FoundValue<String>> {
         let candidates = self.list_candidates();
@@ -267,6 +313,22 @@ impl<'a> NumberSearch<'a> {
         }
         Some(FoundValue::weighed(one.value, share, one.cell))
     }
+}
+
+/// `Riga LV-1010`, `Elko NV 89801`: what stands behind a town is its postal code.
+fn is_postal_code(before: &str, code: &str) -> bool {
+    let capitals = |text: &str| text.len() == 2 && text.chars().all(|c| c.is_ascii_uppercase());
+    code.split_once('-').is_some_and(|(country, _)| capitals(country))
+        || code.len() == 5 && capitals(before)
+}
+
+/// `Order ref: 118`: a word with a colon before the number says what it is the number of.
+fn names_other(words: &[&str]) -> bool {
+    let number = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()));
+    let before = words.get(..number.unwrap_or(0)).unwrap_or_default();
+    before
+        .iter()
+        .any(|word| word.ends_with(':') && is_word(word) && !is_before_value(&fold_text(word)))
 }
 
 /// Whether letters alone make a word: no code, and no half of a day.

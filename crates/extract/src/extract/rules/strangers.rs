@@ -502,6 +502,37 @@ Rechnungsdatum    13.03.2024                       Harbour 5
 Gesamtbetrag      EUR 120,00",
         values: || json!({ "supplier_address": "Mill Road 12, 82216 Northtown" }),
     },
+    DrawnLayout {
+        what: "headings that nobody knows stand over companies whose form comes first",
+        kind: "invoice",
+        page: "\
+                     INVOICE
+                     No.: A-77
+                     Date: 5 June 2023
+
+Hornitzailea                             Erosle
+UAB Kettle Works                         Birch School
+Code 304411877                           Harbour 5
+Mill Road 12, LT-44304 Northtown         LT-47184 Southport
+
+Gate                                     74.50
+Total   EUR                              74.50",
+        values: || json!({ "supplier_name": "UAB Kettle Works" }),
+    },
+    DrawnLayout {
+        what: "beside a title stands what another number is called",
+        kind: "invoice",
+        page: "\
+Alder Metalworks AG
+Mill Road 12
+82216 Northtown
+
+Invoice                   Zerrenda: ZK-2208
+Date                      22 October 2024
+
+Total                     541,69 EUR",
+        values: || json!({ "invoice_number": null }),
+    },
 ];
 
 #[test]

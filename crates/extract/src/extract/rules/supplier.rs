@@ -106,7 +106,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     // Whatever else speaks for it.
-    let doubtful = [NameSign::Customer, NameSign::Tangled];
+    let doubtful = [NameSign::Customer, NameSign::OverName, NameSign::Tangled];
     let doubted = best.signs.iter().any(|sign| doubtful.contains(sign))
         || search.is_under_other_name(best, &candidates);
     let most = if doubted { DOUBTFUL } else { 1.0 };
@@ -209,6 +209,7 @@ impl<'a> SupplierSearch<'a> {
         }
         mark_letterhead(&mut merged);
         mark_over_person(&mut merged);
+        mark_over_name(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
@@ -369,6 +370,35 @@ fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
         if persons.iter().any(|person| is_next_line(one.cell, person)) {
             one.signs.retain(|sign| ![NameSign::First, NameSign::Letterhead].contains(sign));
             one.signs.push(NameSign::OtherValue);
+        }
+    }
+}
+
+/// `Klients` over a club and its street: where no label is known, a line of two words at most right over
+/// another name is its heading, unless something else tells that it is a name as well. What stands first
+/// may be a brand over a person; over a company it is a heading, too.
+fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{
+        AddressBelow, Digits, Domain, First, Labelled, Large, LegalForm, Place, Prose, Repeated,
+        SenderLine, TillFirst, Witnessed,
+    };
+    let told = [Domain, Labelled, Large, LegalForm, Repeated, SenderLine, TillFirst, Witnessed];
+    let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+        signs.iter().any(|sign| one.signs.contains(sign))
+    };
+    let names: Vec<(&TextCell, bool)> = merged
+        .iter()
+        .filter(|one| has(one, &[AddressBelow, LegalForm]) && !has(one, &[Digits, Place, Prose]))
+        .map(|one| (one.cell, has(one, &[LegalForm])))
+        .collect();
+    for one in merged {
+        let short = one.name.split(' ').count() <= 2 && !has(one, &told);
+        let first = has(one, &[First]);
+        let over = |(name, company): &(&TextCell, bool)| {
+            (*company || !first) && is_next_line(one.cell, name)
+        };
+        if short && names.iter().any(over) {
+            one.signs.push(NameSign::OverName);
         }
     }
 }

@@ -16,8 +16,8 @@ use rust_decimal::Decimal;
 use self::charges::{PrintedRests, possible_roundings};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
-pub(super) use self::printed::largest_amount;
 use self::printed::{find_printed, printed_amounts, stands_beside_rate};
+pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::tax_table::{is_made_by_rates, taxes_that_make};
 use self::till::{

@@ -96,6 +96,7 @@ pub(super) struct Vocabulary {
     pub(super) account: WordList,
     pub(super) register: WordList,
     pub(super) salesperson: WordList,
+    pub(super) form_before: WordList,
     pub(super) form_ending: WordList,
     pub(super) title: WordList,
     pub(super) and: WordList,

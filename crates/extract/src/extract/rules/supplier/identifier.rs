@@ -29,6 +29,41 @@ fn is_mexican(id: &[char]) -> bool {
     (3..=4).contains(&letters) && day && id.len() == letters + 9
 }
 
+/// `NIF:`, `A.F.M.`, `RFC`: letters of what a label says in full.
+fn is_abbreviation(word: &str) -> bool {
+    let word = word.trim_end_matches(':');
+    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+    (2..=5).contains(&letters) && word.chars().all(|c| c.is_uppercase() || c == '.')
+}
+
+/// `RT0001` behind a number of Canada's tax on goods and services, which is no VAT identifier.
+fn is_canadian_account(word: &str) -> bool {
+    let digits = word.strip_prefix("RT").or_else(|| word.strip_prefix("TQ"));
+    digits.is_some_and(|digits| digits.len() == 4 && digits.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// As many letters and digits as numbers of taxpayers have, digits most of them.
+fn is_id_long(word: &str) -> bool {
+    let compact = compact_id(word);
+    let digits = compact.chars().filter(char::is_ascii_digit).count();
+    (8..=15).contains(&compact.chars().count())
+        && digits + 3 >= compact.chars().count()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
+}
+
+/// `12345678-2-42` of Hungary, `B12345674` and `12345678Z` of Spain, Mexico's.
+fn is_taxpayer_form(word: &str) -> bool {
+    let groups: Vec<usize> = word.split('-').map(str::len).collect();
+    let letter = word.starts_with(|c: char| c.is_ascii_uppercase())
+        || word.ends_with(|c: char| c.is_ascii_uppercase());
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let spanish = || vat_id::has_valid_form(&format!("ES{word}")) == Some(true);
+    let compact: Vec<char> = word.chars().collect();
+    groups == [8, 1, 2] && digits == 11
+        || letter && digits >= 7 && word.len() == 9 && spanish()
+        || is_mexican(&compact)
+}
+
 /// Letters and digits alone.
 fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
@@ -116,7 +151,8 @@ impl SupplierSearch<'_> {
         let Some(vat) = vat else {
             let seen = self.spots.of_field("supplier_vat_id").next();
             let seen = seen.map(|_| ReadingSign::LabelSeen);
-            return [ReadingSign::NoId].into_iter().chain(seen).collect();
+            let open = self.has_open_id().then_some(ReadingSign::IdOpen);
+            return [ReadingSign::NoId].into_iter().chain(seen).chain(open).collect();
         };
         // Spain's and Mexico's begin with a letter, and with no country's.
         let words: Vec<&str> = vat.value.split(' ').collect();
@@ -155,6 +191,29 @@ impl SupplierSearch<'_> {
         signs.extend(sound.then_some(ReadingSign::IdSound));
         signs.extend(name.contains(&NameSign::VatNear).then_some(ReadingSign::IdNearName));
         signs
+    }
+
+    /// Whether a number stands somewhere as identifiers do, and nothing that is known names it: behind an
+    /// abbreviation, or in a form that numbers of taxpayers have and hardly any other.
+    fn has_open_id(&self) -> bool {
+        let cells = self.layout.cells.iter().enumerate();
+        let mut plain = cells.filter(|(_, cell)| !self.layout.is_on_amount_row(cell));
+        plain.any(|(index, cell)| {
+            let open = (0..cell.words.len()).any(|at| {
+                let Some(word) = cell.words.get(at) else { return false };
+                let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+                let named = self.spots.in_cell(index).any(|spot| {
+                    spot.words.end == at
+                        && !matches!(spot.field.as_str(), "vat_amount" | "legal_form")
+                });
+                let before = at.checked_sub(1).and_then(|at| cell.words.get(at));
+                let canadian = cell.words.get(at + 1).is_some_and(|next| is_canadian_account(next));
+                let short = before.is_some_and(|word| is_abbreviation(word)) && is_id_long(word);
+                let short = short && !canadian;
+                !named && (short || is_taxpayer_form(word))
+            });
+            open && !self.is_customer(cell)
+        })
     }
 
     /// The identifiers that stand in the recipient's block, wherever else they are printed: payment

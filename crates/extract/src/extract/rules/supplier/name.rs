@@ -255,11 +255,14 @@ impl SupplierSearch<'_> {
     pub(super) fn has_legal_form(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').collect();
-        (1..words.len()).any(|at| {
+        let within = (1..words.len()).any(|at| {
             let rest = words.get(at..).unwrap_or_default();
             self.labels.has_label_at("legal_form", rest)
-        })
+        });
+        // A till's paper has the shop's name over its company's.
+        within || !self.spots.till && begins_with_form(text)
     }
+
     /// Whether the last words are a company's legal form.
     pub(super) fn ends_in_legal_form(&self, text: &str) -> bool {
         let folded = fold_text(text);
@@ -270,4 +273,11 @@ impl SupplierSearch<'_> {
             found.filter(|one| one.field == "legal_form").any(|one| one.length == rest.len())
         })
     }
+}
+
+/// `UAB Kettle`, `SARL Kettle`: a form in capitals before the name.
+pub(super) fn begins_with_form(text: &str) -> bool {
+    let Some((form, _)) = text.split_once(' ') else { return false };
+    let capitals = form.chars().filter(|c| c.is_uppercase()).count();
+    capitals > 1 && vocabulary().form_before.has(&fold_text(form))
 }

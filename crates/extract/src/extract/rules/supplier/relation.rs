@@ -2,6 +2,7 @@
 //! what stands beside a name that is printed again.
 
 use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
+use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
@@ -93,7 +94,7 @@ impl SupplierSearch<'_> {
     /// `3738 CC Northtown`, `Bridge Street, Westport, Co. Mayo`: what is elsewhere a legal form is a part of a
     /// postal code here, or stands before the name of a county.
     pub(super) fn is_form_of_place(&self, text: &str) -> bool {
-        if self.ends_in_legal_form(text) {
+        if self.ends_in_legal_form(text) || begins_with_form(text) {
             return false;
         }
         let is_form = |words: &[&str]| self.labels.has_label_at("legal_form", words);

@@ -53,6 +53,8 @@ pub(in super::super) enum NameSign {
     Repeated,
     /// Under or beside a heading such as "Bill to".
     Customer,
+    /// A short line, not the first, right over another name with its address: a heading, most likely.
+    OverName,
     /// "Attn" follows.
     Attention,
     /// Under the sender line, where a window envelope shows the recipient.
@@ -84,7 +86,7 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 37] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 38] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
@@ -109,6 +111,8 @@ pub(super) const WEIGHTS: [(NameSign, f32); 37] = [
     (S::Letterhead, 2.5),
     (S::Repeated, -1.2),
     (S::Customer, -2.5),
+    // Set by hand.
+    (S::OverName, -4.0),
     (S::Attention, -3.0),
     (S::Window, -3.0),
     (S::PlainAddress, -0.7),

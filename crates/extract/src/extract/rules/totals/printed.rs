@@ -3,7 +3,9 @@
 
 use rust_decimal::Decimal;
 
+use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::{CellLayout, TextCell};
+use crate::extract::rules::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// The largest amount of money on the document.
@@ -24,6 +26,36 @@ pub(super) fn printed_amounts(
         let amounts = number::find_numbers(&words, mark).into_iter();
         let money = amounts.filter(|amount| amount.is_money() && !amount.percent);
         money.map(move |amount| (amount, cell)).collect::<Vec<_>>()
+    })
+}
+
+/// Rows under a total in which another total may follow.
+const ROWS_BELOW: usize = 4;
+
+/// Whether under the total stands an amount in a row without a known label, larger than the total, or the same
+/// but for cents: the total may be a sum on the way to that one.
+pub(in super::super) fn has_open_amount_below(
+    spots: &LabelMatches<'_>,
+    total: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let layout = spots.layout;
+    let own = layout.cells.iter().find(|cell| (cell.page, cell.line) == (total.page, total.line));
+    let Some(own) = own else { return false };
+    let below = (own.row + 1..).take(ROWS_BELOW).filter_map(|row| layout.rows.get(row));
+    let mut open = below.filter(|row| spots.in_cells((*row).clone()).next().is_none());
+    open.any(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let words: Vec<&str> =
+            cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
+        let page = cells.first().is_some_and(|cell| cell.page == own.page);
+        let numbers = number::find_numbers(&words, mark).into_iter();
+        let mut money = numbers.filter(|number| number.is_money() && !number.percent);
+        let total = total.value.abs();
+        page && money.any(|number| {
+            let value = number.value.abs();
+            value > total || value != total && total - value < Decimal::ONE
+        })
     })
 }
 
