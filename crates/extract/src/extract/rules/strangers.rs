@@ -520,6 +520,21 @@ Total   EUR                              74.50",
         values: || json!({ "supplier_name": "UAB Kettle Works" }),
     },
     DrawnLayout {
+        what: "a tax and the word for a number are one word before the identifier",
+        kind: "invoice",
+        page: "\
+Alder Metalworks B.V.
+Mill Road 12
+8011 PK Northtown
+Gst-nummer NL001234567B01
+
+Invoice number   A-77
+Date             22 October 2024
+
+Total                     541,69 EUR",
+        values: || json!({ "supplier_vat_id": "NL001234567B01" }),
+    },
+    DrawnLayout {
         what: "beside a title stands what another number is called",
         kind: "invoice",
         page: "\

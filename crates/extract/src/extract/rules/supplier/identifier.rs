@@ -118,8 +118,10 @@ impl SupplierSearch<'_> {
     /// digits do not hold: `Poziv na broj: HR00 20771-2024`.
     fn is_reference(&self, index: usize, id: &str) -> bool {
         let mut labels = self.spots.in_cell(index);
+        // `Gst-nummer`: the number of a tax is no other one.
+        let own = |field: &str| matches!(field, "supplier_vat_id" | "vat_amount");
         let named = labels.any(|spot| spot.field == "other" && spot.words.start == 0)
-            && !self.spots.in_cell(index).any(|spot| spot.field == "supplier_vat_id");
+            && !self.spots.in_cell(index).any(|spot| own(&spot.field));
         named && vat_digits::check_digits_hold(id) == Some(false)
     }
 
