@@ -46,7 +46,7 @@ fn kind() -> Kind {
     Kind::clone(KindSet::load(&KindsConfig::default()).unwrap().for_name(None).unwrap())
 }
 
-fn prompt() -> Prompt {
+pub(crate) fn prompt() -> Prompt {
     Prompt {
         system: "system".into(),
         user: "user".to_owned(),

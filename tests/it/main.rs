@@ -64,6 +64,7 @@ mod searchable;
 mod secrets;
 mod shown_pages;
 mod silence;
+mod silent_peers;
 mod simulation;
 mod sqs_probe;
 mod store_suite;

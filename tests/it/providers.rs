@@ -13,7 +13,7 @@ mod vision;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -108,7 +108,10 @@ fn document_ai_config(server: &google::Server) -> DocumentAiConfig {
 }
 
 /// The real client of a stand-in.
-fn document_ai(server: &google::Server, change: impl FnOnce(&mut DocumentAiConfig)) -> DocumentAi {
+pub(crate) fn document_ai(
+    server: &google::Server,
+    change: impl FnOnce(&mut DocumentAiConfig),
+) -> DocumentAi {
     let folder = tempfile::tempdir().unwrap();
     let mut config = document_ai_config(server);
     change(&mut config);
@@ -117,14 +120,26 @@ fn document_ai(server: &google::Server, change: impl FnOnce(&mut DocumentAiConfi
     DocumentAi::new(&config, credentials, lane(&impatient(), "process")).unwrap()
 }
 
+/// The same, with a token from whoever is at `tokens`.
+pub(crate) fn document_ai_with_tokens_of(server: &google::Server, tokens: &str) -> DocumentAi {
+    let key = server.key_file(private_key()).replace(&server.endpoint(), tokens);
+    let credentials = GoogleCredentials::find(Path::new(""), &key.into()).unwrap();
+    DocumentAi::new(&document_ai_config(server), credentials, lane(&impatient(), "process"))
+        .unwrap()
+}
+
 /// The real client of a stand-in.
 fn textract(server: &amazon::Server) -> TextractOcr {
-    use aws_sdk_textract::config::{BehaviorVersion, Builder, Credentials, Region, retry};
+    textract_at(&server.endpoint())
+}
+
+/// The real client of whoever is there.
+pub(crate) fn textract_at(endpoint: &str) -> TextractOcr {
+    use aws_sdk_textract::config::{BehaviorVersion, Builder, Credentials, Region};
     let sdk = Builder::new()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-central-1"))
-        .endpoint_url(server.endpoint())
-        .retry_config(retry::RetryConfig::disabled())
+        .endpoint_url(endpoint)
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .build();
     let config = TextractConfig { poll: Duration::from_millis(20), ..TextractConfig::default() };

@@ -4,7 +4,7 @@
 pub(crate) mod figures;
 mod hostile;
 pub(crate) mod marks;
-mod neural;
+pub(crate) mod neural;
 pub(crate) mod papers;
 #[cfg(unix)]
 mod programs;
@@ -463,7 +463,7 @@ async fn what_is_encrypted_or_filtered_elsewhere_is_counted_once_it_is_open() {
 }
 
 /// A PDF whose page content is `data`, compressed.
-fn picture_stream(data: &[u8]) -> Vec<u8> {
+pub(crate) fn picture_stream(data: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(data).unwrap();

@@ -345,7 +345,7 @@ async fn two_openings_of_one_folder_exclude_each_other() {
     assert_eq!(read(&a, "counter").await.as_deref(), Some("40"), "{etag:?}");
 }
 
-mod moto;
+pub(crate) mod moto;
 
 async fn s3() -> Subject {
     let (server, store) = moto::store().await;

@@ -20,7 +20,8 @@ use image::{GrayImage, ImageFormat};
 use super::*;
 use crate::reading::papers::encoded;
 
-const VENDORS: [Vendor; 4] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
+pub(crate) const VENDORS: [Vendor; 4] =
+    [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
 /// Those that stream, and whose caches are asked for. Gemini's replies come whole.
 const STREAMING: [Vendor; 3] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock];
 
@@ -41,7 +42,7 @@ pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
     }
 }
 
-async fn model(config: &LlmConfig) -> Arc<dyn Llm> {
+pub(crate) async fn model(config: &LlmConfig) -> Arc<dyn Llm> {
     match config.provider {
         LlmProvider::Anthropic => Arc::new(AnthropicClient::new(config).unwrap()),
         LlmProvider::Bedrock => Arc::new(BedrockClient::connect(config).await.unwrap()),
@@ -386,7 +387,7 @@ async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
 }
 
 /// How each vendor's batches are asked; nothing is sent.
-async fn batches(config: &LlmConfig) -> Arc<dyn BatchApi> {
+pub(crate) async fn batches(config: &LlmConfig) -> Arc<dyn BatchApi> {
     match config.provider {
         LlmProvider::Anthropic => Arc::new(AnthropicBatches::new(config).unwrap()),
         LlmProvider::Bedrock => Arc::new(BedrockBatches::connect(config).await.unwrap()),

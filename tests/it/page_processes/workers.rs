@@ -3,6 +3,8 @@
 
 use docmill_testkit::openai::{Answer, Script};
 
+use crate::reading::neural::promised_png;
+use crate::reading::picture_stream;
 use crate::support::documents;
 use crate::support::page_processes::{lives, parent, signal, until_gone};
 use crate::support::process::{Process, calls, hanging_tesseract};
@@ -80,4 +82,46 @@ async fn jobs_cancelled_at_the_drain_deadline_end_their_pages() {
     for id in world.all_ids().await {
         assert_eq!(world.column(id, "attempt_count").await.unwrap(), "0", "given back");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invariant_9_pixels_and_expanded_bytes_end_their_document_as_too_large_and_no_other() {
+    let world = World::new().await;
+    let mut worker = Process::worker(&world, &[("LIMITS__DECOMPRESSED_BYTES", "1MiB")]);
+    let pixels = world.submit("a.png", promised_png(35_000)).await;
+    let bytes = world.submit("b.pdf", picture_stream(&vec![b' '; 2 << 20])).await;
+    let good = world.submit("c.pdf", documents::invoice("B-1")).await;
+    for bomb in [pixels, bytes] {
+        world.until(bomb, "status", "failed").await;
+        assert_eq!(world.attempts(bomb).await, ["too_large"]);
+    }
+    world.until(good, "status", "completed").await;
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
+    assert!(!worker.log().contains(" died "), "no page process fell over one of them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invariant_9_with_room_for_one_document_and_one_page_at_a_time_all_come_to_their_ends() {
+    let world = World::new().await;
+    let scan = |number| documents::scan(documents::invoice(&format!("O-{number}")), 150.0);
+    let size = scan(0).len();
+    // Two of them do not fit beside each other.
+    let room = format!("{}KiB", size * 3 / 2 / 1024);
+    let settings = [
+        ("LIMITS__DOCUMENT_BYTES", room.as_str()),
+        ("LIMITS__DOCUMENTS_IN_MEMORY", room.as_str()),
+        ("WORKER__CPU_THREADS", "1"),
+        ("WORKER__SLOTS", "8"),
+    ];
+    let mut worker = Process::worker(&world, &settings);
+    let mut ids = Vec::new();
+    for number in 0..8 {
+        ids.push(world.submit("scan.png", scan(number)).await);
+    }
+    for id in ids {
+        world.until(id, "status", "completed").await;
+    }
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
 }

@@ -143,7 +143,7 @@ async fn pages_that_are_no_pages_cost_neither_the_process_nor_much_time() {
 }
 
 /// A PNG that says to be `side` pixels wide and high, and has none of them.
-fn promised_png(side: u32) -> Vec<u8> {
+pub(crate) fn promised_png(side: u32) -> Vec<u8> {
     let flat = GrayImage::from_pixel(1, 1, Luma([200]));
     let mut file = encoded(&flat, ImageFormat::Png);
     // Signature and length of the header, then its name, the two sides, and what its sum is over.

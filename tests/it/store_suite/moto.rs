@@ -18,10 +18,16 @@ fn client(server: &Moto) -> Client {
     Client::from_conf(config)
 }
 
+/// Makes a bucket; its name.
+pub(crate) async fn make_bucket(server: &Moto) -> String {
+    let bucket = format!("b-{}", uuid::Uuid::new_v4());
+    client(server).create_bucket().bucket(&bucket).send().await.unwrap();
+    bucket
+}
+
 pub(super) async fn store() -> (Moto, S3Store) {
     let server = Moto::start().await;
-    let client = client(&server);
-    let bucket = format!("b-{}", uuid::Uuid::new_v4());
-    client.create_bucket().bucket(&bucket).send().await.unwrap();
-    (server, S3Store::with_client(client, bucket))
+    let bucket = make_bucket(&server).await;
+    let store = S3Store::with_client(client(&server), bucket);
+    (server, store)
 }

@@ -82,13 +82,7 @@ impl TextractOcr {
     /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract
     /// can reach them.
     pub async fn connect(config: &TextractConfig, files: bool, clients: OperationClients) -> Self {
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(Duration::from_secs(5).min(config.timeout))
-            .operation_timeout(config.timeout)
-            .build();
-        let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .timeout_config(timeouts)
-            .retry_config(RetryConfig::disabled());
+        let mut loader = aws_config::defaults(BehaviorVersion::latest());
         if !config.region.is_empty() {
             loader = loader.region(Region::new(config.region.clone()));
         }
@@ -98,13 +92,21 @@ impl TextractOcr {
         Self::with_client(Client::new(&loader.load().await), config, files, clients)
     }
 
-    /// Over a client that is set up already.
+    /// Over a client that is set up already, but for its time limits, and that it repeats nothing:
+    /// the governor does.
     pub fn with_client(
         client: Client,
         config: &TextractConfig,
         files: bool,
         clients: OperationClients,
     ) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(5).min(config.timeout))
+            .operation_timeout(config.timeout)
+            .build();
+        let limited = client.config().to_builder();
+        let limited = limited.timeout_config(timeouts).retry_config(RetryConfig::disabled());
+        let client = Client::from_conf(limited.build());
         Self { client, clients, jobs: config.jobs && files, poll: config.poll }
     }
 
