@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::llm::{prompt, vendors};
 use crate::support::moto::Moto;
 use crate::support::redis::Redis;
+use crate::support::world::{SOON, until};
 use crate::{providers, store_suite, support};
 
 /// No setting lets a call take as long.
@@ -107,6 +108,27 @@ async fn invariant_5_no_call_waits_without_end_for_a_silent_redis() {
     config.redis_url = format!("redis://{}/0", proxy.address()).into();
     let queue = RedisQueue::connect(&config).await.unwrap();
     assert_queue_calls_end(&queue, &proxy).await;
+}
+
+#[tokio::test]
+async fn invariant_5_a_receive_that_waits_for_work_ends_though_redis_falls_silent_meanwhile() {
+    let server = Redis::start().await;
+    let proxy = SilentProxy::start(&server.address()).await.unwrap();
+    let mut config = server.config("silent");
+    config.redis_url = format!("redis://{}/0", proxy.address()).into();
+    let queue = RedisQueue::connect(&config).await.unwrap();
+    let wait = Duration::from_secs(20);
+    let waiting = tokio::spawn(async move { queue.receive(1, wait).await.is_err() });
+    let is_blocked = || async {
+        let mut direct = server.look().await;
+        let clients: String =
+            redis::cmd("INFO").arg("clients").query_async(&mut direct).await.unwrap();
+        clients.contains("blocked_clients:1")
+    };
+    until(SOON, is_blocked).await;
+    proxy.fall_silent();
+    tokio::time::pause();
+    assert_ends("receive", async { waiting.await.unwrap() }).await;
 }
 
 #[tokio::test]
