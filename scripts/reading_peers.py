@@ -131,14 +131,21 @@ def words(text):
     return collections.Counter(word for word in re.findall(r"\w+", folded) if len(word) > 1)
 
 
-def recall(truth, text):
-    known, read = words(truth), words(text)
+def threes(text):
+    """Each three letters that follow each other, whatever spaces and marks are between them: for truths that
+    have lost their spaces."""
+    folded = re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
+    return collections.Counter(folded[at:at + 3] for at in range(len(folded) - 2))
+
+
+def recall(truth, text, pieces=words):
+    known, read = pieces(truth), pieces(text)
     total = sum(known.values())
     return sum((known & read).values()) / total if total else 1.0
 
 
-def precision(truth, text):
-    return recall(text, truth)
+def precision(truth, text, pieces=words):
+    return recall(text, truth, pieces)
 
 
 def table_of(folder):
@@ -183,11 +190,14 @@ def main():
     if not scans:
         sys.exit("no scan has a truth/NAME.txt")
     chosen = {name: read for name, read in readers().items() if name in (sys.argv[2:] or name)}
-    scores, precise, spent, seconds = {}, {}, {}, {}
+    scores, precise, spaceless, spent, seconds = {}, {}, {}, {}, {}
     for name, reader in chosen.items():
         texts, spent[name], seconds[name] = read_all(reader, scans)
         scores[name] = [recall(truth, text) for (_, _, truth), text in zip(scans, texts)]
         precise[name] = [precision(truth, text) for (_, _, truth), text in zip(scans, texts)]
+        for measure in (recall, precision):
+            values = [measure(truth, text, threes) for (_, _, truth), text in zip(scans, texts)]
+            spaceless[f"{name} {measure.__name__}"] = values
         so_far = f"{len(scans)} files in {seconds[name]:.0f} s, mean recall {mean(scores[name]):.3f}"
         print(f"{name}: {so_far}", file=sys.stderr)
     kinds = collections.defaultdict(list)
@@ -197,19 +207,21 @@ def main():
         kinds[f"= {path.stem.split('_')[0]}_*"].append(index)
     for title, table in [("recall by kind", scores), ("precision by kind", precise)]:
         print_table(title, kinds, table)
+    print_table("threes of letters, without spaces", kinds, spaceless, marks=False)
     print_table("CPU seconds a file", kinds, spent, marks=False)
     print(f"{'seconds':<46}" + "".join(f"{seconds[name]:>20.0f}" for name in chosen))
 
 
 def print_table(title, kinds, table, marks=True):
-    print(f"{title:<40}{'files':>6}" + "".join(f"{name:>20}" for name in table))
+    wide = max(20, *(len(name) + 2 for name in table))
+    print(f"{title:<40}{'files':>6}" + "".join(f"{name:>{wide}}" for name in table))
     for kind in sorted(kinds):
         own = kinds[kind]
         cells = {name: mean(scores[index] for index in own) for name, scores in table.items()}
         peers = (cell for name, cell in cells.items() if not name.startswith("docmill"))
         is_behind = marks and cells.get("docmill", 1) < max(peers, default=0) - 0.005
         mark = "  < a peer" if is_behind else ""
-        print(f"{kind:<40}{len(own):>6}" + "".join(f"{cells[n]:>20.3f}" for n in table) + mark)
+        print(f"{kind:<40}{len(own):>6}" + "".join(f"{cells[n]:>{wide}.3f}" for n in table) + mark)
 
 
 PYTHON = pathlib.Path(os.environ.get("KREUZBERG_PYTHON", "")).absolute()

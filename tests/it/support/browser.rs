@@ -4,13 +4,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::world::{SOON, until};
 
@@ -38,6 +39,8 @@ pub(crate) struct DrivenBrowser {
     client: Client,
     strokes: AtomicUsize,
     clicks: AtomicUsize,
+    /// What the browser leaves behind, the driver's files among them; it goes last.
+    _folder: TempDir,
 }
 
 impl Drop for DrivenBrowser {
@@ -57,10 +60,11 @@ impl Drop for DrivenBrowser {
     }
 }
 
-/// The driver, and the port that it chose.
-fn start_driver() -> (Child, u16) {
+/// The driver, whose files and whose browser's are in `folder`, and the port that it chose.
+fn start_driver(folder: &Path) -> (Child, u16) {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")
+        .env("TMPDIR", folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -79,7 +83,8 @@ fn start_driver() -> (Child, u16) {
 
 impl DrivenBrowser {
     pub(crate) async fn start() -> Self {
-        let (driver, port) = start_driver();
+        let folder = tempfile::tempdir().unwrap();
+        let (driver, port) = start_driver(folder.path());
         let mut browser = Self {
             driver,
             port,
@@ -87,6 +92,7 @@ impl DrivenBrowser {
             client: Client::builder().build().unwrap(),
             strokes: AtomicUsize::new(0),
             clicks: AtomicUsize::new(0),
+            _folder: folder,
         };
         let options = json!({ "args": [
             "--headless=new",
