@@ -18,6 +18,32 @@ pub(super) struct DrawnLayout {
 
 const LAYOUTS: &[DrawnLayout] = &[
     DrawnLayout {
+        what: "a name in the row of the recipient's heading heads a block of its own, with telephone and mail",
+        kind: "invoice",
+        page: "\
+INVOICE
+
+Invoice number              Date of issue
+#415808                     24 October, 2007
+
+Billed to                   Alder-Rivers
+Kim Gaines                  4083 Jason Valleys Suite 237
+6688 Shores Suite 516       Northtown, AK 83615
+Westview, MT 59959          +55 31 2543 8618
+59959                       jsmith@stone-holmes.com
+                            bird-flint.com
+
+Description            Unit cost  Qty/HR    Amount
+Tins of figures             1.95       4      7.80
+Jumbo shopper               2.08       5     10.40
+
+                            Subtotal         18.20
+                            Discount          4.29
+                            Tax               0.22
+                            Invoice total  $ 14.13",
+        values: || json!({ "supplier_name": "Alder-Rivers", "supplier_address": "4083 Jason Valleys Suite 237, Northtown, AK 83615" }),
+    },
+    DrawnLayout {
         what: "a sentence about paying names an account, and a number ends before a town",
         kind: "invoice",
         page: "\

@@ -296,10 +296,19 @@ impl SupplierSearch<'_> {
         let beside = left.is_some_and(|(at, left)| {
             let close = cell.overlap_x(left) > -14.0 * cell.area.h;
             let colon = left.words.last().is_some_and(|word| word.ends_with(':'));
-            close && (colon || self.ends_with_other_label(at))
+            close && (colon || self.ends_with_other_label(at)) && !self.heads_recipient(at, left)
         });
         beside
             || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+    }
+
+    /// Whether the cell is a heading of the recipient with name and address right below it: what stands
+    /// beside it is no part of that.
+    fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
+        let is_heading =
+            self.spots.in_cell(index).any(|spot| spot.words.start == 0 && spot.field == "customer");
+        is_heading
+            && self.block_below(cell).iter().any(|line| has_postal_code(&line.joined_text()))
     }
 
     fn ends_with_other_label(&self, index: usize) -> bool {
