@@ -73,7 +73,7 @@ async fn assert_queue_calls_end(queue: &dyn MessageQueue, proxy: &SilentProxy) {
     let taken = queue.receive(1, Duration::from_secs(5)).await.unwrap();
     let receipts: Vec<_> = taken.into_iter().map(|delivery| delivery.receipt).collect();
     assert_eq!(receipts.len(), 1);
-    let hours: Vec<_> = receipts.iter().map(|one| (one.clone(), Duration::from_secs(60))).collect();
+    let hidden: Vec<_> = receipts.iter().map(|one| (one.clone(), Duration::from_secs(60))).collect();
     proxy.fall_silent();
     tokio::time::pause();
     let wait = Duration::from_secs(20);
@@ -82,7 +82,7 @@ async fn assert_queue_calls_end(queue: &dyn MessageQueue, proxy: &SilentProxy) {
         all_failed(&queue.extend_visibility(&receipts, Duration::from_secs(60)).await)
     })
     .await;
-    assert_ends("hide", async { all_failed(&queue.hide(&hours).await) }).await;
+    assert_ends("hide", async { all_failed(&queue.hide(&hidden).await) }).await;
     assert_ends("acknowledge", async { all_failed(&queue.acknowledge(&receipts).await) }).await;
     assert_ends("send", async { all_failed(&queue.send(&[message]).await) }).await;
     assert_ends("depth", async { queue.depth().await.is_err() }).await;
