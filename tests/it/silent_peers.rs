@@ -73,7 +73,8 @@ async fn assert_queue_calls_end(queue: &dyn MessageQueue, proxy: &SilentProxy) {
     let taken = queue.receive(1, Duration::from_secs(5)).await.unwrap();
     let receipts: Vec<_> = taken.into_iter().map(|delivery| delivery.receipt).collect();
     assert_eq!(receipts.len(), 1);
-    let hidden: Vec<_> = receipts.iter().map(|one| (one.clone(), Duration::from_secs(60))).collect();
+    let hidden: Vec<_> =
+        receipts.iter().map(|one| (one.clone(), Duration::from_secs(60))).collect();
     proxy.fall_silent();
     tokio::time::pause();
     let wait = Duration::from_secs(20);

@@ -307,8 +307,7 @@ impl SupplierSearch<'_> {
     fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
         let is_heading =
             self.spots.in_cell(index).any(|spot| spot.words.start == 0 && spot.field == "customer");
-        is_heading
-            && self.block_below(cell).iter().any(|line| has_postal_code(&line.joined_text()))
+        is_heading && self.block_below(cell).iter().any(|line| has_postal_code(&line.joined_text()))
     }
 
     fn ends_with_other_label(&self, index: usize) -> bool {
