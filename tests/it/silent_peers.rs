@@ -101,23 +101,25 @@ async fn invariant_5_no_call_waits_without_end_for_a_silent_sqs() {
     assert_queue_calls_end(&queue, &proxy).await;
 }
 
-#[tokio::test]
-async fn invariant_5_no_call_waits_without_end_for_a_silent_redis() {
+/// A queue that is connected through a proxy, which still speaks.
+async fn redis_behind_proxy() -> (Redis, SilentProxy, RedisQueue) {
     let server = Redis::start().await;
     let proxy = SilentProxy::start(&server.address()).await.unwrap();
     let mut config = server.config("silent");
     config.redis_url = format!("redis://{}/0", proxy.address()).into();
     let queue = RedisQueue::connect(&config).await.unwrap();
+    (server, proxy, queue)
+}
+
+#[tokio::test]
+async fn invariant_5_no_call_waits_without_end_for_a_silent_redis() {
+    let (_server, proxy, queue) = redis_behind_proxy().await;
     assert_queue_calls_end(&queue, &proxy).await;
 }
 
 #[tokio::test]
 async fn invariant_5_a_receive_that_waits_for_work_ends_though_redis_falls_silent_meanwhile() {
-    let server = Redis::start().await;
-    let proxy = SilentProxy::start(&server.address()).await.unwrap();
-    let mut config = server.config("silent");
-    config.redis_url = format!("redis://{}/0", proxy.address()).into();
-    let queue = RedisQueue::connect(&config).await.unwrap();
+    let (server, proxy, queue) = redis_behind_proxy().await;
     let wait = Duration::from_secs(20);
     let waiting = tokio::spawn(async move { queue.receive(1, wait).await.is_err() });
     let is_blocked = || async {
