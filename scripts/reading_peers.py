@@ -76,12 +76,16 @@ def languages_of(row):
     return "+".join(name for name in known or LANGUAGES.values() if name in INSTALLED)
 
 
+def pictures_of(path, folder):
+    """A PDF's pages at 300 dpi; any other file as it is, a TIFF with all its pages."""
+    if path.suffix.lower() != ".pdf":
+        return [path]
+    run("pdftoppm", "-r", "300", "-gray", path, folder / "page")
+    return sorted(folder.glob("page*"))
+
+
 def tesseract(path, languages, folder):
-    """A PDF is drawn at 300 dpi first; Tesseract reads all pages of a TIFF by itself."""
-    pages = [path]
-    if path.suffix.lower() == ".pdf":
-        run("pdftoppm", "-r", "300", "-gray", path, folder / "page")
-        pages = sorted(folder.glob("page*"))
+    pages = pictures_of(path, folder)
     return "\n".join(run("tesseract", page, "-", "--psm", "3", "-l", languages) for page in pages)
 
 
@@ -104,6 +108,20 @@ sys.stdout.write(extract_file_sync(sys.argv[1], config=config).content)
 """
 
 
+# With its own detector, classifier and recogniser, and no setting but the one core.
+RAPIDOCR = """
+import logging, sys
+import numpy
+from PIL import Image, ImageSequence
+from rapidocr import RapidOCR
+logging.disable(logging.WARNING)
+engine = RapidOCR(params={"EngineConfig.onnxruntime.intra_op_num_threads": 1})
+for path in sys.argv[1:]:
+    for page in ImageSequence.Iterator(Image.open(path)):
+        print(*(engine(numpy.asarray(page.convert("RGB"))).txts or ()), sep="\\n")
+"""
+
+
 def docmill(path, engine="auto"):
     command = [os.environ["DOCMILL"], "transcribe", path, "--format", "lines"]
     return run(*command, DOCMILL__OCR__ENGINE=engine)
@@ -115,12 +133,20 @@ def readers():
         "tesseract-language": lambda path, row, folder: tesseract(path, languages_of(row), folder),
         "ocrmypdf": ocrmypdf,
         "kreuzberg": lambda path, row, folder: run(PYTHON, "-c", KREUZBERG, path),
+        "rapidocr": lambda path, row, folder: run(
+            RAPIDOCR_PYTHON, "-c", RAPIDOCR, *pictures_of(path, folder)
+        ),
         "docmill-tesseract": lambda path, row, folder: docmill(path, "tesseract"),
         "docmill-neural": lambda path, row, folder: docmill(path, "neural"),
         "docmill": lambda path, row, folder: docmill(path),
     }
-    for name, there in [("ocrmypdf", shutil.which("ocrmypdf")), ("kreuzberg", PYTHON.exists())]:
-        if not there:
+    there = {
+        "ocrmypdf": shutil.which("ocrmypdf"),
+        "kreuzberg": PYTHON.exists(),
+        "rapidocr": RAPIDOCR_PYTHON.exists(),
+    }
+    for name in there:
+        if not there[name]:
             print(f"{name} is not here: left out", file=sys.stderr)
             del table[name]
     return table
@@ -225,6 +251,7 @@ def print_table(title, kinds, table, marks=True):
 
 
 PYTHON = pathlib.Path(os.environ.get("KREUZBERG_PYTHON", "")).absolute()
+RAPIDOCR_PYTHON = pathlib.Path(os.environ.get("RAPIDOCR_PYTHON", "")).absolute()
 INSTALLED = installed()
 if __name__ == "__main__":
     main()

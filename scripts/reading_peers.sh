@@ -3,9 +3,9 @@
 # CPU time of each by kind of scan, side by side:
 #   scripts/reading_peers.sh DIR [NAME...]
 # DIR holds scans, truth/NAME.txt and, if there is one, SCANS.tsv (columns file, kind, language).
-# NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg docmill, and that one
-# with one of its readers alone, docmill-tesseract docmill-neural. Tesseract and
-# OCRmyPDF are Debian's, kreuzberg comes from PyPI into target/tools. A peer that is not there and
+# NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg rapidocr docmill, and that
+# one with one of its readers alone, docmill-tesseract docmill-neural. Tesseract and OCRmyPDF are
+# Debian's, kreuzberg and RapidOCR come from PyPI into target/tools. A peer that is not there and
 # cannot be installed is left out, and that is said. DOCMILL names another binary of ours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,10 +22,12 @@ if [ ! -x $tools/kreuzberg/bin/python ]; then
     python3 -m venv $tools/kreuzberg && $tools/kreuzberg/bin/pip install -q kreuzberg==$KREUZBERG >&2 ||
         { rm -rf $tools/kreuzberg; echo "kreuzberg was not installed" >&2; }
 fi
+scripts/environment.sh $tools/vision-scans scripts/vision-scans-requirements.txt ||
+    echo "rapidocr was not installed" >&2
 if [ -z "${DOCMILL:-}" ]; then
     # With a bench, so that the crates have the features they are tested with and are compiled once.
     cargo build --locked --quiet --config scripts/optimised.toml --bin docmill --bench reading
     DOCMILL=target/debug/docmill
 fi
-export DOCMILL KREUZBERG_PYTHON=$tools/kreuzberg/bin/python
+export DOCMILL KREUZBERG_PYTHON=$tools/kreuzberg/bin/python RAPIDOCR_PYTHON=$tools/vision-scans/bin/python
 exec python3 scripts/reading_peers.py "$@"
