@@ -8,7 +8,9 @@
 //! that makes a word is taken before any two.
 //!
 //! A capital I and a small l are the same stroke in many types, and the recogniser is sure of either:
-//! they are exchanged however surely they were read (`Itd`, `lle`).
+//! they are exchanged however surely they were read (`Itd`, `lle`). No word has a small l before a capital:
+//! there it is a capital I, in the language or not (`lBAN`, `USt-ldNr`). So are a nought and a one within a word
+//! that has letters in their places (`reservati0n`, `bil1`); `0` and `1` of what then is no word stay.
 //!
 //! Only words of letters: numbers, names of things, and what is short stay as they were read. Letters
 //! are exchanged, never added or taken away.
@@ -17,6 +19,8 @@
 const SHORTEST: usize = 4;
 /// The same where a stroke is exchanged for its twin.
 const SHORTEST_WITH_TWIN: usize = 3;
+/// Noughts and ones that a word may have in letters' places, at most: of more it is a number.
+const MOST_DIGITS: usize = 2;
 /// Letters that are tried in a word, at most, the likeliest.
 const TRIED: usize = 12;
 
@@ -55,14 +59,21 @@ pub(super) fn spell_word(
     let start = characters.iter().position(|it| it.is_alphanumeric()).unwrap_or(0);
     let end = characters.iter().rposition(|it| it.is_alphanumeric()).map_or(start, |it| it + 1);
     let core = characters.get(start..end).unwrap_or_default();
+    if let Some(text) = with_capital_heads(&characters) {
+        return WordSpelling::Twin(text);
+    }
+    let around = |part: Option<&[char]>| part.unwrap_or_default().iter().collect::<String>();
+    let whole =
+        |word: &str| around(characters.get(..start)) + word + &around(characters.get(end..));
+    if let Some(word) = with_letters_for_digits(core, is_word) {
+        return WordSpelling::Corrected(whole(&word));
+    }
     if core.len() < SHORTEST_WITH_TWIN || !core.iter().all(|it| it.is_alphabetic()) {
         return WordSpelling::Unknown;
     }
     let is_known = is_word(&core.iter().collect::<String>());
     if !is_known && let Some(twin) = with_twin(core, is_word) {
-        let around = |part: Option<&[char]>| part.unwrap_or_default().iter().collect::<String>();
-        let text = around(characters.get(..start)) + &twin + &around(characters.get(end..));
-        return WordSpelling::Twin(text);
+        return WordSpelling::Twin(whole(&twin));
     }
     if core.len() < SHORTEST {
         return WordSpelling::Unknown;
@@ -111,6 +122,46 @@ fn with_twin(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Option<String> {
     is_word(&word).then_some(word)
 }
 
+/// `characters` with a capital I for each small l that heads letters with a capital among them, if there is one.
+fn with_capital_heads(characters: &[char]) -> Option<String> {
+    let mut text = String::with_capacity(characters.len());
+    for letters in characters.chunk_by(|one, next| one.is_alphabetic() == next.is_alphabetic()) {
+        match letters {
+            ['l', rest @ ..] if rest.iter().any(|it| it.is_uppercase()) => {
+                text.push('I');
+                text.extend(rest);
+            }
+            _ => text.extend(letters),
+        }
+    }
+    (!characters.iter().copied().eq(text.chars())).then_some(text)
+}
+
+/// The word that `core` becomes with letters for a nought or a one that stands in it: capitals beside capitals.
+fn with_letters_for_digits(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Option<String> {
+    let digits = core.iter().filter(|it| matches!(it, '0' | '1')).count();
+    let letters = core.iter().filter(|it| it.is_alphabetic()).count();
+    if !(1..=MOST_DIGITS).contains(&digits)
+        || letters < SHORTEST_WITH_TWIN
+        || digits + letters < core.len()
+    {
+        return None;
+    }
+    let is_small = core.iter().any(|it| it.is_lowercase());
+    let with = |stroke: char| -> String {
+        let exchanged = core.iter().enumerate().map(|(at, character)| {
+            let letter = match character {
+                '0' => 'o',
+                '1' => stroke,
+                other => return *other,
+            };
+            if is_small && at > 0 { letter } else { letter.to_ascii_uppercase() }
+        });
+        exchanged.collect()
+    };
+    ['l', 'i'].into_iter().map(with).find(|word| is_word(word))
+}
+
 /// The one rival, or where none does the two, that make a word; of several the likeliest.
 fn likeliest(
     rivals: &[LetterRival],
@@ -153,7 +204,7 @@ mod tests {
         let corrected = |word: &str| Corrected(word.to_owned());
         let twin = |word: &str| Twin(word.to_owned());
         #[rustfmt::skip]
-        let table: [(&str, &str, &[_], WordSpelling); 17] = [
+        let table: [(&str, &str, &[_], WordSpelling); 25] = [
             ("one letter",                    "Betrdg",   &[(4, 'a', 0.2)],                   corrected("Betrag")),
             ("signs around it stay",          "(Fállig:", &[(2, 'a', 0.9), (2, 'ä', 0.4)],    corrected("(Fällig:")),
             ("two letters",                   "nello",    &[(2, 't', 0.1), (3, 't', 0.1)],    corrected("netto")),
@@ -161,7 +212,15 @@ mod tests {
             ("the likelier of two",           "hate",     &[(0, 'g', 0.2), (0, 'r', 0.3)],    corrected("rate")),
             ("it is a word already",          "gate,",    &[(0, 'r', 0.9)],                   Known),
             ("nothing makes it a word",       "Betrdg",   &[(4, 'o', 0.9)],                   Unknown),
-            ("a number is spelt as it is",    "t0tal",    &[(1, 'o', 0.9)],                   Unknown),
+            ("a number is spelt as it is",    "t2tal",    &[(1, 'o', 0.9)],                   Unknown),
+            ("a nought in a word",            "t0tal",    &[],                                corrected("total")),
+            ("a one in capitals",             "(TOTA1)",  &[],                                corrected("(TOTAL)")),
+            ("a one at the head",             "1lle1",    &[],                                Unknown),
+            ("a one that is an i",            "fäll1g",   &[],                                corrected("fällig")),
+            ("a number of two letters",       "R01E",     &[],                                Unknown),
+            ("a number in a word's clothes",  "net1",     &[],                                Unknown),
+            ("a small l before capitals",     "lBAN:",    &[],                                twin("IBAN:")),
+            ("the same behind a hyphen",      "USt-ldNr.", &[],                               twin("USt-IdNr.")),
             ("too short to be told",          "nel",      &[(2, 't', 0.9)],                   Unknown),
             ("a capital I for a small l",     "(Itd.)",   &[],                                twin("(ltd.)")),
             ("a small l for a capital I",     "lle",      &[],                                twin("Ile")),
