@@ -157,8 +157,15 @@ impl<'a> DateSearch<'a> {
                 self.mark_labelled(spot, own, &role, &mut found);
             }
         }
+        let numbered = |spot: &&LabelMatch| {
+            let mut same = self.spots.in_cell(spot.cell);
+            same.any(|own| own.field == role.number && own.token == spot.token)
+        };
         for spot in self.spots.of_field("other").take(MOST_LABELS) {
-            self.mark_labelled(spot, false, &role, &mut found);
+            // `Nummer/Datum`: of a word that may be the document's number nothing is said about days.
+            if !numbered(&spot) {
+                self.mark_labelled(spot, false, &role, &mut found);
+            }
         }
         if role.issued {
             for spot in self.spots.of_field(role.number).filter(|spot| spot.words.start == 0) {
@@ -428,10 +435,13 @@ fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
 /// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
 /// per order 7 of 1 May` is not.
 fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Option<DateSign> {
-    let near = |field: &str| {
-        let mut same = spots.in_cell(spot.cell);
-        same.any(|other| other.field == field && other.words.start < spot.words.start)
+    let before_it = |field: &str| {
+        let same = spots.in_cell(spot.cell).filter(|other| other.token < spot.token);
+        same.filter(|other| other.field == field).map(|other| other.token).collect::<Vec<_>>()
     };
+    let numbers = before_it(number);
+    // `Nummer/Datum`: a word that may be the document's number or another is the document's here.
+    let others = before_it("other").iter().any(|token| !numbers.contains(token));
     // `Consegna del: 3/5/2024`: what stands before the weak word names another day.
     let cell = spots.cell_of(spot);
     let closed = cell.is_some_and(|cell| {
@@ -440,7 +450,7 @@ fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Op
     });
     let before = spot.words.start.checked_sub(1).and_then(|at| cell?.words.get(at));
     let named = closed && before.is_some_and(|word| !word.ends_with(','));
-    match (near(number), near("other") || named && !near(number)) {
+    match (!numbers.is_empty(), others || named && numbers.is_empty()) {
         (_, true) => Some(DateSign::OtherBefore),
         (true, _) => Some(DateSign::NumberBefore),
         _ if spot.words.start > 2 => Some(DateSign::MidSentence),

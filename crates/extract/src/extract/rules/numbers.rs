@@ -184,7 +184,7 @@ impl<'a> NumberSearch<'a> {
                     | "numéro"
                     | "número"
             );
-            if !hash && !short {
+            if !hash && !short || short && self.is_mark_of_other(cell) {
                 continue;
             }
             let from = series::after_second_mark(cell, usize::from(short));
@@ -207,6 +207,19 @@ impl<'a> NumberSearch<'a> {
             signs.push(if hash { NumberSign::Marked } else { NumberSign::ShortLabel });
             found.push(NumberCandidate { value, cell, signs });
         }
+    }
+
+    /// `Zähler  Nr. 8 114 277`: a word right before the mark, set no larger and no title, says what is numbered.
+    fn is_mark_of_other(&self, mark: &TextCell) -> bool {
+        let layout = self.spots.layout;
+        let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
+        let Some((index, named)) = before.and_then(|at| Some((at, layout.cells.get(at)?))) else {
+            return false;
+        };
+        let is_near = named.row == mark.row && -named.overlap_x(mark) < 2.0 * mark.area.h;
+        let [word] = named.words.as_slice() else { return false };
+        let is_title = || self.spots.in_cell(index).any(|spot| spot.field == self.field);
+        is_near && named.area.h < 1.2 * mark.area.h && word.chars().all(char::is_alphabetic) && is_word(word) && !is_title()
     }
 
     fn place_signs(&self, cell: &TextCell) -> Vec<NumberSign> {
@@ -412,6 +425,8 @@ mod tests {
             ),
             ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 618205", Some("618205")),
             ("Kundennummer   4711", None),
+            ("Gebührenrechnung   2020-04418\nPeriode 2020   Zähler  Nr. 8 114 277", Some("2020-04418")),
+            ("Periode 2020   Zähler  Nr. 8 114 277", None),
             ("FACTURA\nSeria TCO nr. 0417\nData: 23/10/2024", Some("TCO 0417")),
             ("Serija AB Nr. 123\n2024-05-13", Some("AB 123")),
             ("Seria produktu: nr 12", None),

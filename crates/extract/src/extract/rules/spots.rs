@@ -25,6 +25,9 @@ pub(super) struct LabelMatch {
     pub(super) cell: usize,
     /// Words of the cell that are the label.
     pub(super) words: Range<usize>,
+    /// Where it begins among the cell's folded words, of which one word may hold several:
+    /// `Nummer/Datum`.
+    pub(super) token: usize,
 }
 
 impl LabelMatch {
@@ -89,6 +92,7 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
                         strong: found.strong,
                         cell: index,
                         words: start..last + 1,
+                        token: at,
                     });
                 }
             }
