@@ -270,6 +270,7 @@ mod tests {
             ("Bon fiscal   Kassenbon\nSumme   7,60\nBar   10,00\nRückgeld   2,40", "receipt", None),
             ("SERVICE AGREEMENT\nbetween A Ltd and B Ltd\nwitnesseth\nterm and termination\ngoverning law", "contract", None),
             ("Mietvertrag\nzwischen A und B\n§ 1 Mietsache", "contract", None),
+            ("DATOS DE LA FACTURA\nNº de factura   17\nFecha límite de pago   5/4/2022\nPeaje de acceso   2.0TD", "invoice", None),
             ("Order confirmation\nInvoice address: A", "generic", Some(KindAmbiguity::Unknown)),
             ("FAKTURA VAT\nWystawiono   Zamówienie   Płatne do\n2024-12-29   7973   2025-01-28", "invoice", None),
             ("Factura   Pedido\n   8038\nVencimiento   8.1.2024", "invoice", None),

@@ -588,6 +588,11 @@ mod tests {
             ("Der Rest ist am 12.02.2025 fällig.", "due_date", Some("2025-02-12")),
             ("Der Rest ist ab 12.02.2025 fällig.", "due_date", None),
             ("Order date: 1.2.2020   Delivery date: 3.2.2020", "invoice_date", None),
+            (
+                "Rechnung\nNummer/Datum\n9100447182 / 06.03.2023\nReferenz-Nr./Datum\nBE-23 / 27.02.2023",
+                "invoice_date",
+                Some("2023-03-06"),
+            ),
         ] {
             let found = find(drawing, field).filter(|(_, certain)| *certain);
             assert_eq!(found.map(|(date, _)| date).as_deref(), expected, "{drawing}");

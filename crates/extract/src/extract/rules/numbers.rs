@@ -219,7 +219,11 @@ impl<'a> NumberSearch<'a> {
         let is_near = named.row == mark.row && -named.overlap_x(mark) < 2.0 * mark.area.h;
         let [word] = named.words.as_slice() else { return false };
         let is_title = || self.spots.in_cell(index).any(|spot| spot.field == self.field);
-        is_near && named.area.h < 1.2 * mark.area.h && word.chars().all(char::is_alphabetic) && is_word(word) && !is_title()
+        is_near
+            && named.area.h < 1.2 * mark.area.h
+            && word.chars().all(char::is_alphabetic)
+            && is_word(word)
+            && !is_title()
     }
 
     fn place_signs(&self, cell: &TextCell) -> Vec<NumberSign> {
@@ -425,7 +429,10 @@ mod tests {
             ),
             ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 618205", Some("618205")),
             ("Kundennummer   4711", None),
-            ("Gebührenrechnung   2020-04418\nPeriode 2020   Zähler  Nr. 8 114 277", Some("2020-04418")),
+            (
+                "Gebührenrechnung   2020-04418\nPeriode 2020   Zähler  Nr. 8 114 277",
+                Some("2020-04418"),
+            ),
             ("Periode 2020   Zähler  Nr. 8 114 277", None),
             ("FACTURA\nSeria TCO nr. 0417\nData: 23/10/2024", Some("TCO 0417")),
             ("Serija AB Nr. 123\n2024-05-13", Some("AB 123")),

@@ -363,6 +363,9 @@ impl<'a> LabelMatches<'a> {
         if found.iter().all(is_rate) {
             found.extend(self.value_in_order(spot, cell));
         }
+        if found.is_empty() {
+            found.extend(self.value_in_column(cell));
+        }
         found
     }
 
@@ -376,6 +379,31 @@ impl<'a> LabelMatches<'a> {
         let value = self.layout.right_of(index).first().filter(|_| goes_on)?;
         let words = 0..value.words.len();
         Some(ValueCandidate { cell: value, words, inline: false, below: false })
+    }
+
+    /// Under a row of labels with room for values a row with some of them: the one whose middle lies between
+    /// where the label begins and where the next one does. Left-aligned labels, numbers set to the right.
+    fn value_in_column(&self, label: &TextCell) -> Option<ValueCandidate<'a>> {
+        let labels = self.layout.row_cells(label.row);
+        let begins_next = labels.iter().map(|cell| cell.area.x).filter(|x| *x > label.area.x);
+        let end = begins_next.fold(f32::MAX, f32::min);
+        let lies_under = |value: &&TextCell| {
+            let middle = value.area.x + value.area.w / 2.0;
+            (label.area.x..end).contains(&middle)
+                && value.page == label.page
+                && (0.0..ORDERED_REACH * label.area.h)
+                    .contains(&(value.area.y - label.area.bottom()))
+        };
+        let mut values = self.layout.row_cells(label.row + 1).iter().filter(lies_under);
+        let (value, None) = (values.next()?, values.next()) else { return None };
+        let at = self.layout.index_of(value)?;
+        let is_free = labels.len() > 1
+            && !self.in_cell(at).any(LabelMatch::names_value)
+            && labels
+                .iter()
+                .all(|other| other.overlap_x(value) <= 0.0 || std::ptr::eq(other, label));
+        let words = 0..value.words.len();
+        is_free.then_some(ValueCandidate { cell: value, words, inline: false, below: true })
     }
 
     /// Under a row of nothing but labels a row of as many values: they belong together in their
@@ -429,6 +457,7 @@ mod tests {
             ("Invoice number:     A-1", "A-1"),
             ("Invoice number   Due date\nA-1              2024-01-01", "A-1"),
             ("Rechnungsnr. A-1 Kundennr. 7", "A-1"),
+            ("Invoice number        Customer    Our ref\n                A-1", "A-1"),
             (
                 "Invoice number Invoice date Due date\nA-1            1 May 2024   3 June 2024",
                 "A-1",
