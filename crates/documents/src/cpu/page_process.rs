@@ -323,7 +323,7 @@ async fn read_replies(
         () = shared.over.cancelled() => false,
         () = gone => tokio::time::timeout(LAST_ANSWERS, listening).await.unwrap_or(false),
     };
-    let Some(ChildProcess { mut child, pid, mut starved, .. }) = process else {
+    let Some(ChildProcess { mut group, mut child, pid, mut starved, .. }) = process else {
         let found = if nonsense { ProcessExit::Nonsense } else { ProcessExit::Exit(0) };
         shared.mark_ended(found);
         return;
@@ -332,7 +332,7 @@ async fn read_replies(
         // Programs that it ran die with it. The lock is held over kill and flag: once the child is
         // waited for, its id may belong to another process, and nobody may signal it.
         let mut state = shared.lock_state();
-        let _gone_already = kill_process_group(pid, Signal::KILL);
+        group.kill_group();
         state.reaped = true;
         state.killed.is_some()
     };

@@ -77,6 +77,8 @@ pub(super) struct StartedProcess {
 
 /// The child process that serves pages.
 pub(super) struct ChildProcess {
+    /// Before the child, so that it goes first: the id is the child's own until that is waited for.
+    pub group: ProcessGroupGuard,
     pub child: Child,
     /// Also the number of its process group.
     pub pid: Pid,
@@ -84,6 +86,25 @@ pub(super) struct ChildProcess {
     pub starved: JoinHandle<bool>,
     /// Closed once the process has ended; its id is its own until the child is waited for.
     pub gone: oneshot::Receiver<()>,
+}
+
+/// Kills a process group when it goes, unless that is done: a worker that ends in a hurry drops what it had
+/// under way, and the programs that a page process runs must not outlive that.
+pub(super) struct ProcessGroupGuard(Option<Pid>);
+
+impl ProcessGroupGuard {
+    /// Kills the group, once.
+    pub(super) fn kill_group(&mut self) {
+        if let Some(pid) = self.0.take() {
+            let _gone_already = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for ProcessGroupGuard {
+    fn drop(&mut self) {
+        self.kill_group();
+    }
 }
 
 /// Starts a page process and waits until it is ready.
@@ -110,8 +131,8 @@ pub(super) async fn start_process(
     }
     // What it says on standard error is in nobody's hands; how it ended is a clue.
     let status = match &mut started.process {
-        Some(ChildProcess { child, pid, .. }) => {
-            let _gone_already = kill_process_group(*pid, Signal::KILL);
+        Some(ChildProcess { child, group, .. }) => {
+            group.kill_group();
             child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string())
         }
         None => "a thread".to_owned(),
@@ -132,8 +153,9 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own: what it runs dies with it, and a Ctrl-C at the terminal is ours alone.
-    command.process_group(0).kill_on_drop(true);
+    // A group of its own: what it runs dies with it, and a Ctrl-C at the terminal is ours alone. Who drops it
+    // kills the group: to kill the child alone would leave what it runs.
+    command.process_group(0);
     let failed = |error| Error::transient("cannot start a page process").with_source(error);
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
@@ -141,12 +163,13 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     let (Some(pid), (Some(input), Some(output), Some(words))) = (pid, pipes) else {
         return Err(Error::internal("a page process without pipes"));
     };
+    let group = ProcessGroupGuard(Some(pid));
     let starved = tokio::spawn(watch_for_memory_error(words));
     let gone = watch_exit(pid).map_err(failed)?;
     Ok(StartedProcess {
         input: Box::new(input),
         output: Box::new(output),
-        process: Some(ChildProcess { child, pid, starved, gone }),
+        process: Some(ChildProcess { group, child, pid, starved, gone }),
         ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
 }
@@ -205,4 +228,49 @@ fn spawn_thread(serve: Arc<ServeFunction>) -> Result<StartedProcess> {
         process: None,
         ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
+
+    use super::*;
+    use docmill_core::config::{CpuConfig, LimitsConfig, OcrConfig};
+    use docmill_core::model::{ReadRecipe, RepairSwitches};
+
+    #[tokio::test]
+    async fn what_a_page_process_runs_dies_with_whoever_drops_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, started) = (folder.path().join("program"), folder.path().join("started"));
+        let script = format!(
+            "#!/bin/sh\nsleep 1000 &\necho $! >'{0}.new'\nmv '{0}.new' '{0}'\nwait\n",
+            started.display()
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let recipe = ReadRecipe {
+            dpi: 100,
+            languages: Vec::new(),
+            repairs: RepairSwitches::ALL,
+            threshold: 0.7,
+        };
+        let (cpu, limits, ocr) =
+            (CpuConfig::default(), LimitsConfig::default(), OcrConfig::default());
+        let setup = ProcessSetup::new(&cpu, &limits, &ocr, recipe, 1);
+        let process = spawn_binary(program.as_os_str(), &setup).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let until = async |done: &dyn Fn() -> bool| {
+            while !done() {
+                assert!(Instant::now() < deadline, "too late");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        until(&|| started.exists()).await;
+        let pid: i32 = std::fs::read_to_string(&started).unwrap().trim().parse().unwrap();
+        drop(process);
+        let status = format!("/proc/{pid}/stat");
+        until(&|| std::fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z ")))
+            .await;
+    }
 }
