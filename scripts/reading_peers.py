@@ -212,6 +212,8 @@ def mean(values):
 
 
 def main():
+    if not shutil.which("pdftoppm"):
+        sys.exit("pdftoppm is not here (poppler-utils): peers that read no PDF would be given nothing")
     scans = table_of(pathlib.Path(sys.argv[1]))
     if not scans:
         sys.exit("no scan has a truth/NAME.txt")
