@@ -6,10 +6,11 @@
 # NAMEs choose readers (all): tesseract tesseract-language ocrmypdf kreuzberg rapidocr docmill, and that
 # one with one of its readers alone, docmill-tesseract docmill-neural. Tesseract and OCRmyPDF are
 # Debian's, kreuzberg and RapidOCR come from PyPI into target/tools. A peer that is not there and
-# cannot be installed is left out, and that is said. DOCMILL names another binary of ours.
+# cannot be installed is left out, and that is said. Wants pdftoppm (poppler-utils). DOCMILL names
+# another binary of ours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -ge 1 ] && [ -d "$1/truth" ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] && [ -d "$1/truth" ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 KREUZBERG=4.10.4
 tools=target/tools

@@ -9,10 +9,10 @@
 //!
 //! A capital I and a small l are the same stroke in many types, and the recogniser is sure of either:
 //! they are exchanged however surely they were read (`Itd`, `lle`). No word has a small l before a capital:
-//! there it is a capital I, in the language or not (`lBAN`, `USt-ldNr`). So are a nought and a one within a word
-//! that has letters in their places (`reservati0n`, `bil1`); `0` and `1` of what then is no word stay.
+//! there it is a capital I, in the language or not (`lBAN`, `USt-ldNr`). A nought or a one that stands among
+//! letters is a letter where that makes a word (`reservati0n`, `bil1`), and stays where it does not.
 //!
-//! Only words of letters: numbers, names of things, and what is short stay as they were read. Letters
+//! All else is for words of letters alone: numbers, names of things, and what is short stay as they were read. Letters
 //! are exchanged, never added or taken away.
 
 /// Letters of a word at least: of shorter ones too many are words.

@@ -157,15 +157,13 @@ impl<'a> DateSearch<'a> {
                 self.mark_labelled(spot, own, &role, &mut found);
             }
         }
-        let numbered = |spot: &&LabelMatch| {
+        // `Nummer/Datum`: a word that may be the document's number says nothing about days.
+        let names_other = |spot: &&LabelMatch| {
             let mut same = self.spots.in_cell(spot.cell);
-            same.any(|own| own.field == role.number && own.token == spot.token)
+            !same.any(|own| own.field == role.number && own.token == spot.token)
         };
-        for spot in self.spots.of_field("other").take(MOST_LABELS) {
-            // `Nummer/Datum`: of a word that may be the document's number nothing is said about days.
-            if !numbered(&spot) {
-                self.mark_labelled(spot, false, &role, &mut found);
-            }
+        for spot in self.spots.of_field("other").take(MOST_LABELS).filter(names_other) {
+            self.mark_labelled(spot, false, &role, &mut found);
         }
         if role.issued {
             for spot in self.spots.of_field(role.number).filter(|spot| spot.words.start == 0) {
