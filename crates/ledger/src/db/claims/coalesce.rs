@@ -2,10 +2,11 @@
 //!
 //! A lone row is sent at once; what comes while a statement is under way goes together in the next. A
 //! statement of many rows costs a fraction of what as many statements cost (beginning and committing
-//! one takes as much of Postgres as ten rows). So after each there is a rest that is measured by what it
-//! took: a row that comes meanwhile waits a few milliseconds for company, unless enough are there. And a
-//! second one runs beside the first only once a row has waited for [`LONGEST_TURN`]: because the first
-//! waits for a lock, say, or for the disk. The ledger's port stays one row per call. The statement runs in a task
+//! one takes as much of Postgres as ten rows). So after a statement of several rows there is a rest that
+//! is measured by what it took: a row that comes meanwhile waits a few milliseconds until as many are there
+//! as went together the last time. A statement of one row is followed by none: where rows come one by
+//! one, waiting brings no company and holds up its job. And a second one runs beside the first only once a
+//! row has waited for [`LONGEST_TURN`]: because the first waits for a lock, say, or for the disk. The ledger's port stays one row per call. The statement runs in a task
 //! of its own: a caller that is cancelled takes nobody else's row with it; its own is not begun any
 //! more.
 //!
@@ -38,7 +39,8 @@ const LONGEST_TURN: Duration = Duration::from_millis(25);
 const REST_FACTOR: u32 = 3;
 /// The longest rest after a statement.
 const LONGEST_REST: Duration = Duration::from_millis(15);
-/// So many rows wait for no others: more of them in one statement cost hardly less each.
+/// So many rows wait for no others, however many went together before: more of them in one statement
+/// cost hardly less each.
 const ENOUGH: usize = 16;
 /// Rows in one statement; also bounds what is sent to Postgres at a time.
 const TOGETHER: usize = 64;
@@ -80,7 +82,7 @@ pub(super) enum RowAnswer<A> {
 pub(super) struct StatementBatcher<S: BatchedStatement> {
     db: Db,
     state: Arc<Mutex<BatcherState<S>>>,
-    /// Told when [`ENOUGH`] rows wait.
+    /// Told when as many rows wait as are worth a statement, [`BatcherState::worth_sending`].
     enough: Arc<Notify>,
     alone: Arc<Semaphore>,
 }
@@ -88,10 +90,19 @@ pub(super) struct StatementBatcher<S: BatchedStatement> {
 struct BatcherState<S: BatchedStatement> {
     waiting: Vec<PendingRow<S>>,
     running: usize,
-    /// Before this, the next statement begins for [`ENOUGH`] rows alone; `None`: none was run yet.
+    /// Before this, the next statement begins only if enough rows wait; `None`: none was run yet.
     next_begin: Option<Instant>,
+    /// Rows in the last statement that ended.
+    last_rows: usize,
     /// Claims whose row could not be written: it goes by itself the next time.
     apart: HashSet<ClaimToken>,
+}
+
+impl<S: BatchedStatement> BatcherState<S> {
+    /// Whether as many rows wait as went together the last time: those that could come have come.
+    fn worth_sending(&self) -> bool {
+        self.waiting.len() >= self.last_rows.min(ENOUGH)
+    }
 }
 
 struct PendingRow<S: BatchedStatement> {
@@ -143,6 +154,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             waiting: Vec::new(),
             running: 0,
             next_begin: None,
+            last_rows: 0,
             apart: HashSet::new(),
         };
         let alone = Arc::new(Semaphore::new(ALONE));
@@ -203,7 +215,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     fn add_waiting(&self, rows: impl IntoIterator<Item = PendingRow<S>>) {
         let mut state = self.lock_state();
         state.waiting.extend(rows);
-        if state.waiting.len() >= ENOUGH {
+        if state.worth_sending() {
             self.enough.notify_waiters();
         }
     }
@@ -236,21 +248,23 @@ impl<S: BatchedStatement> StatementBatcher<S> {
         loop {
             task.0.wait_for_company().await;
             let Some(batch) = task.0.next_batch() else { return };
-            let begin = Instant::now();
+            let (begin, rows) = (Instant::now(), batch.len());
             task.0.run_batch(batch).await;
             let rest = (begin.elapsed() * REST_FACTOR).min(LONGEST_REST);
-            task.0.lock_state().next_begin = Some(Instant::now() + rest);
+            let mut state = task.0.lock_state();
+            (state.next_begin, state.last_rows) = (Some(Instant::now() + rest), rows);
         }
     }
 
-    /// Waits while the statement before is not long ago and few rows wait; not at all if none does.
+    /// Waits while the statement before is not long ago and fewer rows wait than it had; not at all if
+    /// none does.
     async fn wait_for_company(&self) {
         loop {
             let told = self.enough.notified();
             let begin = {
                 let state = self.lock_state();
-                let few = (1..ENOUGH).contains(&state.waiting.len());
-                state.next_begin.filter(|begin| few && *begin > Instant::now())
+                let may_wait = !state.waiting.is_empty() && !state.worth_sending();
+                state.next_begin.filter(|begin| may_wait && *begin > Instant::now())
             };
             let Some(begin) = begin else { return };
             tokio::pin!(told);
@@ -356,22 +370,31 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rows_that_come_one_by_one_share_a_statement_after_three_times_what_the_last_took() {
+    async fn rows_that_come_one_by_one_wait_for_none() {
         let batcher = batcher();
-        let asked = (0..16).map(|at| ask(&batcher, Duration::from_millis(at), 2));
-        let answers = join_all(asked).await;
-        let ends: Vec<_> =
-            answers.iter().map(|(end, together)| (end.as_millis(), *together)).collect();
-        let mut expected = vec![(2, 1)];
-        expected.extend([(10, 8); 8]);
-        expected.extend([(18, 7); 7]);
-        assert_eq!(ends, expected);
+        for _ in 0..3 {
+            assert_eq!(ask(&batcher, Duration::ZERO, 2).await, (TOOK, 1));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rows_wait_for_as_many_as_went_together_before_but_not_for_long() {
+        let batcher = batcher();
+        batcher.run_many(vec![2; 4]).await;
+        // The fourth comes within the rest, and all four leave with it.
+        let asked = (0..4).map(|at| ask(&batcher, Duration::from_millis(at), 2));
+        let ends: Vec<_> = join_all(asked).await;
+        assert_eq!(ends, [(Duration::from_millis(5), 4); 4]);
+        // A third does not come: two leave after three times what the last statement took.
+        let asked = (0..2).map(|at| ask(&batcher, Duration::from_millis(at), 2));
+        let ends: Vec<_> = join_all(asked).await;
+        assert_eq!(ends, [(REST + TOOK, 2); 2]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn sixteen_rows_wait_for_no_more() {
         let batcher = batcher();
-        ask(&batcher, Duration::ZERO, 2).await;
+        batcher.run_many(vec![2; 40]).await;
         let start = Instant::now();
         let (few, many) =
             join(batcher.run_many(vec![2; 15]), ask(&batcher, Duration::from_millis(1), 2)).await;
@@ -383,7 +406,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_longer_than_the_longest_rest_after_a_slow_statement() {
         let batcher = batcher();
-        ask(&batcher, Duration::ZERO, 5_000).await;
+        batcher.run_many(vec![5_000; 2]).await;
         assert_eq!(ask(&batcher, Duration::ZERO, 2).await, (LONGEST_REST + TOOK, 1));
     }
 
