@@ -3,7 +3,7 @@
 //! A code names one currency alone, a sign may be that of several: what was printed is kept as a
 //! [`CurrencyMark`], so that nobody takes one for the other.
 
-/// Active alphabetic codes of ISO 4217 (funds and metals left out).
+/// Active alphabetic codes of ISO 4217 (funds and metals left out), in alphabetical order.
 const CODES: &[&str] = &[
     "AED", "AFN", "ALL", "AMD", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN",
     "BHD", "BIF", "BMD", "BND", "BOB", "BRL", "BSD", "BTN", "BWP", "BYN", "BZD", "CAD", "CDF",
@@ -146,7 +146,8 @@ pub fn is_also_word(word: &str) -> bool {
 
 /// The code, if `code` is one of ISO 4217.
 pub fn iso_code(code: &str) -> Option<&'static str> {
-    CODES.iter().copied().find(|known| *known == code)
+    let at = CODES.binary_search(&code).ok()?;
+    CODES.get(at).copied()
 }
 
 /// The code a whole word stands for, such as `EUR`, `€` or `US$`.
@@ -192,6 +193,12 @@ pub(super) fn has_cents(text: &str) -> bool {
 mod tests {
     use super::CurrencyMark::{Code, Sign};
     use super::*;
+
+    #[test]
+    fn every_code_is_found() {
+        assert!(CODES.iter().all(|code| iso_code(code) == Some(code)));
+        assert_eq!(iso_code("XXX"), None);
+    }
 
     #[test]
     fn a_code_means_one_currency_and_a_sign_any_that_shares_it() {

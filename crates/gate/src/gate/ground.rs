@@ -133,8 +133,14 @@ impl PrintedValues {
         if !words.iter().any(has_digit) {
             return Default::default();
         }
-        // Both notations: which one holds is the reader's judgement, not ours to repeat.
+        let has_separator = |word: &&str| word.contains([',', '.']);
+        // Both notations: which one holds is the reader's judgement, not ours to repeat. What has no
+        // separator is the same in all of them.
         for mark in [None, Some(DecimalSeparator::Comma), Some(DecimalSeparator::Point)] {
+            let may_differ = |word: &&str| mark.is_none() || has_separator(word);
+            if !words.iter().any(&may_differ) {
+                break;
+            }
             let mut take = |amount: number::FoundNumber, first: usize| {
                 let value = amount.value.abs().normalize();
                 if amount.percent {
@@ -144,7 +150,8 @@ impl PrintedValues {
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
             };
             number::find_numbers(words, mark).into_iter().for_each(|amount| take(amount, 0));
-            for (at, word) in words.iter().enumerate().filter(|(_, word)| has_digit(word)) {
+            let apart = |word: &&str| has_digit(word) && may_differ(word);
+            for (at, word) in words.iter().enumerate().filter(|(_, word)| apart(word)) {
                 let single = number::find_numbers(&[word.trim_matches(['(', ')'])], mark);
                 single.into_iter().for_each(|amount| take(amount, at));
             }
