@@ -125,7 +125,7 @@ impl StreamFilters {
         let (first, second) = (keys.next(), keys.next());
         // `#` writes any letter of a name otherwise, `%` hides what follows, `/F` is short for it.
         let is_odd = second.is_some() || names_short_key(dictionary);
-        if is_odd || dictionary.iter().any(|byte| matches!(byte, b'#' | b'%')) {
+        if is_odd || dictionary.contains(&b'%') || escapes_letter(dictionary) {
             return Ok(Self::Unknown);
         }
         let Some(key) = first else { return Ok(Self::Known(Vec::new())) };
@@ -172,6 +172,16 @@ fn names_short_key(dictionary: &[u8]) -> bool {
     })
 }
 
+/// Whether a name may be written with `#` for one of its letters. A slash can be written in no other way:
+/// a name with one (`text#2Fxml`, the type of the file that every e-invoice carries) is no key
+/// and no filter.
+fn escapes_letter(dictionary: &[u8]) -> bool {
+    memchr::memchr_iter(b'#', dictionary).any(|at| {
+        let code = dictionary.get(at + 1..at + 3).unwrap_or_default();
+        !code.eq_ignore_ascii_case(b"2f")
+    })
+}
+
 /// PDF 32000-1 tables 6 and 94 (the short names of inline images, which some readers take
 /// anywhere).
 fn parse_filter(name: &[u8]) -> Option<StreamFilter> {
@@ -195,6 +205,11 @@ struct StreamData<'a> {
 impl<'a> StreamData<'a> {
     /// Bytes that it expands to, or at least `allowed` if it is that much.
     fn expanded_bytes(&self, filters: &StreamFilters, allowed: u64) -> u64 {
+        if matches!(filters, StreamFilters::Known(only) if only[..] == [StreamFilter::Flate])
+            && let Some(plain) = plain_zlib_bytes(self.content(), allowed)
+        {
+            return plain;
+        }
         let open = self.bytes.get(self.start..).unwrap_or_default();
         // Whatever the dictionary says: what looks like zlib data is.
         let looked = inflated_bytes(open, allowed, MAX_NESTING);
@@ -250,6 +265,24 @@ fn inflated_bytes(data: &[u8], allowed: u64, nesting: u32) -> u64 {
         return 0;
     }
     count_bytes(ZlibDecoder::new(data), allowed, nesting)
+}
+
+/// Bytes of sound zlib data that holds no other, of which every decoder makes the same; `None` for
+/// anything else. Most streams of most files are so, and need not be decoded in all the ways there are.
+fn plain_zlib_bytes(content: &[u8], allowed: u64) -> Option<u64> {
+    let (mut reader, mut buffer) = (ZlibDecoder::new(content), vec![0; 64 << 10]);
+    let mut total: u64 = 0;
+    while total < allowed {
+        let more = reader.read(&mut buffer).ok()?;
+        if total == 0 && is_zlib(buffer.get(..more).unwrap_or_default()) {
+            return None;
+        }
+        if more == 0 {
+            return is_zlib(content).then_some(total);
+        }
+        total += more as u64;
+    }
+    None
 }
 
 /// Method 8, window up to 32 KiB, and the check bits (RFC 1950 §2.2).
@@ -444,6 +477,12 @@ mod tests {
             ("images beyond the limit", [&image[..], &image].concat(), ExpansionScan::NeedsObjects),
             ("encryption", encrypted, ExpansionScan::NeedsObjects),
             ("filters elsewhere", stream("/Filter 9 0 R", b"x"), ExpansionScan::NeedsObjects),
+            ("a type of files", stream("/Subtype/text#2fxml", b"x"), ExpansionScan::Complete),
+            (
+                "letters otherwise",
+                stream("/Subtype/t#65xt#2Fxml", b"x"),
+                ExpansionScan::NeedsObjects,
+            ),
         ] {
             assert_eq!(scanned(&file), expected, "{name}");
         }
