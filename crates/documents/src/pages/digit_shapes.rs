@@ -20,7 +20,7 @@ use hayro::hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
     InterpreterCache, InterpreterSettings, SoftMask, TransformExt as _, interpret_page,
 };
-use hayro::kurbo::{BezPath, ParamCurve as _, ParamCurveExtrema as _, PathSeg, Rect, Shape as _};
+use hayro::kurbo::{Affine, BezPath, Line, PathEl, PathSeg, Rect, Shape as _, flatten, segments};
 
 /// Cells of a shape across and down.
 const ACROSS: u8 = 12;
@@ -36,8 +36,8 @@ const SURELY_ALIKE: f32 = 0.12;
 const MOST_GLYPHS: usize = 512;
 /// An outline of more elements than this is no digit of a text font.
 const MOST_ELEMENTS: usize = 400;
-/// Halvings of a curve after which a place on it is known: to a millionth of its length and better.
-const HALVINGS: u8 = 24;
+/// How far straight pieces may be from the curves that they stand for, in cells.
+const FLATNESS: f64 = 0.02;
 /// The standard fonts, whose digits are known.
 const FONTS: [&str; 12] = [
     "Helvetica",
@@ -124,15 +124,21 @@ impl GlyphShape {
         if !bounds.is_finite() || bounds.width() <= 0.0 || bounds.height() <= 0.0 {
             return None;
         }
-        let pieces = steady_pieces(outline);
+        // From the font's coordinates to columns and rows: however an outline is stretched, it comes to
+        // as many pieces as its shape needs.
+        let across = f64::from(ACROSS) / bounds.width();
+        let down = f64::from(DOWN) / bounds.height();
+        let to_cells =
+            Affine::scale_non_uniform(across, -down) * Affine::translate((-bounds.x0, -bounds.y1));
+        if !to_cells.is_finite() {
+            return None;
+        }
+        let pieces = straight_pieces(outline.iter().map(|element| to_cells * element));
         let mut rows = [0_u16; DOWN as usize];
         for (row, y) in rows.iter_mut().zip(0..DOWN) {
-            let down = (f64::from(y) + 0.5) / f64::from(DOWN);
-            let crossings = RowCrossings::find(&pieces, bounds.y1 - down * bounds.height());
+            let crossings = RowCrossings::find(&pieces, f64::from(y) + 0.5);
             for x in 0..ACROSS {
-                let across = (f64::from(x) + 0.5) / f64::from(ACROSS);
-                let place = bounds.x0 + across * bounds.width();
-                *row |= u16::from(crossings.winding(place) != 0) << x;
+                *row |= u16::from(crossings.winding(f64::from(x) + 0.5) != 0) << x;
             }
         }
         Some(Self(rows))
@@ -147,25 +153,29 @@ impl GlyphShape {
     }
 }
 
-/// An outline in pieces of which none turns back up or down, nor to the side. Asking the outline itself
-/// cell by cell finds these pieces anew for each cell, which took most of the time of a page with text.
-fn steady_pieces(outline: &BezPath) -> Vec<PathSeg> {
-    let steady = |segment: PathSeg| {
-        segment.extrema_ranges().into_iter().map(move |range| segment.subsegment(range))
+/// An outline in straight pieces. Asking the outline itself cell by cell cuts its curves anew for each
+/// cell, which took most of the time of a page with text.
+fn straight_pieces(outline: impl Iterator<Item = PathEl>) -> Vec<Line> {
+    let mut elements: Vec<PathEl> = Vec::new();
+    flatten(outline, FLATNESS, |element| elements.push(element));
+    let straight = |segment| match segment {
+        PathSeg::Line(line) => Some(line),
+        PathSeg::Quad(_) | PathSeg::Cubic(_) => None,
     };
-    outline.segments().flat_map(steady).collect()
+    segments(elements).filter_map(straight).collect()
 }
 
 /// Where an outline crosses a row, and which way.
 struct RowCrossings(Vec<(f64, i32)>);
 
 impl RowCrossings {
-    fn find(pieces: &[PathSeg], y: f64) -> Self {
-        let crosses = |piece: &PathSeg| {
-            let (start, end) = (piece.start().y, piece.end().y);
+    fn find(pieces: &[Line], y: f64) -> Self {
+        let crosses = |piece: &Line| {
+            let (start, end) = (piece.p0, piece.p1);
             // Where two pieces meet, one of them is crossed.
-            let direction = i32::from(end <= y) - i32::from(start <= y);
-            (direction != 0).then(|| (crossing_place(piece, y), direction))
+            let direction = i32::from(end.y <= y) - i32::from(start.y <= y);
+            let place = || start.lerp(end, (y - start.y) / (end.y - start.y)).x;
+            (direction != 0).then(|| (place(), direction))
         };
         Self(pieces.iter().filter_map(crosses).collect())
     }
@@ -175,24 +185,6 @@ impl RowCrossings {
         let before = self.0.iter().filter(|(place, _)| *place <= x);
         before.map(|(_, direction)| direction).sum()
     }
-}
-
-/// Where a piece that rises or falls all along is at this height.
-fn crossing_place(piece: &PathSeg, y: f64) -> f64 {
-    let (start, end) = (piece.start(), piece.end());
-    if let PathSeg::Line(line) = piece {
-        return line.eval((y - start.y) / (end.y - start.y)).x;
-    }
-    let (mut before, mut after) = (0.0, 1.0);
-    for _halving in 0..HALVINGS {
-        let middle = (before + after) / 2.0;
-        if (piece.eval(middle).y <= y) == (start.y <= y) {
-            before = middle;
-        } else {
-            after = middle;
-        }
-    }
-    piece.eval(before).x
 }
 
 /// The digits of the standard fonts, as hayro draws them. Made once.

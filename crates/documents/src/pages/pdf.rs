@@ -135,7 +135,8 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<Option<PageContent>, PageRefusal> {
         let page = self.page_at(index)?;
-        let surface = collect_glyphs(page, bounds);
+        let mut surface = page_surface(page, bounds).without_digit_shapes();
+        draw_on(page, &mut surface);
         self.count_hidden(index, &surface)?;
         let (width, height) = page.render_dimensions();
         let what = read_mode(&surface, f64::from(width) * f64::from(height));
@@ -199,7 +200,8 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<PageContent, PageRefusal> {
         let page = self.page_at(index)?;
-        let mut surface = collect_glyphs(page, bounds);
+        let mut surface = page_surface(page, bounds);
+        draw_on(page, &mut surface);
         contrast::hide_unseen(page, &mut surface, bounds)?;
         self.count_hidden(index, &surface)?;
         let (width, height) = page.render_dimensions();
@@ -328,17 +330,21 @@ fn encryption_refusal(detail: &str) -> PageRefusal {
     PageRefusal::new(OutcomeReason::Encrypted, detail)
 }
 
-/// Draws the page on a [`GlyphCollector`].
-fn collect_glyphs(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector {
+/// An empty surface of the size of the page.
+fn page_surface(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector {
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-    let mut surface = GlyphCollector::new(area, bounds.deadline, bounds.limits);
+    GlyphCollector::new(area, bounds.deadline, bounds.limits)
+}
+
+/// Draws the page on a surface of its size.
+fn draw_on(page: &PdfPage<'_>, surface: &mut GlyphCollector) {
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
     let settings = InterpreterSettings::default();
+    let area = surface.page_area();
     let mut context = Context::new(upright, area, &cache, page.xref(), settings);
-    interpret_page(page, &mut context, &mut surface);
-    surface
+    interpret_page(page, &mut context, surface);
 }
 
 /// How a page is to be read.

@@ -113,7 +113,8 @@ pub(super) struct GlyphCollector {
     paint: Vec<bool>,
     /// Clips that are no rectangles and hold now.
     shaped_clips: Vec<bool>,
-    digits: DigitShapes,
+    /// `None`: nobody asks what digits look like.
+    digits: Option<DigitShapes>,
     substituted: bool,
     operations: u64,
     /// Words drawn so far, each piece that is drawn apart counted as one.
@@ -147,7 +148,7 @@ impl GlyphCollector {
             page,
             paint: vec![false; PAINT_CELLS * PAINT_CELLS],
             shaped_clips: Vec::new(),
-            digits: DigitShapes::default(),
+            digits: Some(DigitShapes::default()),
             substituted: false,
             operations: 0,
             pieces: 0,
@@ -155,6 +156,16 @@ impl GlyphCollector {
             page_pixels: limits.page_pixels,
             page_words: limits.page_words,
         }
+    }
+
+    /// The page that is drawn on it, in points.
+    pub(super) fn page_area(&self) -> Rect {
+        self.page
+    }
+
+    /// The same, for whoever takes the text as the file states it: what digits look like is not examined.
+    pub(super) fn without_digit_shapes(self) -> Self {
+        Self { digits: None, ..self }
     }
 
     fn count_operations(&mut self, operations: usize) {
@@ -198,7 +209,7 @@ impl GlyphCollector {
 
     /// Whether some digit looks like another than it is called.
     pub(super) fn has_false_digits(&self) -> bool {
-        self.digits.contradict()
+        self.digits.as_ref().is_some_and(DigitShapes::contradict)
     }
 
     /// Whether how the page looks has to say if a person sees this glyph.
@@ -510,8 +521,8 @@ impl<'a> Device<'a> for GlyphCollector {
             !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
         let mut glyphs: Vec<PageGlyph> =
             run.glyphs().iter().filter_map(|glyph| place_glyph(glyph, props.transform)).collect();
-        if shown {
-            run.glyphs().iter().for_each(|glyph| self.digits.examine(glyph, &glyph_text(glyph)));
+        if let Some(digits) = self.digits.as_mut().filter(|_| shown) {
+            run.glyphs().iter().for_each(|glyph| digits.examine(glyph, &glyph_text(glyph)));
         }
         self.count_words(&glyphs);
         self.undo_stretching(&mut glyphs);
