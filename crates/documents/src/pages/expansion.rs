@@ -370,6 +370,7 @@ mod tests {
         let zeros = vec![0; 100_000];
         let single = stream("/Filter/FlateDecode", &zlib(&zeros));
         let double = stream("/Filter[/FlateDecode/FlateDecode]", &zlib(&zlib(&zeros)));
+        let unsaid = stream("/Filter/FlateDecode", &zlib(&zlib(&zeros)));
         let image = stream("/Subtype/Image/Filter/FlateDecode", &zlib(&zeros));
         // A run of 128 zeros is two bytes: 129, 0.
         let run = |bytes: &[u8]| bytes.iter().flat_map(|byte| [129, *byte]).collect::<Vec<u8>>();
@@ -385,6 +386,7 @@ mod tests {
             ("two images count one by one",   twice(&image),           150_000, None),
             ("an image over",                 image,                   99_999,  Some(OutcomeReason::TooLarge)),
             ("compressed twice",              double,                  99_999,  Some(OutcomeReason::TooLarge)),
+            ("compressed twice, said once",   unsaid,                  99_999,  Some(OutcomeReason::TooLarge)),
             ("run lengths upon run lengths",  runs,                    99_999,  Some(OutcomeReason::TooLarge)),
             ("run lengths within",            little,                  99_999,  None),
             ("a chain of nine filters",       chain,                   99_999,  Some(OutcomeReason::Corrupt)),
