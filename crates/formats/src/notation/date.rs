@@ -205,8 +205,14 @@ static YEAR_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Makes a date of what a form matched.
 type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 
+/// Digits of the shortest date there is, `1 May 26`: most lines have fewer, and six forms need not be tried.
+const FEWEST_DIGITS: usize = 3;
+
 /// Every date in `text`, in order, without overlaps.
 pub fn find_dates(text: &str) -> Vec<FoundDate> {
+    if text.bytes().filter(u8::is_ascii_digit).count() < FEWEST_DIGITS {
+        return Vec::new();
+    }
     // By where they start: what a date overlaps can only be its neighbours.
     let mut found: BTreeMap<usize, FoundDate> = BTreeMap::new();
     let forms: [(&LazyLock<Option<Regex>>, DateParser); 6] = [

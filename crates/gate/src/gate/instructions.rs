@@ -34,18 +34,24 @@ pub(super) fn find_instruction_lines(
     for page in &transcript.pages {
         let folded: Vec<String> =
             page.lines.iter().map(|line| format!(" {} ", fold_text(&line.text()))).collect();
+        // Few pages have any phrase: asked of the page at once, wrapped or not.
+        let all = folded.iter().map(|line| line.trim_end()).collect::<String>() + " ";
+        let phrases: Vec<&String> =
+            phrases.iter().filter(|phrase| all.contains(phrase.as_str())).collect();
         for (at, line) in page.lines.iter().enumerate() {
             let own = folded.get(at).map_or("", String::as_str);
-            let raw = line.text().to_lowercase();
+            // All names have one.
+            let raw = Some(line.text()).filter(|text| text.contains('_'));
+            let raw = raw.map(|text| text.to_lowercase()).unwrap_or_default();
             let named = names.iter().chain(ENVELOPE).any(|name| raw.contains(name));
-            if named || phrases.iter().any(|phrase| own.contains(phrase)) {
+            if named || phrases.iter().any(|phrase| own.contains(*phrase)) {
                 found.insert((page.number, at));
                 continue;
             }
             // A phrase may be wrapped.
-            let Some(next) = folded.get(at + 1) else { continue };
+            let Some(next) = folded.get(at + 1).filter(|_| !phrases.is_empty()) else { continue };
             let both = format!("{}{next}", own.trim_end());
-            if phrases.iter().any(|phrase| both.contains(phrase) && !next.contains(phrase)) {
+            if phrases.iter().any(|phrase| both.contains(*phrase) && !next.contains(*phrase)) {
                 found.extend([(page.number, at), (page.number, at + 1)]);
             }
         }
