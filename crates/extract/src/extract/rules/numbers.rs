@@ -9,6 +9,7 @@ use super::FoundValue;
 use super::fields::{is_before_value, read_identifier};
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
 
@@ -165,25 +166,9 @@ impl<'a> NumberSearch<'a> {
             let Some(front) = cell.words.first() else { continue };
             let word = front.to_lowercase();
             let hash = word.starts_with('#');
-            let short = matches!(
-                word.trim_end_matches([':', '.']),
-                "no" | "nr"
-                    | "n°"
-                    | "nº"
-                    | "№"
-                    | "nro"
-                    | "number"
-                    | "číslo"
-                    | "č"
-                    | "št"
-                    | "numer"
-                    | "br"
-                    | "αρ"
-                    | "num"
-                    | "numero"
-                    | "numéro"
-                    | "número"
-            );
+            let folded = fold_text(&word);
+            let short = vocabulary().number_front.has(&folded)
+                || !word.is_ascii() && vocabulary().number_front_marked.has(&folded);
             if !hash && !short || short && self.is_mark_of_other(cell) {
                 continue;
             }

@@ -65,6 +65,8 @@ pub(super) struct Vocabulary {
     pub(super) excluding: WordList,
     pub(super) denied: WordList,
     pub(super) number_mark: WordList,
+    pub(super) number_front: WordList,
+    pub(super) number_front_marked: WordList,
     pub(super) before_value: WordList,
     pub(super) after_value: WordList,
     pub(super) series: WordList,
@@ -99,10 +101,12 @@ pub(super) struct Vocabulary {
     pub(super) form_before: WordList,
     pub(super) form_ending: WordList,
     pub(super) title: WordList,
+    pub(super) owner: WordList,
     pub(super) and: WordList,
     pub(super) crowns: CurrencyWords,
     pub(super) dollars: CurrencyWords,
     pub(super) foreign_tax: WordList,
+    pub(super) half_tax: WordList,
     pub(super) taxed: CurrencyWords,
 }
 

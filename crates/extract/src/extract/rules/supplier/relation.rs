@@ -17,6 +17,9 @@ const HEAD: f32 = 0.17;
 /// Letters of a heading are larger than those under it by this factor.
 pub(super) const HEADING: f32 = 1.25;
 
+/// Letters of the shortest brand that a company is looked for by.
+const SHORTEST_BRAND: usize = 4;
+
 /// Cells behind a name in one line that can be its street and town.
 const CELLS_BEHIND: usize = 4;
 
@@ -41,7 +44,7 @@ impl SupplierSearch<'_> {
                 && column()
     }
 
-    fn heads_page(&self, line: &TextCell) -> bool {
+    pub(super) fn heads_page(&self, line: &TextCell) -> bool {
         line.page == 0 && self.layout.depth_on_page(line) < HEAD
     }
 
@@ -75,6 +78,31 @@ impl SupplierSearch<'_> {
                 && !self.is_same_firm(best, first)
                 && !self.is_same_firm(first, best)
         })
+    }
+
+    /// The company whose name begins with what heads the page in large letters: `ALDER` over the letter of
+    /// `Alder Works Ltd`.
+    pub(super) fn company_of_brand<'c, 'b>(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &'c [NameCandidate<'b>],
+    ) -> Option<&'c NameCandidate<'b>> {
+        use NameSign::{Attention, Customer, LegalForm, Window};
+        let brand = fold_text(&best.name);
+        let plain = |one: &NameCandidate<'_>| {
+            let theirs = |sign: &NameSign| matches!(sign, Attention | Customer | Window);
+            !one.signs.iter().any(theirs)
+        };
+        let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
+        if self.spots.till || !large || brand.len() < SHORTEST_BRAND || !plain(best) {
+            return None;
+        }
+        let mut companies = candidates.iter().filter(|one| {
+            let rest = fold_text(&one.name);
+            let rest = rest.strip_prefix(&brand).filter(|rest| rest.starts_with(' '));
+            rest.is_some() && one.signs.contains(&LegalForm) && plain(one)
+        });
+        companies.next().filter(|_| companies.next().is_none())
     }
 
     /// Whether a legal form is in the text, and is none of a place.
