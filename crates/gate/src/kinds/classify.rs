@@ -272,6 +272,8 @@ mod tests {
             ("Mietvertrag\nzwischen A und B\n§ 1 Mietsache", "contract", None),
             ("DATOS DE LA FACTURA\nNº de factura   17\nFecha límite de pago   5/4/2022\nPeaje de acceso   2.0TD", "invoice", None),
             ("Alder Spedition\nFracht   120,00\nMaut   12,00\nSumme   132,00\nWir berechnen", "invoice", None),
+            ("Installatiebedrijf Alder\nWerkzaamheden in uw woning\nTe voldoen   12,00", "invoice", None),
+            ("Acque Alder\nBolletta n. 12\nTotale bolletta   12,00", "invoice", None),
             ("Alder Taxi\nCash   7.60\nTotal   7.60", "receipt", None),
             ("Bill 17\nCash   7.60\nTotal   7.60\nSort code 20-44-91", "invoice", None),
             ("Order confirmation\nInvoice address: A", "generic", Some(KindAmbiguity::Unknown)),

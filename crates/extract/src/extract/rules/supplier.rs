@@ -246,7 +246,7 @@ impl<'a> SupplierSearch<'a> {
         if !closed && spot.words.end != cell.words.len() {
             return None;
         }
-        if let Some(named) = self.named_in_section(spot) {
+        if let Some(named) = self.named_in_section(spot).or_else(|| self.named_in_strip(spot)) {
             return Some(named);
         }
         let beside = self.spots.value_candidates(spot).into_iter();

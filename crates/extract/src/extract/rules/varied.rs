@@ -261,4 +261,66 @@ Northtown, RI 00785
 TOTAL     $85.08",
         values: || json!({ "supplier_name": "Alder, Birk and Garcia" }),
     },
+    DrawnLayout {
+        what: "each heading of a row has its block below, and what stands beside one is no name",
+        kind: "invoice",
+        page: "\
+Final invoice for the January 2023 billing period
+From                          For                        Details
+Northbeam Cloud, Inc.         Sven Aalto                 Invoice number     5530017824
+500 Mill Avenue               PO Box 771                 Date of issue      February 1, 2023
+Austin, TX 78701              Waco, TX 76703             Payment due on     February 1, 2023
+
+Total due                     $44.77",
+        values: || {
+            json!({
+                "supplier_name": "Northbeam Cloud, Inc.",
+                "supplier_address": "500 Mill Avenue, Austin, TX 78701",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "the issuer's identifier stands in a line with its register, the customer's in his block",
+        kind: "invoice",
+        page: "\
+                                                      DR. ALDER
+                                                      STEUERBERATUNG
+                                                      Linzer Gasse 54
+                                                      5020 Nordstadt
+Bäckerei Kuhl KG                                      Tel. +43 662 555 018
+Hauptplatz 7
+5300 Westdorf
+UID: ATU38274105
+
+Honorarnote 1207
+Nordstadt, am 8. November 2023
+
+Honorar brutto                             1.572,00
+
+
+
+
+Dr. Alder Steuerberatung GmbH    FN 318842k Landesgericht Nordstadt    UID ATU83149585",
+        values: || {
+            json!({
+                "supplier_name": "Dr. Alder Steuerberatung GmbH",
+                "supplier_vat_id": "ATU83149585",
+            })
+        },
+    },
+    DrawnLayout {
+        what: "the day by which to pay stands in brackets behind the days that it comes to",
+        kind: "invoice",
+        page: "\
+Alder Fliesen
+Dorfstraße 88
+03130 Nordstadt
+
+Rechnung 23-041
+Datum: 07.07.2023
+Gesamtbetrag   2.282,42 €
+
+Zahlungsziel: 14 Tage netto (21.07.2023)",
+        values: || json!({ "due_date": "2023-07-21" }),
+    },
 ];

@@ -97,6 +97,7 @@ pub(super) struct Vocabulary {
     pub(super) registration: WordList,
     pub(super) account: WordList,
     pub(super) register: WordList,
+    pub(super) court: WordList,
     pub(super) salesperson: WordList,
     pub(super) form_before: WordList,
     pub(super) form_ending: WordList,

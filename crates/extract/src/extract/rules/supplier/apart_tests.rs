@@ -160,6 +160,16 @@ fn a_practice_and_its_doctor_are_one_firm_and_so_is_a_name_over_two_lines() {
 }
 
 #[test]
+fn behind_a_company_a_part_with_the_number_of_a_house_begins_its_street() {
+    let drawing = "Alder Services S.à r.l., 14, rue de la Mer, L-6686 Northtown\n\nBirk S.A.\nZ.I. Um Monkeler\n\
+                   L-4149 Westport\n\nFacture 12";
+    assert_eq!(
+        read(drawing)[..2],
+        ["Alder Services S.à r.l.", "14, rue de la Mer, L-6686 Northtown"]
+    );
+}
+
+#[test]
 fn the_front_of_an_account_is_no_rival_of_an_identifier() {
     use super::super::certainty::ReadingSign;
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();

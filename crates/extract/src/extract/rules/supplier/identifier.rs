@@ -5,7 +5,8 @@ use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
-use docmill_formats::notation::{account, vat_digits, vat_id};
+use crate::extract::rules::vocabulary::vocabulary;
+use docmill_formats::notation::{account, fold_text, vat_digits, vat_id};
 
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
@@ -333,7 +334,9 @@ impl SupplierSearch<'_> {
         let close = row.filter(|other| other.page == cell.page);
         if close.into_iter().any(|other| {
             let text = other.joined_text();
-            text.contains('@') || text.contains("www.") || text.contains("IBAN")
+            let register =
+                !std::ptr::eq(other, cell) && vocabulary().court.is_within(&fold_text(&text));
+            text.contains('@') || text.contains("www.") || text.contains("IBAN") || register
         }) {
             score += BESIDE_CONTACT;
         }

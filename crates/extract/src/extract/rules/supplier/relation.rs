@@ -6,6 +6,7 @@ use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::fold_text;
 
 /// Share of the narrower of two lines that the other one covers where they are of one column.
@@ -170,6 +171,24 @@ impl SupplierSearch<'_> {
                 holds.then(|| AddressLines { lines, town: true, least: sure.min(*other) })
             })
         })
+    }
+}
+
+impl<'a> SupplierSearch<'a> {
+    /// `From` in a row of headings, each with its block right below: the name stands under it, and beside it
+    /// another heading.
+    pub(super) fn named_in_strip(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
+        let heading = self.spots.cell_of(spot)?;
+        let below = |cell: &'a TextCell| {
+            let (_, below) = self.layout.cell_below(cell, 1.2)?;
+            ((below.area.x - cell.area.x).abs() < 0.6 * cell.area.h).then_some(below)
+        };
+        let beside = self.layout.right_of(spot.cell).first()?;
+        let (own, other) = (below(heading)?, below(beside)?);
+        let whole = spot.words == (0..heading.words.len());
+        let name = tidy_name(&own.joined_text());
+        (whole && own.row == other.row && beside.words.len() <= 2 && self.is_name(&name))
+            .then_some((name, own))
     }
 }
 

@@ -135,7 +135,7 @@ impl<'a> SupplierSearch<'a> {
             && rest.len() > 2
             && self.is_under_large_name(cell);
         // `Mill Road, 12, 82216 Town`: a street, parted from its number.
-        let street = rest.first().is_some_and(|part| is_house_number(part));
+        let street = !company && rest.first().is_some_and(|part| is_house_number(part));
         let plain = company || !(headed || house || name.contains(char::is_numeric));
         let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
         let numbered = parts.any(|part| part.contains(char::is_numeric));
