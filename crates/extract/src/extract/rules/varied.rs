@@ -25,10 +25,10 @@ Total                 1.484,00 €",
         what: "under the town of the issuer stands its country, and not its name",
         kind: "invoice",
         page: "\
-Mittente                                   Destinatario
-F.lli Alder S.n.c. di Alder U. & C.        Condominio Le Betulle
-Via Cadorna 27                             Via Roma 4
-24060 Villongo                             24067 Sarnico
+Mittente                                       Destinatario
+Termica F.lli Alder S.n.c. di Alder Ugo & C.   Condominio Le Betulle
+Via Cadorna 27                                 Via Roma 4
+24060 Villongo                                 24067 Sarnico
 Italia
 P.IVA IT09008190333
 
@@ -42,7 +42,7 @@ Totali            846,20       104,42
 Scadenza      31/05/2023       950,62",
         values: || {
             json!({
-                "supplier_name": "F.lli Alder S.n.c. di Alder U. & C.",
+                "supplier_name": "Termica F.lli Alder S.n.c. di Alder Ugo & C.",
                 "subtotal": 846.2, "vat_amount": 104.42, "total": 950.62,
             })
         },
@@ -75,9 +75,9 @@ TOTAL AUD                     3,256.00",
         page: "\
 Birk Revision P/S                              Havnens Brød ApS
 Att. Lise Bach                                 Toldgade 5
-Vesterbro 62                                   9000 Aalborg
-9000 Aalborg                                   CVR-nr. 57416807
-CVR-nr. 19915956
+9000 Aalborg                                   9000 Aalborg
+CVR-nr. 19915956                               CVR-nr. 57416807
+
 
 
 Faktura
@@ -244,22 +244,6 @@ INVOICE: INV-100
 INVOICE DATE: 11/18/2019
 TOTAL     $110.00",
         values: || json!({ "supplier_name": "ALDER LTD." }),
-    },
-    DrawnLayout {
-        what: "a heading that has the title of the document within is no name",
-        kind: "invoice",
-        page: "\
-BLANK INVOICE TEMPLATE
-
-Alder, Birk and Garcia
-9782 Mill Road
-Northtown, RI 00785
-+421 910 085 705
-
-#853827
-02/26/2011
-TOTAL     $85.08",
-        values: || json!({ "supplier_name": "Alder, Birk and Garcia" }),
     },
     DrawnLayout {
         what: "each heading of a row has its block below, and what stands beside one is no name",

@@ -108,25 +108,39 @@ fn read_under_large(drawing: &str) -> [String; 2] {
 
 #[test]
 fn a_name_in_large_letters_is_that_of_the_company_that_begins_with_it() {
-    let foot = |company: &str| {
-        format!(
-            "ALDER\n\n\nBill to\nBirk Ltd\nHafen 6\n64625 Westport\n\nInvoice 12\n\n\n\n{company}\n\
-             Mill Road 5\n82216 Northtown\nVAT DE136695976"
-        )
-    };
-    let [name, address] = read_under_large(&foot("Alder Works Ltd"));
-    assert_eq!([&*name, &*address], ["Alder Works Ltd", "Mill Road 5, 82216 Northtown"]);
+    let drawing = "ALDER\n\n\nBill to\nBirk Ltd\nHafen 6\n64625 Westport\n\nInvoice 12\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\
+                   Alder Works Ltd\n\nSouthport Banking Ltd";
+    assert_eq!(read_under_large(drawing)[0], "Alder Works Ltd");
 }
 
 #[test]
 fn a_house_with_a_name_under_large_letters_is_no_company() {
-    let drawing = "B. Alder & Son\nPLUMBING · HEATING\n\
+    let drawing = "                    B. Alder & Son\n           PLUMBING · HEATING\n\
                    The Forge, Mill Lane, Northtown, Westshire GL12 7EW     Tel 01453 555019\n\n\n\
                    Invoice 1847\n13th January 2023\nTotal   942.00";
     assert_eq!(
         read_under_large(drawing),
         ["B. Alder & Son", "The Forge, Mill Lane, Northtown, Westshire GL12 7EW"]
     );
+}
+
+#[test]
+fn a_heading_that_has_the_title_of_the_document_within_is_no_name() {
+    let drawing = "PRINTABLE INVOICE SHEET\n\n\n\n\n\n\n\n\n\n\n\n\n\nAlder, Birk and Dorn\n41 Mill Road\n\
+                   Northtown, OH 45011\n+1 513 555 0147\n\n#204417\n03/14/2022";
+    assert_eq!(read_under_large(drawing)[0], "Alder, Birk and Dorn");
+}
+
+#[test]
+fn one_word_under_the_line_of_a_town_is_its_country() {
+    use super::NameSign;
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let drawing = "Via Cadorna 27\n24060 Villongo\nItalia\n\nFattura 12";
+    let layout = CellLayout::new(&transcript(&[drawing]));
+    let found = super::name_evidence(&LabelMatches::new(&layout, labels), labels);
+    let (_, signs) = found.iter().find(|(name, _)| name == "Italia").unwrap();
+    assert!(signs.contains(&NameSign::Place), "{signs:?}");
 }
 
 #[test]

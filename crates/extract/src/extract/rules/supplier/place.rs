@@ -34,6 +34,9 @@ const ROWS_UNDER_LARGE: usize = 3;
 /// Its letters are larger than those of the address by this factor.
 const LARGER: f32 = 1.25;
 
+/// Letters of the shortest title of a document that is looked for within a heading.
+const SHORTEST_TITLE: usize = 6;
+
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
 
@@ -421,7 +424,8 @@ impl SupplierSearch<'_> {
         // `PRINTABLE INVOICE SHEET`
         let titled = (1..words.len().min(4)).any(|at| {
             let found = self.labels.labels_at(words.get(at..).unwrap_or_default()).into_iter();
-            found.filter(|one| one.strong).any(|one| one.field == "invoice_number")
+            let title = words.get(at).is_some_and(|word| word.len() >= SHORTEST_TITLE);
+            title && found.into_iter().any(|one| one.field == "invoice_number")
         });
         let other = name.contains(": ") || owner && words.len() > 1 || titled && !legal;
         add(NameSign::OtherValue, other);
