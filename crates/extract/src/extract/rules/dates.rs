@@ -331,9 +331,6 @@ impl<'a> DateSearch<'a> {
         let skipped = beside.cell.words_in(0..beside.words.start).join(" ").len();
         let offset = skipped + usize::from(beside.words.start > 0);
         let index = self.spots.layout.index_of(beside.cell)?;
-        // `14 days net (21 July 2023)`: the day that the words before it come to.
-        let bracket = text.get(..first.range.start).is_some_and(|before| before.ends_with('('));
-        let reach = if bracket { reach.max(REACH_TITLED) } else { reach };
         (first.range.start <= reach).then_some((index, offset + first.range.start))
     }
 

@@ -292,19 +292,4 @@ Dr. Alder Steuerberatung GmbH    FN 318842k Landesgericht Nordstadt    UID ATU83
             })
         },
     },
-    DrawnLayout {
-        what: "the day by which to pay stands in brackets behind the days that it comes to",
-        kind: "invoice",
-        page: "\
-Alder Fliesen
-Dorfstraße 88
-03130 Nordstadt
-
-Rechnung 23-041
-Datum: 07.07.2023
-Gesamtbetrag   2.282,42 €
-
-Zahlungsziel: 14 Tage netto (21.07.2023)",
-        values: || json!({ "due_date": "2023-07-21" }),
-    },
 ];
