@@ -31,6 +31,8 @@ mod tests;
 #[cfg(test)]
 mod tills;
 mod totals;
+#[cfg(test)]
+mod varied;
 mod vocabulary;
 mod weighing;
 mod words;

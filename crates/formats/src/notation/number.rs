@@ -101,7 +101,9 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
     loop {
         let before = rest;
         rest = rest.trim_start_matches('+');
-        if let Some(inner) = rest.strip_prefix(['-', '−', '–']) {
+        // `(-)0.26`: how Indian programs print what is taken off.
+        let before_digits = rest.strip_prefix("(-)");
+        if let Some(inner) = before_digits.or_else(|| rest.strip_prefix(['-', '−', '–'])) {
             (rest, around.minus) = (inner, true);
         }
         if let Some(inner) = rest.strip_suffix('%') {
@@ -114,11 +116,26 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
         }
         if let Some((mark, inner)) = currency::strip_currency(rest) {
             (rest, around.mark) = (inner, Some(mark));
+        } else if let Some(inner) = rest.strip_prefix('R').filter(|inner| is_rand(inner)) {
+            rest = inner;
         }
         if rest == before {
             return (rest, around);
         }
     }
+}
+
+/// `R1800.00`: what stands behind South Africa's letter for its money has cents; other codes have none.
+fn is_rand(amount: &str) -> bool {
+    amount.starts_with(|c: char| c.is_ascii_digit()) && currency::has_cents(amount)
+}
+
+/// `R14 212.28`: the first group of such an amount.
+fn rand_group<'a>(words: &[&'a str], at: usize) -> Option<&'a str> {
+    let group = words.get(at)?.strip_prefix('R')?;
+    let short = (1..=3).contains(&group.len()) && group.chars().all(|c| c.is_ascii_digit());
+    let (rest, ..) = join_groups(words, at + 1).filter(|_| short)?;
+    currency::has_cents(&rest).then_some(group)
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -243,6 +260,7 @@ fn read_number_at(
         word.starts_with('(') && words.get(at + 1).is_some_and(|next| next.starts_with("%)"));
     let (digits, own) =
         split_decoration(if is_opened { word.trim_start_matches('(') } else { word });
+    let digits = rand_group(words, at).unwrap_or(digits);
     if !DIGITS.as_ref()?.is_match(digits) {
         return None;
     }
@@ -349,6 +367,10 @@ mod tests {
             ("12 345 678,90 NOK", None, Some("12345678.90")),
             ("$6.27", None, Some("6.27")),
             ("€ -7,46", None, Some("-7.46")),
+            ("(-)0.26", None, Some("-0.26")),
+            ("R1800.00", None, Some("1800.00")),
+            ("R14 212.28", None, Some("14212.28")),
+            ("R12", None, None),
             ("€ - 7,46", None, Some("-7.46")),
             ("- 7,46", None, None),
             ("-1 234,56", None, Some("-1234.56")),

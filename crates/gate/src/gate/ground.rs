@@ -94,7 +94,11 @@ impl PrintedValues {
                 Some(*end)
             })
             .collect();
-        for found in date::find_dates(&text) {
+        // `Invoice no. 7      November 30, 2022`: what a gap parts is no part of the day.
+        let pairs = line.words.iter().zip(line.words.iter().skip(1)).zip(&ends);
+        let apart = pairs.filter(|((one, next), _)| is_parted(one, next));
+        let starts = std::iter::once(0).chain(apart.map(|(_, end)| *end));
+        for found in starts.flat_map(|from| dates_from(&text, from)) {
             let before = ends.partition_point(|end| *end <= found.range.start);
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {
@@ -305,6 +309,23 @@ impl PrintedValues {
         let mut lines = self.lines.iter().filter(|line| line.numbers.contains(&value));
         lines.any(|line| labelled(&line))
     }
+}
+
+/// Lines of height between words that belong to different columns.
+const PARTED: f32 = 2.0;
+
+/// Whether a wide gap parts two words of a line.
+pub(super) fn is_parted(one: &TextWord, next: &TextWord) -> bool {
+    next.bounding_box.x - one.bounding_box.right() > PARTED * one.bounding_box.h
+}
+
+/// The dates of a text from one of its bytes on, each where it stands in the whole.
+fn dates_from(text: &str, from: usize) -> impl Iterator<Item = date::FoundDate> {
+    let found = date::find_dates(text.get(from..).unwrap_or_default()).into_iter();
+    found.map(move |one| {
+        let range = one.range.start + from..one.range.end + from;
+        date::FoundDate { range, ..one }
+    })
 }
 
 /// The currency that a word stands for, or carries beside a number. One that is also another word

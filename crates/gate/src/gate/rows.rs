@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
+use super::ground::is_parted;
 use super::work_budget::WorkBudget;
 use docmill_core::model::{PageText, Transcript};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
@@ -175,11 +176,13 @@ impl NumberRows {
 
 fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<PrintedNumber>> {
     let mut numbers: Vec<PrintedNumber> = Vec::new();
-    for line in &page.lines {
-        let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
+    // `23      115,20`: what a gap parts stands in two columns, and is no number of two groups.
+    let parts = page.lines.iter().flat_map(|line| line.words.chunk_by(|a, b| !is_parted(a, b)));
+    for part in parts {
+        let words: Vec<&str> = part.iter().map(|word| word.text.as_str()).collect();
         let mut add = |amount: &FoundNumber, first: usize| {
             // The word that ends the digits: a currency may follow them.
-            let own = line.words.get(first..).unwrap_or_default();
+            let own = part.get(first..).unwrap_or_default();
             let own = own.get(amount.words.clone()).unwrap_or_default();
             let digits = |word: &&docmill_core::model::TextWord| {
                 word.text.contains(|c: char| c.is_ascii_digit())

@@ -258,11 +258,12 @@ impl GateSubject<'_> {
     /// Whether anything else makes the total of a check `confirmed`; nothing if it is no such check,
     /// or the total is not known.
     pub(super) fn total_confirmed(&self, check: &RuleCheck) -> Option<bool> {
-        let RuleCheck::Confirmed { terms, total, list, item, tolerance, payment } = check else {
+        let RuleCheck::Confirmed { terms, total, list, item, tolerance, charges, payment } = check
+        else {
             return None;
         };
         self.field_number(total)?;
-        let sums = SumRule::of_terms(terms, total, *tolerance);
+        let sums = SumRule { charges, ..SumRule::of_terms(terms, total, *tolerance) };
         Some(
             self.sum_holds(&sums) == Some(true)
                 || self.list_confirms(&self.item_numbers(list, item), total, terms, *tolerance)

@@ -48,6 +48,9 @@ impl TableItem {
 /// What rounding makes of a product.
 const HALF_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
+/// Numbers of a row among which factors are looked for.
+const MOST_NUMBERS: usize = 16;
+
 /// Letters of a unit.
 const LONGEST_UNIT: usize = 10;
 
@@ -175,11 +178,13 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     let mut taken: Vec<(ItemColumn, f32)> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
     let mut amounts_of_row: Vec<FoundNumber> = Vec::new();
+    let mut numbers_of_row: Vec<FoundNumber> = Vec::new();
     for cell in cells {
         let all = cell.words_in(0..cell.words.len());
         // `18 095` alone: money without cents.
         let whole = number::grouped_whole(&all).map(|amount| vec![amount]);
         let amounts = whole.unwrap_or_else(|| number::find_numbers(&all, mark));
+        numbers_of_row.extend(amounts.iter().filter(|one| !one.percent).cloned());
         for (index, word) in all.iter().enumerate() {
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
             let amount = amounts.iter().find(|amount| amount.words.start == index);
@@ -209,7 +214,35 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     }
     item.description = words.join(" ").trim_matches(['-', ':', ',', ' ']).to_owned();
     take_product(&mut item, &amounts_of_row);
+    take_factors(&mut item, &numbers_of_row);
     item
+}
+
+/// Where what stands under the headings makes no product: the first three numbers of the row, from left to
+/// right, of which the last is the product of the others, and the price is money.
+fn take_factors(item: &mut TableItem, numbers: &[FoundNumber]) {
+    if item.is_product() || item.amount.is_none() || numbers.len() > MOST_NUMBERS {
+        return;
+    }
+    let behind = |at: usize| numbers.iter().enumerate().skip(at + 1);
+    let made = numbers.iter().enumerate().find_map(|(at, quantity)| {
+        behind(at).filter(|(_, price)| price.is_money()).find_map(|(at, price)| {
+            let made = TableItem {
+                quantity: Some(quantity.value),
+                unit_price: Some(price.value),
+                ..item.clone()
+            };
+            let is_made = |amount: &FoundNumber| {
+                let whole = TableItem { amount: Some(amount.value), ..made.clone() };
+                amount.is_money() && !amount.value.is_zero() && whole.is_product()
+            };
+            let (_, amount) = behind(at).find(|(_, amount)| is_made(amount))?;
+            Some(TableItem { amount: Some(amount.value), money: true, ..made })
+        })
+    });
+    if let Some(made) = made {
+        *item = made;
+    }
 }
 
 /// Of several columns of amounts, net, tax and gross, the one that quantity and price make.
@@ -375,6 +408,20 @@ Pos  Beschreibung            Menge   Einzelpreis     Betrag
         ] {
             assert_eq!(read(&[drawing]), expected, "{drawing}");
         }
+    }
+
+    #[test]
+    fn where_headings_mislead_the_numbers_that_make_a_product_are_the_lines() {
+        let drawing = "\
+Lp.  Nazwa                J.m.  Ilość  Cena netto  Wartość netto  VAT  Kwota VAT  Wartość brutto
+1    Obsługa              mc        1    1 850,00       1 850,00  23%     425,50        2 275,50
+2    Kadry, 5 osób        os.       5       90,00         450,00  23%     103,50          553,50
+
+                          Razem                         2 300,00          529,00        2 829,00";
+        let read = read(&[drawing]);
+        let numbers: Vec<&str> =
+            read.iter().filter_map(|row| row.split_once(": ")).map(|(_, n)| n).collect();
+        assert_eq!(numbers, ["1 1850.00 1850.00", "5 90.00 450.00"]);
     }
 
     #[test]

@@ -127,15 +127,15 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
 
 /// `R 31,846.00`: a letter that is South Africa's money alone before amounts with cents.
 fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let is_amount = |text: &str| {
-        let cents = text.rsplit(['.', ',']).next().is_some_and(|cents| cents.len() == 2);
-        cents && text.len() > 3 && number::parse_number(text, None).is_some()
-    };
     let is_marked = |cell: &&TextCell| {
-        cell.words
-            .windows(2)
-            .any(|pair| matches!(pair, [sign, amount] if sign == "R" && is_amount(amount)))
-            || cell.words.iter().any(|word| word.strip_prefix('R').is_some_and(is_amount))
+        let words = cell.words_in(0..cell.words.len());
+        let amounts = number::find_numbers(&words, None);
+        amounts.iter().filter(|amount| amount.is_money()).any(|amount| {
+            let before = amount.words.start.checked_sub(1).and_then(|at| words.get(at));
+            let first =
+                words.get(amount.words.start).map_or("", |word| word.trim_start_matches('*'));
+            before == Some(&"R") || first.starts_with('R') && amount.mark.is_none()
+        })
     };
     let mut marked = spots.layout.cells.iter().filter(is_marked);
     let (first, _) = (marked.next()?, marked.next()?);

@@ -9,6 +9,7 @@ use super::FoundValue;
 use super::fields::{is_before_value, read_identifier};
 use super::layout::TextCell;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
 
@@ -73,7 +74,8 @@ impl<'a> NumberSearch<'a> {
 
     fn add_beside(&self, spot: &LabelMatch, own: bool, found: &mut Vec<NumberCandidate<'a>>) {
         // In the middle of a sentence a word such as "invoice" names nothing.
-        if own && !spot.strong && spot.words.start > 1 && !self.is_second_title(spot) {
+        let titled = self.is_second_title(spot) || self.ends_heading(spot);
+        if own && !spot.strong && spot.words.start > 1 && !titled {
             return;
         }
         let places = self.spots.value_candidates(spot);
@@ -112,6 +114,16 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
+    /// `Watercolours, July - Invoice 2025-17`: title and number end what a letter is about, behind a dash or comma.
+    fn ends_heading(&self, spot: &LabelMatch) -> bool {
+        let Some(cell) = self.spots.cell_of(spot) else { return false };
+        let before = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
+        let apart =
+            before.is_some_and(|word| word.ends_with(',') || matches!(word.as_str(), "-" | "–"));
+        let number = cell.words.get(spot.words.end..).unwrap_or_default();
+        apart && matches!(number, [number] if number.contains(|c: char| c.is_ascii_digit()))
+    }
+
     /// `Tax Invoice : 17` on a till's paper: the colon says that it is no title.
     fn is_closed(&self, spot: &LabelMatch) -> bool {
         let words = self.spots.cell_of(spot).map(|cell| &cell.words).filter(|_| self.spots.till);
@@ -137,7 +149,7 @@ impl<'a> NumberSearch<'a> {
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }
-        if spot.words.start > 0 && !self.is_second_title(spot) {
+        if spot.words.start > 0 && !self.is_second_title(spot) && !self.ends_heading(spot) {
             signs.push(NumberSign::MidText);
         }
         if self.has_day_beside(spot) {
@@ -165,25 +177,9 @@ impl<'a> NumberSearch<'a> {
             let Some(front) = cell.words.first() else { continue };
             let word = front.to_lowercase();
             let hash = word.starts_with('#');
-            let short = matches!(
-                word.trim_end_matches([':', '.']),
-                "no" | "nr"
-                    | "n°"
-                    | "nº"
-                    | "№"
-                    | "nro"
-                    | "number"
-                    | "číslo"
-                    | "č"
-                    | "št"
-                    | "numer"
-                    | "br"
-                    | "αρ"
-                    | "num"
-                    | "numero"
-                    | "numéro"
-                    | "número"
-            );
+            let folded = fold_text(&word);
+            let short = vocabulary().number_front.has(&folded)
+                || !word.is_ascii() && vocabulary().number_front_marked.has(&folded);
             if !hash && !short || short && self.is_mark_of_other(cell) {
                 continue;
             }
@@ -429,6 +425,8 @@ mod tests {
             ),
             ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 618205", Some("618205")),
             ("Kundennummer   4711", None),
+            ("Integrationskurs B1, Juli 2025 - Rechnung 2025-17", Some("2025-17")),
+            ("Die Anzahlung aus Rechnung 2025-17", None),
             (
                 "Gebührenrechnung   2020-04418\nPeriode 2020   Zähler  Nr. 8 114 277",
                 Some("2020-04418"),

@@ -9,6 +9,7 @@ use docmill_core::config::KindsConfig;
 use docmill_gate::kinds::KindSet;
 
 /// A page, and what has to be read from it.
+#[derive(Clone, Copy)]
 pub(super) struct DrawnLayout {
     pub(super) what: &'static str,
     pub(super) kind: &'static str,
@@ -581,7 +582,8 @@ fn strangers_layouts_are_read() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
     for DrawnLayout { what, kind, page, values } in
-        LAYOUTS.iter().chain(super::worldwide::LAYOUTS).chain(super::abroad::LAYOUTS)
+        [LAYOUTS, super::worldwide::LAYOUTS, super::abroad::LAYOUTS, super::varied::LAYOUTS]
+            .concat()
     {
         let read = extract_by_rules(&transcript(&[page]), kinds.get(kind).unwrap());
         for (field, value) in values().as_object().unwrap() {

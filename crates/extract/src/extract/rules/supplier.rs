@@ -101,6 +101,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
             ..SupplierDetails::default()
         };
     };
+    let best = search.company_of_brand(best, &candidates).unwrap_or(best);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
     let own =
         candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
@@ -187,6 +188,9 @@ impl<'a> SupplierSearch<'a> {
                 }
                 let mut signs = self.place_signs(index, cell, vat);
                 signs.extend(self.text_signs(&name));
+                if self.has_form_below(cell) {
+                    signs.push(NameSign::LegalForm);
+                }
                 if address.is_some() {
                     self.mark_sender_line(cell, &mut signs);
                 }
@@ -242,7 +246,7 @@ impl<'a> SupplierSearch<'a> {
         if !closed && spot.words.end != cell.words.len() {
             return None;
         }
-        if let Some(named) = self.named_in_section(spot) {
+        if let Some(named) = self.named_in_section(spot).or_else(|| self.named_in_strip(spot)) {
             return Some(named);
         }
         let beside = self.spots.value_candidates(spot).into_iter();

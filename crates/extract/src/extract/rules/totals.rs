@@ -4,6 +4,7 @@
 //! and carry-overs print the same labels as the totals do.
 
 mod charges;
+mod column;
 mod included;
 mod labelled;
 mod printed;
@@ -14,11 +15,12 @@ mod till;
 use rust_decimal::Decimal;
 
 use self::charges::{PrintedRests, possible_roundings};
+use self::column::add_sum_of_column;
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
-use self::printed::{find_printed, printed_amounts, stands_beside_rate};
+use self::printed::{find_printed, money_right_of, printed_amounts, stands_beside_rate};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
-use self::row::{add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
+use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::tax_table::{is_made_by_rates, taxes_that_make};
 use self::till::{
     add_unnamed_totals, is_charged, paid_amounts, take_till_taxes, tendered_amounts,
@@ -28,6 +30,7 @@ use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
 use super::vocabulary::vocabulary;
 use super::{FoundValue, abs_close};
+use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Two cents: what rounding per rate may add.
@@ -93,6 +96,7 @@ pub(super) fn find_totals<'a>(
     add_included_tax(spots, mark, &mut candidates);
     add_sums_by_rate(spots.layout, mark, &mut candidates);
     add_rows_of_sums(spots.layout, mark, &mut candidates);
+    add_sum_of_column(spots, mark, &mut candidates);
     let paid = paid_amounts(spots, mark);
     for (amount, cell) in printed_amounts(spots.layout, mark) {
         if paid.contains(&amount.value) {
@@ -262,6 +266,9 @@ fn gather_amounts<'a>(
     if role == AmountRole::Net && add_row_of_net(&found, candidates) {
         return;
     }
+    if spot.words.start == 0 && !below && add_net_and_tax(spots.layout, &found, mark, candidates) {
+        return;
+    }
     let Some((last, cell_of_last)) = found.pop() else { return };
     let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
         ("payable", _) => 2.5,
@@ -337,21 +344,6 @@ fn amounts_beside<'a>(
     (found, false)
 }
 
-/// Money in the cells right of a label, up to the next label.
-fn money_right_of<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
-    mark: Option<DecimalSeparator>,
-) -> Vec<(FoundNumber, &'a TextCell)> {
-    let right = spots.layout.right_of(spot.cell).iter().enumerate();
-    let plain = right.take_while(|(at, _)| !spots.begins_with_label(spot.cell + 1 + at));
-    let amounts = plain.flat_map(|(_, cell)| {
-        let found = number::find_numbers(&cell.words_in(0..cell.words.len()), mark).into_iter();
-        found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
-    });
-    amounts.collect()
-}
-
 /// Several rates, each in a row of its own: their sum is the VAT.
 fn add_sum_of_rates<'a>(
     spots: &LabelMatches<'a>,
@@ -368,10 +360,12 @@ fn add_sum_of_rates<'a>(
         let has_rate = number::find_numbers(&texts, mark).iter().any(|amount| amount.percent);
         let (amounts, below) = amounts_beside(spots, spot, mark);
         let known = rows.iter().any(|(other, ..)| *other == cell.row);
-        // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates.
-        let is_tax = has_rate || spots.till;
+        // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates, and India the nation's and the
+        // state's halves of one.
+        let part = texts.first().is_some_and(|text| vocabulary().half_tax.has(&fold_text(text)));
+        let is_tax = has_rate || spots.till || part;
         if let Some((amount, _)) = amounts.last().filter(|_| is_tax && !below && !known) {
-            rated |= has_rate;
+            rated |= has_rate || part;
             rows.push((cell.row, amount.value, cell, amount.currency()));
         }
     }

@@ -44,6 +44,16 @@ fn a_row_of_a_list_has_an_amount_and_another_number_and_two_beside_a_percentage(
 }
 
 #[test]
+fn what_stands_in_two_columns_is_no_number_of_two_groups() {
+    let mut page = transcript("10 23 115,20");
+    for (word, x) in page.pages[0].lines[0].words.iter_mut().zip([0.0, 100.0, 200.0]) {
+        word.bounding_box = BoundingBox { x, y: 0.0, w: 20.0, h: 10.0 };
+    }
+    let rows = NumberRows::from_transcript(&page);
+    assert!(rows.show_together(&[Decimal::from(10), Decimal::from(23)], cents(11_520)));
+}
+
+#[test]
 fn a_line_beyond_doubt_is_one_whose_amount_is_the_product_of_two_numbers() {
     #[rustfmt::skip]
     let table = [

@@ -298,7 +298,8 @@ impl RawRule {
                 let total = self.total.ok_or_else(|| need("total"))?;
                 let (given, change, charged) = (self.given, self.change, self.charged);
                 let payment = PaymentWords { given, change, charged };
-                RuleCheck::Confirmed { terms, total, list, item, tolerance, payment }
+                let charges = self.charges;
+                RuleCheck::Confirmed { terms, total, list, item, tolerance, charges, payment }
             }
         })
     }

@@ -1,13 +1,14 @@
 //! The address under a name, and how a line with a town is recognised.
 
 use super::elsewhere::{self, is_part_of_address};
-use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
+use super::name::FORM_ASIDE;
+use super::postal_code::{ends_in_lettered_code, has_postal_code, is_canadian_code, is_town_first};
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
-use docmill_formats::notation::date;
+use docmill_formats::notation::{date, fold_text};
 
 /// Lines of an address.
 const MOST_LINES: usize = 6;
@@ -59,7 +60,7 @@ impl AddressLines {
 
 /// A number beside a word, as streets are written.
 pub(super) fn is_street_line(line: &str) -> bool {
-    let folded = docmill_formats::notation::fold_text(line);
+    let folded = fold_text(line);
     let words: Vec<&str> = folded.split(' ').collect();
     // `Driving since 1951`: the year that the house is as old as.
     let is_year = |word: &str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
@@ -128,7 +129,7 @@ fn begins_as_compound(cell: &TextCell) -> bool {
 }
 
 /// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of details.
-fn parted_address(text: &str) -> Option<String> {
+pub(super) fn parted_address(text: &str) -> Option<String> {
     // Commas part an address as well: what follows it has to be a number that no address has.
     let details = |parts: &[&str]| {
         let digits = |part: &str| part.chars().filter(char::is_ascii_digit).count();
@@ -149,7 +150,7 @@ fn parted_address(text: &str) -> Option<String> {
 /// Whether a part of a line tells a number in a register or with a tax office, as footers do after the
 /// issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
 pub(super) fn tells_registration(text: &str) -> bool {
-    vocabulary().registration.is_within(&docmill_formats::notation::fold_text(text))
+    vocabulary().registration.is_within(&fold_text(text))
 }
 
 impl SupplierSearch<'_> {
@@ -159,15 +160,17 @@ impl SupplierSearch<'_> {
         if candidate.address.is_some() || self.has_legal_form(&name) {
             return (name, 0);
         }
+        if let Some(form) = self.form_beside(candidate.cell) {
+            return (format!("{name} {}", tidy_name(&form.joined_text())), 0);
+        }
         let Some((_, below)) = self.layout.cell_below(candidate.cell, 0.9) else {
             return (name, 0);
         };
         let more = tidy_name(&below.joined_text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
-        let belongs = aligned
-            && self.is_name(&more)
-            && self.names_company(&more)
-            && !more.contains(char::is_numeric);
+        let named =
+            self.is_name(&more) && self.names_company(&more) && !more.contains(char::is_numeric);
+        let belongs = aligned && (named || self.is_bare_form(below));
         // `ALDER WORKS` over `Alder Works Ltd`: the second line has it all.
         let again = compact_name(&more).starts_with(&compact_name(&name));
         match belongs {
@@ -225,6 +228,10 @@ impl SupplierSearch<'_> {
             Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
         };
         let under = under.or_else(|| self.address_below_trade(best.cell, joined));
+        let under = under.or_else(|| {
+            let (address, line) = self.address_near(best.cell).filter(|_| !self.spots.till)?;
+            Some(AddressLines { lines: vec![address], town: true, least: line.confidence })
+        });
         match (elsewhere.or_else(labelled).or_else(beside), under) {
             (None, Some(found)) if found.town => {
                 (Some(found.text()), found.signs(ReadingSign::AddressUnder))
@@ -353,10 +360,13 @@ impl SupplierSearch<'_> {
             let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
             let across = foot && coded && is_street_line(&text);
             !self.spots.till
-                && (across || next.area.x - cell.area.right() < 2.0 * cell.area.h)
+                && (across
+                    || next.area.x - cell.area.right() < 2.0 * cell.area.h
+                    || is_canadian(next)
+                        && next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h)
                 && (is_street_line(&text) || next.words.len() <= 2)
                 && !has_postal_code(&text)
-                && has_postal_code(&town)
+                && (has_postal_code(&town) || is_canadian(next))
                 && !tells_registration(&town)
         });
         if let Some(town) = town {
@@ -473,6 +483,11 @@ impl SupplierSearch<'_> {
     }
 }
 
+/// `H2T 3B3`, which a wider gap parts from its town.
+fn is_canadian(cell: &TextCell) -> bool {
+    matches!(cell.words.as_slice(), [front, back] if is_canadian_code(front, back))
+}
+
 /// Which of the lines has the town: the last with a postal code. A number in front of the first line
 /// is a house's.
 fn town_of(lines: &[String]) -> Option<usize> {
@@ -545,8 +560,7 @@ fn is_town_and_province(text: &str) -> bool {
 fn names_value(text: &str) -> bool {
     text.match_indices(": ").any(|(at, _)| {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + 2..));
-        let label =
-            docmill_formats::notation::fold_text(before.rsplit(' ').next().unwrap_or_default());
+        let label = fold_text(before.rsplit(' ').next().unwrap_or_default());
         let house = after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
         !(house && before.contains(' ') && label == "no")
     })

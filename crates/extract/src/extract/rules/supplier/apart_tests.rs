@@ -91,3 +91,106 @@ fn an_identifier_without_a_country_is_found_under_its_label_and_beside_the_accou
         assert_eq!(read(drawing)[2], expected, "{drawing}");
     }
 }
+
+/// The same with its first line in larger letters.
+fn read_under_large(drawing: &str) -> [String; 2] {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let mut page = transcript(&[drawing]);
+    page.pages[0].lines[0].words.iter_mut().for_each(|word| {
+        word.bounding_box.y -= 5.0;
+        word.bounding_box.h = 15.0;
+    });
+    let layout = CellLayout::new(&page);
+    let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+    [found.name, found.address].map(|found| found.map_or("-".to_owned(), |found| found.value))
+}
+
+#[test]
+fn a_name_in_large_letters_is_that_of_the_company_that_begins_with_it() {
+    let drawing = "ALDER\n\n\nBill to\nBirk Ltd\nHafen 6\n64625 Westport\n\nInvoice 12\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\
+                   Alder Works Ltd\n\nSouthport Banking Ltd";
+    assert_eq!(read_under_large(drawing)[0], "Alder Works Ltd");
+}
+
+#[test]
+fn a_house_with_a_name_under_large_letters_is_no_company() {
+    let drawing = "                    B. Alder & Son\n           PLUMBING · HEATING\n\
+                   The Forge, Mill Lane, Northtown, Westshire GL12 7EW     Tel 01453 555019\n\n\n\
+                   Invoice 1847\n13th January 2023\nTotal   942.00";
+    assert_eq!(
+        read_under_large(drawing),
+        ["B. Alder & Son", "The Forge, Mill Lane, Northtown, Westshire GL12 7EW"]
+    );
+}
+
+#[test]
+fn a_heading_that_has_the_title_of_the_document_within_is_no_name() {
+    let drawing = "PRINTABLE INVOICE SHEET\n\n\n\n\n\n\n\n\n\n\n\n\n\nAlder, Birk and Dorn\n41 Mill Road\n\
+                   Northtown, OH 45011\n+1 513 555 0147\n\n#204417\n03/14/2022";
+    assert_eq!(read_under_large(drawing)[0], "Alder, Birk and Dorn");
+}
+
+#[test]
+fn one_word_under_the_line_of_a_town_is_its_country() {
+    use super::NameSign;
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let drawing = "Via Cadorna 27\n24060 Villongo\nItalia\n\nFattura 12";
+    let layout = CellLayout::new(&transcript(&[drawing]));
+    let found = super::name_evidence(&LabelMatches::new(&layout, labels), labels);
+    let (_, signs) = found.iter().find(|(name, _)| name == "Italia").unwrap();
+    assert!(signs.contains(&NameSign::Place), "{signs:?}");
+}
+
+#[test]
+fn an_address_is_found_in_the_last_lines_behind_its_label() {
+    for foot in [
+        "Register Nordstadt VR 140338 · Anschrift: Erfurter Straße 77, 99867 Nordstadt · gemeinnützig",
+        "Registered office: Erfurter Straße 77, 99867 Nordstadt",
+    ] {
+        let drawing = format!(
+            "Gartenverein Alder e. V.\n\nFamilie Krause\nLindenstr. 12\n99867 Westdorf\n\nRechnung 12{}{foot}",
+            "\n".repeat(55)
+        );
+        assert_eq!(read(&drawing)[1], "Erfurter Straße 77, 99867 Nordstadt", "{foot}");
+    }
+}
+
+#[test]
+fn a_practice_and_its_doctor_are_one_firm_and_so_is_a_name_over_two_lines() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    for drawing in [
+        "Dr. med. Ida Alder\nLange Reihe 70\n20099 Nordstadt\n\n\n\
+         Praxis Dr. med. Ida Alder, Lange Reihe 70, 20099 Nordstadt\nHerrn\nDetlef Kuhl\n20253 Nordstadt\n\nRechnung 12",
+        "Alder Plumbing &                 Tax Invoice 12\nHeating Ltd\nUnit 6 Mill Lane\nNorthtown BB5 4QR\n\n\n\n\
+         Pay to: Alder Plumbing & Heating Ltd, sort code 20-44-91, account 60318827",
+    ] {
+        let layout = CellLayout::new(&transcript(&[drawing]));
+        let found = find_supplier(&LabelMatches::new(&layout, labels), labels).name.unwrap();
+        assert!(found.share.unwrap() > 0.95, "{} {:?}", found.value, found.share);
+    }
+}
+
+#[test]
+fn behind_a_company_a_part_with_the_number_of_a_house_begins_its_street() {
+    let drawing = "Alder Services S.à r.l., 14, rue de la Mer, L-6686 Northtown\n\nBirk S.A.\nZ.I. Um Monkeler\n\
+                   L-4149 Westport\n\nFacture 12";
+    assert_eq!(
+        read(drawing)[..2],
+        ["Alder Services S.à r.l.", "14, rue de la Mer, L-6686 Northtown"]
+    );
+}
+
+#[test]
+fn the_front_of_an_account_is_no_rival_of_an_identifier() {
+    use super::super::certainty::ReadingSign;
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let drawing = "Alder s.r.o.\nDlouhá 512/9\n460 01 Liberec\nDIČ: CZ46281916\n\nFaktura 12\n\n\
+                   IBAN: CZ74 3698 2882 8905 5733 7142";
+    let layout = CellLayout::new(&transcript(&[drawing]));
+    let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+    assert!(!found.id_reading.contains(&ReadingSign::IdRivals), "{:?}", found.id_reading);
+}

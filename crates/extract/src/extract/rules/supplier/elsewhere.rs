@@ -2,7 +2,7 @@
 //! account, further down the column of a letterhead, or in the street of a footer where the head has a
 //! post box.
 
-use super::address::{AddressLines, is_street_line, tells_registration};
+use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
@@ -179,8 +179,9 @@ impl SupplierSearch<'_> {
 
     /// What stands behind a company's name at the foot of a page.
     pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
-        let mut plain = self.layout.cells.iter().filter(|cell| !self.is_customer(cell));
-        plain.find_map(|cell| {
+        let plain = || self.layout.cells.iter().filter(|cell| !self.is_customer(cell));
+        let labelled = || plain().find_map(|cell| self.labelled_office(cell));
+        let of_company = plain().find_map(|cell| {
             // Bills of one page leave their foot empty: what tells the registered office is its line.
             let foot = self.layout.depth_on_page(cell) > FOOT;
             let sender = || self.sender_parts(cell).filter(|_| foot);
@@ -191,6 +192,25 @@ impl SupplierSearch<'_> {
                 town: true,
                 least: cell.confidence,
             })
+        });
+        of_company.or_else(labelled)
+    }
+
+    /// `Registered office: Mill Lane 5, Leeds LS1 4AB`, or `Address: …` within a line at the foot of a page: no
+    /// recipient's stands there.
+    fn labelled_office(&self, cell: &TextCell) -> Option<AddressLines> {
+        let index = self.layout.index_of(cell)?;
+        let mut labels = self.spots.in_cell(index).filter(|spot| {
+            spot.field == "registered_office"
+                || spot.field == "party_address" && self.layout.depth_on_page(cell) > FOOT
+        });
+        labels.find_map(|spot| {
+            let text = cell.words.get(spot.words.end..)?.join(" ");
+            let closed = cell.words.get(spot.words.end.checked_sub(1)?)?.ends_with(':');
+            let front = text.split(" · ").next().and_then(|text| text.split(". ").next())?;
+            let lines = vec![tidy_name(front)];
+            (closed && is_street_and_town(front) && !tells_registration(front))
+                .then_some(AddressLines { lines, town: true, least: cell.confidence })
         })
     }
 
@@ -251,7 +271,7 @@ impl SupplierSearch<'_> {
             number.chars().all(|c| c.is_ascii_digit()) && !has_postal_code(rest)
         });
         if has_postal_code(&text) && !house {
-            let whole = super::address::is_street_and_town(&text);
+            let whole = is_street_and_town(&text);
             let lines = vec![text];
             return whole.then_some(AddressLines { lines, town: true, least: street.confidence });
         }

@@ -5,7 +5,8 @@ use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
-use docmill_formats::notation::{account, vat_digits, vat_id};
+use crate::extract::rules::vocabulary::vocabulary;
+use docmill_formats::notation::{account, fold_text, vat_digits, vat_id};
 
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
@@ -42,6 +43,27 @@ fn is_canadian_account(word: &str) -> bool {
     digits.is_some_and(|digits| digits.len() == 4 && digits.chars().all(|c| c.is_ascii_digit()))
 }
 
+/// `81244 0975 RT0001`: Canada's number of whoever collects its tax on goods and services.
+fn canadian_account(cell: &TextCell) -> Option<String> {
+    (0..cell.words.len()).find_map(|at| {
+        let word = cell.words.get(at)?.trim_matches(|c: char| !c.is_alphanumeric());
+        let split = word.len().checked_sub(6).filter(|at| word.is_char_boundary(*at))?;
+        let (front, account) = word.split_at(split);
+        if !(account.starts_with("RT") && is_canadian_account(account)) {
+            return None;
+        }
+        let is_group =
+            |word: &&String| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+        let groups = cell.words.get(..at)?.iter().rev().take_while(is_group).count();
+        let from = (at.checked_sub(groups)?..=at).rev().find(|from| {
+            let before = cell.words.get(*from..at).unwrap_or_default();
+            before.iter().map(String::len).sum::<usize>() + front.len() == 9
+        })?;
+        let number = cell.words_in(from..at).join(" ");
+        Some(format!("{number} {word}").trim().to_owned())
+    })
+}
+
 /// As many letters and digits as numbers of taxpayers have, digits most of them.
 fn is_id_long(word: &str) -> bool {
     let compact = compact_id(word);
@@ -68,6 +90,10 @@ fn is_taxpayer_form(word: &str) -> bool {
 fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
 }
+
+/// What a mail address or an account in its row says for an identifier: more than a label, which the
+/// customer's has as well.
+const BESIDE_CONTACT: f32 = 2.5;
 
 /// Characters of an identifier that are misread at most.
 const MOST_MISREAD: usize = 2;
@@ -169,7 +195,8 @@ impl SupplierSearch<'_> {
         let others = self.layout.cells.iter().enumerate().any(|(index, cell)| {
             (0..cell.words.len()).any(|start| {
                 let words = cell.words_in(start..cell.words.len());
-                let rival = vat_id::find_at(&words).is_some_and(|(id, _)| {
+                let account = account::find_iban_at(&words).is_some();
+                let rival = vat_id::find_at(&words).filter(|_| !account).is_some_and(|(id, _)| {
                     let id = compact_id(&id);
                     let misread = vat_digits::check_digits_hold(&id) == Some(false)
                         && is_misreading_of(&id, &own);
@@ -237,13 +264,24 @@ impl SupplierSearch<'_> {
     pub(super) fn find_national_id(&self) -> Option<FoundValue<String>> {
         let found: Vec<(bool, FoundValue<String>)> = self.national_ids().collect();
         let own = found.iter().find(|(own, _)| *own).or(found.first());
-        own.map(|(_, id)| id.clone())
+        let canadian = || {
+            let cells = self.layout.cells.iter().enumerate();
+            let mut own = cells.filter(|(_, cell)| !self.is_customer(cell));
+            own.find_map(|(at, cell)| {
+                Some(FoundValue::at_word(canadian_account(cell)?, false, cell, at))
+            })
+        };
+        canadian().or_else(|| own.map(|(_, id)| id.clone()))
     }
 
     /// Such identifiers, and whether telephone, mail or account stand beside them.
     fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
-        self.spots.of_field("supplier_vat_id").filter_map(|spot| {
+        let addressed = self.addressed_cells();
+        self.spots.of_field("supplier_vat_id").filter_map(move |spot| {
             let cell = self.spots.cell_of(spot).filter(|cell| !self.is_customer(cell))?;
+            if addressed.contains(&spot.cell) {
+                return None;
+            }
             let beside = self.spots.value_candidates(spot);
             // Under a label that stands alone.
             let alone = spot.words == (0..cell.words.len());
@@ -296,9 +334,11 @@ impl SupplierSearch<'_> {
         let close = row.filter(|other| other.page == cell.page);
         if close.into_iter().any(|other| {
             let text = other.joined_text();
-            text.contains('@') || text.contains("www.") || text.contains("IBAN")
+            let register =
+                !std::ptr::eq(other, cell) && vocabulary().court.is_within(&fold_text(&text));
+            text.contains('@') || text.contains("www.") || text.contains("IBAN") || register
         }) {
-            score += 1.0;
+            score += BESIDE_CONTACT;
         }
         score
     }

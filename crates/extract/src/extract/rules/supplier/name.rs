@@ -15,6 +15,9 @@ const SHORTEST_PART: usize = 6;
 /// Letters of a name of several words that another one begins with.
 const SHORTEST_FULL: usize = 10;
 
+/// Heights of a line between a name and its form.
+pub(super) const FORM_ASIDE: f32 = 5.0;
+
 impl SupplierSearch<'_> {
     /// Whether both name one firm: the lines of a name over two lines, or the name with and without
     /// its legal form.
@@ -36,9 +39,12 @@ impl SupplierSearch<'_> {
                 && long.windows(short.len()).any(|part| part == short)
         };
         // `Bruno Wiech` in the line of the sender, under `Bruno Wiech Sanitär & Heizung`.
+        // `Praxis Dr. Ida Wiech` there, under `Dr. Ida Wiech`.
         let begins = |long: &[&str], short: &[&str]| {
             let letters: usize = short.iter().map(|word| word.len()).sum();
-            short.len() > 1 && letters >= SHORTEST_FULL && long.starts_with(short)
+            short.len() > 1
+                && letters >= SHORTEST_FULL
+                && (long.starts_with(short) || long.ends_with(short))
         };
         let other_party = |one: &NameCandidate<'_>| {
             use NameSign::{Attention, Customer, Window};
@@ -62,9 +68,19 @@ impl SupplierSearch<'_> {
         second: &NameCandidate<'_>,
     ) -> bool {
         let (name, joined) = self.full_name(first);
+        let compact = compact_name(&name);
+        // Printed on one line elsewhere, or under the heading of the issuer.
+        let again = || {
+            let mut cells = self.layout.cells.iter();
+            cells.any(|cell| {
+                !std::ptr::eq(cell, first.cell)
+                    && compact_name(&cell.joined_text()).contains(&compact)
+            })
+        };
         joined > 0
-            && first.signs.contains(&NameSign::Labelled)
-            && compact_name(&name).ends_with(&compact_name(&second.name))
+            && compact.ends_with(&compact_name(&second.name))
+            && (first.signs.contains(&NameSign::Labelled)
+                || first.signs.contains(&NameSign::Witnessed) && again())
     }
 
     /// Whether a heading such as "Bill to" stands over or before the cell.
@@ -195,7 +211,7 @@ impl SupplierSearch<'_> {
             && !self.is_form_and_seat(&words)
             && digits <= letters / 3
             && text.len() <= LONGEST_NAME
-            && words.len() <= 10
+            && text.split(' ').count() <= 10
             && !label
             && !text.contains(['@', '€', '$', '%', '?', '!'])
             && !folded.starts_with("www")
@@ -272,6 +288,31 @@ impl SupplierSearch<'_> {
             let found = self.labels.labels_at(rest).into_iter();
             found.filter(|one| one.field == "legal_form").any(|one| one.length == rest.len())
         })
+    }
+
+    /// Whether the next line, or what stands beside, is nothing but a company's legal form: `Alder Works`
+    /// over `Pty Ltd`.
+    pub(super) fn has_form_below(&self, cell: &TextCell) -> bool {
+        let below = self.layout.cell_below(cell, 0.9).map(|(_, below)| below);
+        let below = below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h);
+        below.is_some_and(|form| self.is_bare_form(form)) || self.form_beside(cell).is_some()
+    }
+
+    /// The legal form that a wide space parts from the name in its line: `ALDER    LTD.`
+    pub(super) fn form_beside(&self, cell: &TextCell) -> Option<&TextCell> {
+        let index = self.layout.index_of(cell).filter(|_| !self.spots.till)?;
+        let next = self.layout.right_of(index).first()?;
+        let close = next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h;
+        (close && self.is_bare_form(next)).then_some(next)
+    }
+
+    /// Whether a text is nothing but a legal form.
+    pub(super) fn is_bare_form(&self, form: &TextCell) -> bool {
+        let folded = fold_text(&form.joined_text());
+        let words: Vec<&str> = folded.split(' ').collect();
+        let found = self.labels.labels_at(&words).into_iter();
+        let mut whole = found.filter(|one| one.length == words.len());
+        form.words.len() <= 3 && whole.any(|one| one.field == "legal_form")
     }
 }
 

@@ -1,7 +1,8 @@
 //! Signs of where a text stands and of how it is written.
 
+use super::address::{is_street_and_town, parted_address};
 use super::postal_code::has_postal_code;
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::is_side_note;
@@ -26,6 +27,15 @@ const MOST_DOMAINS: usize = 60;
 
 /// Lines below a name that belong to its block.
 const BLOCK: usize = 11;
+
+/// Rows under a name in large letters in which its address may stand.
+const ROWS_UNDER_LARGE: usize = 3;
+
+/// Its letters are larger than those of the address by this factor.
+const LARGER: f32 = 1.25;
+
+/// Letters of the shortest title of a document that is looked for within a heading.
+const SHORTEST_TITLE: usize = 6;
 
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
@@ -109,8 +119,25 @@ impl SupplierSearch<'_> {
         if cell.from_picture && self.is_tangled(cell) {
             signs.push(NameSign::Tangled);
         }
+        if self.is_under_town(cell) {
+            signs.push(NameSign::Place);
+        }
         self.add_block_signs(cell, vat, &mut signs);
         signs
+    }
+
+    /// Whether the cell is one word right under the line with the town of a block: its country.
+    fn is_under_town(&self, cell: &TextCell) -> bool {
+        let mut before = self.layout.rows_before(cell);
+        let is_word = cell.words.len() == 1 && cell.words.iter().all(|word| is_lettered(word));
+        is_word
+            && !self.spots.till
+            && before.any(|above| {
+                is_next_area(above.area, cell.area)
+                    && above.page == cell.page
+                    && above.area.h > 0.9 * cell.area.h
+                    && has_postal_code(&above.joined_text())
+            })
     }
 
     /// Whether the cell lies across another one: no page is printed so.
@@ -133,6 +160,7 @@ impl SupplierSearch<'_> {
     ) {
         let block = self.block_below(cell);
         let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
+        let town = town || signs.contains(&NameSign::Large) && self.heads_address(cell);
         if town {
             signs.push(NameSign::AddressBelow);
         }
@@ -178,6 +206,38 @@ impl SupplierSearch<'_> {
         if office {
             signs.push(NameSign::Registered);
         }
+    }
+
+    /// Whether an address is near under a name in large letters, and no other name right over it.
+    fn heads_address(&self, name: &TextCell) -> bool {
+        self.address_near(name).is_some_and(|(_, line)| {
+            let mut before = self.layout.rows_before(line);
+            let above = before.find(|above| self.goes_on(above, line));
+            above.is_none_or(|above| {
+                std::ptr::eq(above, name) || !self.is_name(&tidy_name(&above.joined_text()))
+            })
+        })
+    }
+
+    /// Street and town on one line close under a name that is large or heads the page, with its trade between.
+    pub(super) fn address_near(&self, name: &TextCell) -> Option<(String, &TextCell)> {
+        let first = self.layout.index_of(name) == Some(0);
+        let rows = (name.row + 1..).take(ROWS_UNDER_LARGE);
+        let cells = rows.flat_map(|row| self.layout.row_cells(row));
+        let mut near = cells.filter(|cell| {
+            cell.page == name.page
+                && (name.area.h > LARGER * cell.area.h || first && self.heads_page(cell))
+                && ((cell.area.x - name.area.x).abs() < name.area.h || cell.overlap_x(name) > 0.0)
+        });
+        near.find_map(|cell| {
+            let text = self.line_text(cell);
+            // `Mill Lane 5, 82216 Northtown · by appointment`, `Mill Lane 5 · 82216 Northtown · Tel. 555`
+            let front = text.split(" · ").next().unwrap_or_default();
+            let whole = is_street_and_town(front).then(|| tidy_name(front));
+            let address = whole.or_else(|| parted_address(&text))?;
+            let first = address.split(',').next().unwrap_or_default();
+            (!self.is_customer(cell) && is_street_or_house(first)).then_some((address, cell))
+        })
     }
 
     /// The lines under a cell without a gap, in its column.
@@ -296,10 +356,28 @@ impl SupplierSearch<'_> {
         let beside = left.is_some_and(|(at, left)| {
             let close = cell.overlap_x(left) > -14.0 * cell.area.h;
             let colon = left.words.last().is_some_and(|word| word.ends_with(':'));
-            close && (colon || self.ends_with_other_label(at)) && !self.heads_recipient(at, left)
+            close
+                && (colon || self.ends_with_other_label(at) && !self.names_value_below(left))
+                && !self.heads_recipient(at, left)
         });
         beside
+            || self.is_under_reference(cell)
             || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+    }
+
+    /// Whether the line right above is nothing but the label of another document's number or of what else
+    /// a page refers to.
+    fn is_under_reference(&self, cell: &TextCell) -> bool {
+        let mut before = self.layout.rows_before(cell);
+        let above =
+            before.find(|above| above.page == cell.page && is_next_area(above.area, cell.area));
+        let label = above.filter(|above| (above.area.x - cell.area.x).abs() < above.area.h);
+        label.and_then(|label| self.layout.index_of(label)).is_some_and(|at| {
+            let count = self.layout.cells.get(at).map_or(0, |label| label.words.len());
+            self.spots.in_cell(at).any(|spot| {
+                spot.words == (0..count) && matches!(spot.field.as_str(), "other" | "order_number")
+            })
+        })
     }
 
     /// Whether the cell is a heading of the recipient with name and address right below it: what stands
@@ -341,8 +419,16 @@ impl SupplierSearch<'_> {
         add(NameSign::Place, !company && (has_postal_code(name) || self.is_street(name)));
         let prose = (0..words.len())
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
-        // `Server: Somebody`
-        add(NameSign::OtherValue, name.contains(": "));
+        // `Server: Somebody`, `Inh. Somebody`
+        let owner = words.first().is_some_and(|first| vocabulary().owner.has(first));
+        // `PRINTABLE INVOICE SHEET`
+        let titled = (1..words.len().min(4)).any(|at| {
+            let found = self.labels.labels_at(words.get(at..).unwrap_or_default()).into_iter();
+            let title = words.get(at).is_some_and(|word| word.len() >= SHORTEST_TITLE);
+            title && found.into_iter().any(|one| one.field == "invoice_number")
+        });
+        let other = name.contains(": ") || owner && words.len() > 1 || titled && !legal;
+        add(NameSign::OtherValue, other);
         // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
         let company = self.ends_in_legal_form(name);
         add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
@@ -388,6 +474,15 @@ impl SupplierSearch<'_> {
             }
         }
     }
+}
+
+/// `Mill Lane 5`, `The Forge`: no name of a company or person in front of an address.
+fn is_street_or_house(part: &str) -> bool {
+    part.contains(|c: char| c.is_ascii_digit()) || part.split(' ').count() <= 2
+}
+
+fn is_lettered(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic)
 }
 
 /// `608-555-0112`, `+41 79 555 01 47`: nothing but a telephone number.

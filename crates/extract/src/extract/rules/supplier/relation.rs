@@ -6,6 +6,7 @@ use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::spots::LabelMatch;
 use docmill_formats::notation::fold_text;
 
 /// Share of the narrower of two lines that the other one covers where they are of one column.
@@ -16,6 +17,9 @@ const HEAD: f32 = 0.17;
 
 /// Letters of a heading are larger than those under it by this factor.
 pub(super) const HEADING: f32 = 1.25;
+
+/// Letters of the shortest brand that a company is looked for by.
+const SHORTEST_BRAND: usize = 4;
 
 /// Cells behind a name in one line that can be its street and town.
 const CELLS_BEHIND: usize = 4;
@@ -41,7 +45,7 @@ impl SupplierSearch<'_> {
                 && column()
     }
 
-    fn heads_page(&self, line: &TextCell) -> bool {
+    pub(super) fn heads_page(&self, line: &TextCell) -> bool {
         line.page == 0 && self.layout.depth_on_page(line) < HEAD
     }
 
@@ -75,6 +79,31 @@ impl SupplierSearch<'_> {
                 && !self.is_same_firm(best, first)
                 && !self.is_same_firm(first, best)
         })
+    }
+
+    /// The company whose name begins with what heads the page in large letters: `ALDER` over the letter of
+    /// `Alder Works Ltd`.
+    pub(super) fn company_of_brand<'c, 'b>(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &'c [NameCandidate<'b>],
+    ) -> Option<&'c NameCandidate<'b>> {
+        use NameSign::{Attention, Customer, LegalForm, Window};
+        let brand = fold_text(&best.name);
+        let plain = |one: &NameCandidate<'_>| {
+            let theirs = |sign: &NameSign| matches!(sign, Attention | Customer | Window);
+            !one.signs.iter().any(theirs)
+        };
+        let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
+        if self.spots.till || !large || brand.len() < SHORTEST_BRAND || !plain(best) {
+            return None;
+        }
+        let mut companies = candidates.iter().filter(|one| {
+            let rest = fold_text(&one.name);
+            let rest = rest.strip_prefix(&brand).filter(|rest| rest.starts_with(' '));
+            rest.is_some() && one.signs.contains(&LegalForm) && plain(one)
+        });
+        companies.next().filter(|_| companies.next().is_none())
     }
 
     /// Whether a legal form is in the text, and is none of a place.
@@ -142,6 +171,24 @@ impl SupplierSearch<'_> {
                 holds.then(|| AddressLines { lines, town: true, least: sure.min(*other) })
             })
         })
+    }
+}
+
+impl<'a> SupplierSearch<'a> {
+    /// `From` in a row of headings, each with its block right below: the name stands under it, and beside it
+    /// another heading.
+    pub(super) fn named_in_strip(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
+        let heading = self.spots.cell_of(spot)?;
+        let below = |cell: &'a TextCell| {
+            let (_, below) = self.layout.cell_below(cell, 1.2)?;
+            ((below.area.x - cell.area.x).abs() < 0.6 * cell.area.h).then_some(below)
+        };
+        let beside = self.layout.right_of(spot.cell).first()?;
+        let (own, other) = (below(heading)?, below(beside)?);
+        let whole = spot.words == (0..heading.words.len());
+        let name = tidy_name(&own.joined_text());
+        (whole && own.row == other.row && beside.words.len() <= 2 && self.is_name(&name))
+            .then_some((name, own))
     }
 }
 

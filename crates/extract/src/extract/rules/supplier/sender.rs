@@ -129,9 +129,14 @@ impl<'a> SupplierSearch<'a> {
                 (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
             first && near || is_next_line(above, cell) && (larger || self.has_legal_form(&name))
         });
+        // `The Forge, Mill Lane, Ely CB7 4ZZ` further down: a house without a number.
+        let house = !company
+            && rest.iter().take(town).all(|part| !part.contains(char::is_numeric))
+            && rest.len() > 2
+            && self.is_under_large_name(cell);
         // `Mill Road, 12, 82216 Town`: a street, parted from its number.
-        let street = rest.first().is_some_and(|part| is_house_number(part));
-        let plain = company || !(headed || name.contains(char::is_numeric));
+        let street = !company && rest.first().is_some_and(|part| is_house_number(part));
+        let plain = company || !(headed || house || name.contains(char::is_numeric));
         let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
         let numbered = parts.any(|part| part.contains(char::is_numeric));
         if !plain || street || !numbered || !self.is_name(&name) || asks_for_payment(&name) {
@@ -145,6 +150,20 @@ impl<'a> SupplierSearch<'a> {
             .map(|(_, part)| *part);
         let kept: Vec<&str> = office.as_deref().into_iter().chain(kept).collect();
         Some((name, kept.join(", ")))
+    }
+}
+
+impl SupplierSearch<'_> {
+    /// Whether a name in larger letters heads the page in one of the lines above.
+    fn is_under_large_name(&self, cell: &TextCell) -> bool {
+        let mut above = self.layout.cells.iter().take_while(|above| above.row < cell.row);
+        above.any(|above| {
+            above.page == cell.page
+                && cell.row - above.row <= LAST_LINES
+                && above.area.h > HEADING * cell.area.h
+                && above.overlap_x(cell) > 0.0
+                && self.is_name(&tidy_name(&above.joined_text()))
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::{CellLayout, TextCell};
-use crate::extract::rules::spots::LabelMatches;
+use crate::extract::rules::spots::{LabelMatch, LabelMatches};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// The largest amount of money on the document.
@@ -85,4 +85,19 @@ pub(super) fn stands_beside_rate(
         numbers.iter().any(|n| n.percent)
             && numbers.iter().any(|n| n.is_money() && n.value == amount)
     })
+}
+
+/// Money in the cells right of a label, up to the next label.
+pub(super) fn money_right_of<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+) -> Vec<(FoundNumber, &'a TextCell)> {
+    let right = spots.layout.right_of(spot.cell).iter().enumerate();
+    let plain = right.take_while(|(at, _)| !spots.begins_with_label(spot.cell + 1 + at));
+    let amounts = plain.flat_map(|(_, cell)| {
+        let found = number::find_numbers(&cell.words_in(0..cell.words.len()), mark).into_iter();
+        found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+    });
+    amounts.collect()
 }

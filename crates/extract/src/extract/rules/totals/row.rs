@@ -3,6 +3,7 @@
 
 use rust_decimal::Decimal;
 
+use super::printed::find_printed;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE, half};
 use crate::extract::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
@@ -23,6 +24,13 @@ pub(super) fn add_rows_of_sums<'a>(
         let amounts: Vec<(FoundNumber, &TextCell)> =
             cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
         let (net, net_cell, tax, tax_cell, total) = match amounts.as_slice() {
+            // Each tax and then all of them, as India's are printed: the total stands elsewhere.
+            [(net, net_cell), taxes @ .., (tax, tax_cell)]
+                if taxes.len() > 1
+                    && taxes.iter().map(|(one, _)| one.value).sum::<Decimal>() == tax.value =>
+            {
+                (net, net_cell, tax, tax_cell, net.value + tax.value)
+            }
             [.., (net, net_cell), (tax, tax_cell), (total, _)]
                 if net.value + tax.value == total.value =>
             {
@@ -35,7 +43,9 @@ pub(super) fn add_rows_of_sums<'a>(
             _ => continue,
         };
         let signed = net.value.is_sign_negative() == tax.value.is_sign_negative();
-        let made = totals.contains(&total) && signed && !tax.value.is_zero();
+        // Between their sum and the total may stand a rounding.
+        let near = |other: &Decimal| (*other - total).abs() < Decimal::ONE;
+        let made = totals.iter().any(near) && signed && !tax.value.is_zero();
         if made && tax.value.abs() <= half(net.value) {
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
@@ -127,6 +137,35 @@ pub(super) fn whole_of_rows<'a>(
     let whole = candidates.iter().find(labelled)?;
     let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
     Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
+}
+
+/// `Totals   846.20   104.42` under columns of what is taxed and of taxes, with the sum of both elsewhere.
+pub(super) fn add_net_and_tax<'a>(
+    layout: &CellLayout,
+    found: &[(FoundNumber, &'a TextCell)],
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) -> bool {
+    let [net, tax] = found else { return false };
+    let total = net.0.value + tax.0.value;
+    let money = net.0.is_money() && tax.0.is_money() && tax.0.value > Decimal::ZERO;
+    let made =
+        money && tax.0.value <= half(net.0.value) && find_printed(layout, total, mark).is_some();
+    if made {
+        let roles = [
+            (AmountRole::Net, net.0.value, net.1),
+            (AmountRole::Vat, tax.0.value, tax.1),
+            (AmountRole::Gross, total, tax.1),
+        ];
+        candidates.extend(roles.map(|(role, value, cell)| AmountCandidate {
+            role,
+            weight: WHOLE,
+            value,
+            currency: net.0.currency(),
+            cell,
+        }));
+    }
+    made
 }
 
 /// Beside the label of a net amount the tax and the total as well: all three, by their sum.

@@ -1,0 +1,69 @@
+//! A total that nothing names: it stands alone under a column of amounts, and is their sum.
+
+use rust_decimal::Decimal;
+
+use super::{AmountCandidate, AmountRole, WHOLE};
+use crate::extract::rules::layout::{CellLayout, TextCell};
+use crate::extract::rules::spots::LabelMatches;
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+
+/// Amounts of a column that are summed up.
+const MOST_SUMMED: usize = 60;
+
+/// Lines of height that a sign of money behind the sum may set it aside.
+const ASIDE: f32 = 2.0;
+
+/// Adds the sum that stands alone in its row, right under the amounts that make it. They are no totals, whatever
+/// the heading over them says. Tills have a reader of their own.
+pub(super) fn add_sum_of_column<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    if spots.till {
+        return;
+    }
+    let found = spots.layout.cells.iter().rev().find_map(|cell| {
+        let alone = spots.layout.row_cells(cell.row).len() == 1;
+        let amount = lone_amount(cell, mark).filter(|_| alone)?;
+        Some((made_of(spots.layout, cell, amount.value, mark)?, amount, cell))
+    });
+    let Some((parts, amount, cell)) = found else { return };
+    let is_part =
+        |one: &AmountCandidate<'_>| parts.iter().any(|part| std::ptr::eq(*part, one.cell));
+    candidates.retain(|one| one.role != AmountRole::Gross || one.weight >= WHOLE || !is_part(one));
+    let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
+    candidates.push(AmountCandidate { role, weight: WHOLE, value, currency, cell });
+}
+
+/// The amount of money that a cell holds, and nothing else.
+fn lone_amount(cell: &TextCell, mark: Option<DecimalSeparator>) -> Option<FoundNumber> {
+    let words = cell.words_in(0..cell.words.len());
+    let amount = number::find_numbers(&words, mark).into_iter().next()?;
+    (amount.is_money() && amount.words == (0..words.len())).then_some(amount)
+}
+
+/// The amounts over a sum in its column, two at least, that make it.
+fn made_of<'a>(
+    layout: &'a CellLayout,
+    sum: &TextCell,
+    value: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> Option<Vec<&'a TextCell>> {
+    let in_column = |cell: &&TextCell| {
+        cell.page == sum.page
+            && cell.row < sum.row
+            && (cell.area.right() - sum.area.right()).abs() < ASIDE * sum.area.h
+            && cell.overlap_x(sum) > 0.0
+    };
+    let (mut parts, mut left) = (Vec::new(), value);
+    for cell in layout.cells.iter().rev().filter(in_column).take(MOST_SUMMED) {
+        let Some(amount) = lone_amount(cell, mark) else { break };
+        left -= amount.value;
+        parts.push(cell);
+        if left <= Decimal::ZERO {
+            break;
+        }
+    }
+    (left.is_zero() && parts.len() > 1).then_some(parts)
+}
