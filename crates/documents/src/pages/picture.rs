@@ -410,6 +410,22 @@ mod tests {
     }
 
     #[test]
+    fn colours_become_the_grey_that_drawn_pages_have_and_transparency_lies_on_white() {
+        let (orange, blue) = ([250, 120, 10], [20, 60, 200]);
+        let rgb = image::RgbImage::from_raw(2, 1, [orange, blue].concat()).unwrap();
+        let expected = [grey_of_rgb(orange), grey_of_rgb(blue)];
+        assert_eq!(to_grey(DynamicImage::ImageRgb8(rgb.clone())).into_raw(), expected);
+        let with_alpha = |alpha: u8| {
+            let mut rgba = DynamicImage::ImageRgb8(rgb.clone()).into_rgba8();
+            rgba.pixels_mut().for_each(|pixel| pixel.0[3] = alpha);
+            to_grey(DynamicImage::ImageRgba8(rgba)).into_raw()
+        };
+        assert_eq!(with_alpha(255), expected);
+        assert_eq!(with_alpha(0), [255, 255]);
+        assert_eq!(with_alpha(128), expected.map(|grey| blend_pixel(grey, 128)));
+    }
+
+    #[test]
     fn far_too_fine_pictures_are_averaged_down() {
         let raster =
             PageRaster { width: 4, height: 2, dpi: 900, pixels: vec![0, 2, 4, 6, 2, 4, 6, 8] };
