@@ -35,7 +35,8 @@ pub(crate) async fn run_tesseract(folder: &Path, out: &Path, languages: &[&str])
     let services = App::new(config.clone()).pipeline_services().await.unwrap();
     let files = images_in(folder);
     let mut figures = read_all(&services, &files, out).await;
-    figures["cpu_share_outside_recognition"] = outside(&files, &services, &config).into();
+    let share = outside(&files, &services, &config).into();
+    figures.as_object_mut().unwrap().insert("cpu_share_outside_recognition".to_owned(), share);
     println!("{figures}");
 }
 
