@@ -1,8 +1,10 @@
 //! Figures about reading documents. No targets here; the scripts that run it judge.
 //!
 //!   steps                        milliseconds per A4 page of each step, on one core
-//!   speed DIR OUT [LANGUAGES]    reads the images in DIR as a worker would, writes OUT/NAME.txt and
-//!                                prints pages, seconds, and CPU seconds in and outside recognition
+//!   speed READERS DIR OUT [LANGUAGES]
+//!                                reads the images in DIR as a worker would, writes OUT/NAME.txt and
+//!                                prints pages, seconds and CPU seconds; READERS: `both`, or
+//!                                `tesseract` alone, and then what share of the CPU is not recognition
 //!   memory DOCUMENTS             a worker of its own over so many mixed documents: memory of it and
 //!                                of its children, as time passes
 //!   long PAGES                   the same over one document of so many scans
@@ -40,11 +42,16 @@ async fn main() {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["steps"] => steps::run().await,
-        ["speed", folder, out, languages @ ..] => {
-            speed::run(folder.as_ref(), out.as_ref(), languages).await;
+        ["speed", "both", folder, out, languages @ ..] => {
+            speed::run_both(folder.as_ref(), out.as_ref(), languages).await;
+        }
+        ["speed", "tesseract", folder, out, languages @ ..] => {
+            speed::run_tesseract(folder.as_ref(), out.as_ref(), languages).await;
         }
         ["memory", documents] => Box::pin(memory::mixed(documents.parse().unwrap())).await,
         ["long", pages] => Box::pin(memory::long(pages.parse().unwrap())).await,
-        other => panic!("steps, speed DIR OUT [LANGUAGES], memory N or long N, not {other:?}"),
+        other => {
+            panic!("steps, speed READERS DIR OUT [LANGUAGES], memory N or long N, not {other:?}")
+        }
     }
 }

@@ -61,8 +61,16 @@ def bare(images, out, languages):
     return {"pages": len(images), "seconds": seconds, "cpu_seconds": cpu}
 
 
-def ours(images, out, languages):
-    command = ["scripts/bench.sh", "reading", "speed", images[0].parent, out, *languages]
+def tesseract_alone(images, out, languages):
+    return ours("tesseract", images, out, languages)
+
+
+def both_readers(images, out, languages):
+    return ours("both", images, out, languages)
+
+
+def ours(readers, images, out, languages):
+    command = ["scripts/bench.sh", "reading", "speed", readers, images[0].parent, out, *languages]
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -89,9 +97,10 @@ def main():
             base = None
             for title, run, languages in [
                 ("tesseract eng", bare, "eng"),
-                ("docmill eng", ours, ["eng"]),
+                ("docmill eng", tesseract_alone, ["eng"]),
                 ("tesseract " + ALL, bare, ALL),
-                ("docmill, languages chosen", ours, []),
+                ("docmill, languages chosen", tesseract_alone, []),
+                ("both readers", both_readers, []),
             ]:
                 out = folder / f"{kind}-{title.split(',')[0].replace(' ', '-')}"
                 figures = run(images, out, languages)
@@ -101,8 +110,9 @@ def main():
                     base = base or (speed, cpu)
                     beside = ""
                 else:
-                    outside = figures["cpu_share_outside_recognition"]
-                    beside = f"{outside:>20.1%} {speed / base[0]:>16.2f} {cpu / base[1]:>12.2f}"
+                    outside = figures.get("cpu_share_outside_recognition")
+                    share = "" if outside is None else f"{outside:.1%}"
+                    beside = f"{share:>20} {speed / base[0]:>16.2f} {cpu / base[1]:>12.2f}"
                 print(f"{kind:<10}{title:<28}{speed:>9.3f}{cpu:>12.2f}"
                       f"{score(out, truths):>8.3f}{beside}", flush=True)
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use docmill::app::App;
-use docmill_core::config::Config;
+use docmill::pipeline::PipelineServices;
+use docmill_core::config::{Config, OcrEngineChoice};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 use docmill_documents::pages::{PageRaster, PageRecogniser, open_document, read_page};
@@ -18,17 +19,51 @@ use crate::support::whole::ReadWhole as _;
 /// Ticks a second in `/proc/PID/stat`: `USER_HZ`, 100 on every Linux.
 const TICKS: f64 = 100.0;
 
-pub(crate) async fn run(folder: &Path, out: &Path, languages: &[&str]) {
+/// With the readers that there are by default.
+pub(crate) async fn run_both(folder: &Path, out: &Path, languages: &[&str]) {
+    let config = config_for(OcrEngineChoice::Auto, languages);
+    let services = App::new(config).pipeline_services().await.unwrap();
+    let weights = services.reader.ocr.name();
+    assert!(weights.contains("neural"), "the weights are not there: scripts/models.sh");
+    let figures = read_all(&services, &images_in(folder), out).await;
+    println!("{figures}");
+}
+
+/// With Tesseract alone, and what share of the CPU time is not recognition.
+pub(crate) async fn run_tesseract(folder: &Path, out: &Path, languages: &[&str]) {
+    let config = config_for(OcrEngineChoice::Tesseract, languages);
+    let services = App::new(config.clone()).pipeline_services().await.unwrap();
+    let files = images_in(folder);
+    let mut figures = read_all(&services, &files, out).await;
+    let share = outside(&files, &services, &config).into();
+    figures.as_object_mut().unwrap().insert("cpu_share_outside_recognition".to_owned(), share);
+    println!("{figures}");
+}
+
+/// The weights lie beside the program that is measured, not beside this one.
+fn config_for(engine: OcrEngineChoice, languages: &[&str]) -> Config {
     let mut config = Config::default();
-    config.cpu.program = env!("CARGO_BIN_EXE_docmill").into();
+    let program = Path::new(env!("CARGO_BIN_EXE_docmill"));
+    config.cpu.program = program.into();
+    config.ocr.engine = engine;
     config.ocr.languages = languages.iter().map(|name| (*name).to_owned()).collect();
+    if engine == OcrEngineChoice::Auto {
+        let target = program.parent().and_then(Path::parent).unwrap();
+        config.ocr.models = target.join("tools/ocr-models");
+    }
+    config
+}
+
+fn images_in(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.is_file());
     files.sort();
-    std::fs::create_dir_all(out).unwrap();
+    files
+}
 
-    let services = App::new(config.clone()).pipeline_services().await.unwrap();
+async fn read_all(services: &PipelineServices, files: &[PathBuf], out: &Path) -> serde_json::Value {
+    std::fs::create_dir_all(out).unwrap();
     let reader = &services.reader;
     reader.processes.start_shared().await.unwrap();
     let at_once = reader.max_parallel_pages();
@@ -47,12 +82,9 @@ pub(crate) async fn run(folder: &Path, out: &Path, languages: &[&str]) {
         .await;
     let seconds = started.elapsed().as_secs_f64();
     let cpu = children_cpu() - before;
-    let outside = outside(&files, &services, &config);
-    let figures = serde_json::json!({
+    serde_json::json!({
         "files": files.len(), "pages": pages, "seconds": seconds, "cpu_seconds": cpu,
-        "cpu_share_outside_recognition": outside,
-    });
-    println!("{figures}");
+    })
 }
 
 /// CPU seconds of the living children and theirs.
@@ -70,11 +102,7 @@ fn cpu_of(pid: u32) -> f64 {
 }
 
 /// Which share of the CPU time of reading these files, one after the other, is not recognition.
-fn outside(
-    files: &[PathBuf],
-    services: &docmill::pipeline::PipelineServices,
-    config: &Config,
-) -> f64 {
+fn outside(files: &[PathBuf], services: &PipelineServices, config: &Config) -> f64 {
     let spent = Arc::new(AtomicU64::new(0));
     let inner = services.reader.ocr.make_recogniser().unwrap();
     let mut timed = Timed { inner, spent: Arc::clone(&spent) };

@@ -15,6 +15,7 @@ use super::fax::{FaxCoding, FaxPage};
 use super::format::DocumentFormat;
 use super::page::{PageContent, PageRaster};
 use super::refusal::PageRefusal;
+use super::render::blend_pixel;
 use super::tiff::{TiffDirectory, TiffWindow};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -222,19 +223,30 @@ fn refusal_from_error(error: ImageError) -> PageRefusal {
     }
 }
 
+/// Whole numbers for what most pictures are: the decoders' crate converts in fractions and for any colour
+/// space, which takes as long as a third of reading the page.
 fn to_grey(picture: DynamicImage) -> image::GrayImage {
-    if !picture.color().has_alpha() {
-        return picture.into_luma8();
-    }
-    let mut pixels = picture.into_luma_alpha8();
-    for pixel in pixels.pixels_mut() {
-        let [value, alpha] = pixel.0;
-        let (value, alpha) = (u32::from(value), u32::from(alpha));
-        pixel.0[0] = u8::try_from((value * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX);
-    }
-    let (width, height) = pixels.dimensions();
-    let opaque = pixels.into_raw().into_iter().step_by(2).collect();
-    image::GrayImage::from_raw(width, height, opaque).unwrap_or_default()
+    let (width, height) = (picture.width(), picture.height());
+    let pixels: Vec<u8> = match picture {
+        DynamicImage::ImageRgb8(picture) => {
+            picture.as_raw().as_chunks::<3>().0.iter().map(|pixel| grey_of_rgb(*pixel)).collect()
+        }
+        DynamicImage::ImageRgba8(picture) => {
+            let pixels = picture.as_raw().as_chunks::<4>().0.iter();
+            pixels.map(|[r, g, b, alpha]| blend_pixel(grey_of_rgb([*r, *g, *b]), *alpha)).collect()
+        }
+        other if other.color().has_alpha() => {
+            let pixels = other.into_luma_alpha8().into_raw();
+            pixels
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|[value, alpha]| blend_pixel(*value, *alpha))
+                .collect()
+        }
+        other => return other.into_luma8(),
+    };
+    image::GrayImage::from_raw(width, height, pixels).unwrap_or_default()
 }
 
 /// Luma after ITU-R BT.601, in integers.
@@ -395,6 +407,22 @@ mod tests {
             &limits(100_000),
         );
         assert_eq!(refused.unwrap_err().reason, OutcomeReason::Corrupt);
+    }
+
+    #[test]
+    fn colours_become_the_grey_that_drawn_pages_have_and_transparency_lies_on_white() {
+        let (orange, blue) = ([250, 120, 10], [20, 60, 200]);
+        let rgb = image::RgbImage::from_raw(2, 1, [orange, blue].concat()).unwrap();
+        let expected = [grey_of_rgb(orange), grey_of_rgb(blue)];
+        assert_eq!(to_grey(DynamicImage::ImageRgb8(rgb.clone())).into_raw(), expected);
+        let with_alpha = |alpha: u8| {
+            let mut rgba = DynamicImage::ImageRgb8(rgb.clone()).into_rgba8();
+            rgba.pixels_mut().for_each(|pixel| pixel.0[3] = alpha);
+            to_grey(DynamicImage::ImageRgba8(rgba)).into_raw()
+        };
+        assert_eq!(with_alpha(255), expected);
+        assert_eq!(with_alpha(0), [255, 255]);
+        assert_eq!(with_alpha(128), expected.map(|grey| blend_pixel(grey, 128)));
     }
 
     #[test]

@@ -15,6 +15,10 @@ use docmill_core::model::TextLine;
 
 /// Cells of the part that is probed, across and down: about four inches by one.
 const PART: (usize, usize) = (40, 10);
+/// The same where nothing but the language is in question, and how many such parts are read until the
+/// words say it: a whole page that was read in the wrong language costs as much as ten.
+const FEW_LINES: (usize, usize) = (40, 5);
+const MOST_PARTS: usize = 4;
 /// A word is surely read if Tesseract is this sure of it and it is this long.
 const SURE: f32 = 0.7;
 const WORD_LETTERS: usize = 3;
@@ -93,7 +97,8 @@ pub(super) fn probe_orientation(
     languages: &[String],
     recogniser: &mut dyn PageRecogniser,
 ) -> Result<Option<OrientationProbe>> {
-    let Some(part) = text.densest_part(PART.0, PART.1) else { return Ok(None) };
+    let across = if order.turns.is_empty() { FEW_LINES } else { PART };
+    let Some(part) = text.densest_part(across.0, across.1) else { return Ok(None) };
     let mut piece = crop_raster(page, part);
     let mut lines = recogniser.recognise(&piece, languages)?;
     let as_it_lies = LetterCounts::from_lines(&lines);
@@ -119,12 +124,41 @@ pub(super) fn probe_orientation(
     if let Some(usual) = usual {
         (lines, quarter_turns, piece) = usual;
     }
-    let evidence = LanguageEvidence::from_lines(&lines);
-    let mut language = evidence.leading_language(recogniser.languages()).map(str::to_owned);
-    if language.is_none() && !LetterCounts::from_lines(&lines).is_well_read() {
-        language = probe_other_languages(&piece, LetterCounts::from_lines(&lines), recogniser)?;
+    let counts = LetterCounts::from_lines(&lines);
+    let mut language = heard_language(&lines, recogniser);
+    if language.is_none() && !counts.is_well_read() {
+        language = probe_other_languages(&piece, counts, recogniser)?;
+    }
+    if language.is_none() && quarter_turns == 0 {
+        language = probe_further(page, text.without(part), lines, languages, recogniser)?;
     }
     Ok(Some(OrientationProbe { quarter_turns, language }))
+}
+
+fn heard_language(lines: &[TextLine], recogniser: &dyn PageRecogniser) -> Option<String> {
+    let evidence = LanguageEvidence::from_lines(lines);
+    evidence.leading_language(recogniser.languages()).map(str::to_owned)
+}
+
+/// Reads more of an upright page, of which `text` is left, until its words and those of `lines` say
+/// their language.
+fn probe_further(
+    page: &PageRaster,
+    mut text: TextCells,
+    mut lines: Vec<TextLine>,
+    languages: &[String],
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<Option<String>> {
+    for _further in 1..MOST_PARTS {
+        let Some(part) = text.densest_part(FEW_LINES.0, FEW_LINES.1) else { break };
+        lines.extend(recogniser.recognise(&crop_raster(page, part), languages)?);
+        let language = heard_language(&lines, recogniser);
+        if language.is_some() {
+            return Ok(language);
+        }
+        text = text.without(part);
+    }
+    Ok(None)
 }
 
 /// Another script, perhaps: the language among those whose words are not known here that reads the

@@ -17,7 +17,7 @@ use super::page::PageRaster;
 use super::page_error::PageError;
 use super::plane::{self, OpenCvError};
 use super::probe;
-use super::quality::{self, PageAssessment};
+use super::quality::{self, PageAssessment, SURE_FEET};
 use super::recognise::PageRecogniser;
 use super::repair::{RepairStep, RepairedRaster, repair_page, sharpen_enlarged};
 use super::score::{LegibilityScore, score_legibility};
@@ -73,7 +73,7 @@ pub(super) struct PictureReader<'a> {
     pub recogniser: &'a mut dyn PageRecogniser,
     /// How pages are to be read: resolution, languages and repairs.
     pub recipe: &'a ReadRecipe,
-    /// Language of an earlier page of the document.
+    /// Language of an earlier page of the document, or of an earlier reading of the page.
     pub hint: Option<String>,
     /// When work on the page began.
     pub started: Instant,
@@ -257,6 +257,7 @@ impl PictureReader<'_> {
             let was_repaired = is_repaired || keen.repaired;
             return self.read_keen_again(page, found, join_readers(keen, best), was_repaired);
         }
+        self.remember_language(&best);
         // A repair may have done harm; without one, a smaller defect may have.
         let other = match is_repaired {
             true => Some(PictureCandidate::from_original(page)),
@@ -265,6 +266,11 @@ impl PictureReader<'_> {
         let Some(candidate) = other else { return Ok((best, is_repaired)) };
         let second = self.read_candidate(candidate, found)?;
         Ok((self.join_passes(best, second)?, is_repaired))
+    }
+
+    /// What was heard once need not be looked for in the next picture of the page.
+    fn remember_language(&mut self, reading: &OcrPass<'_>) {
+        self.hint = self.hint.take().or_else(|| reading.heard.clone());
     }
 
     /// The better of two readings of the page with what the other has beyond it; if that falls
@@ -332,7 +338,7 @@ impl PictureReader<'_> {
             !found.has_defect(PageDefectKind::Rotated) && found.direction.feet >= UPRIGHT;
         let is_unheard = self.recipe.languages.is_empty() && language.is_none();
         if (turned != 0 || !is_upright || is_unheard)
-            && let Some(look) = self.probe_picture(&picture, &text, turned)?
+            && let Some(look) = self.probe_picture(&picture, &text, turned, found)?
         {
             language = language.or(look.language);
             if look.quarter_turns != 0 {
@@ -364,9 +370,13 @@ impl PictureReader<'_> {
         picture: &PageRaster,
         text: &TextCells,
         turned: u8,
+        found: &PageAssessment,
     ) -> Result<Option<probe::OrientationProbe>, PageError> {
         let back = (4 - turned % 4) % 4;
-        let turns: &[u8] = if self.may_turn() { &[2, 1, 3] } else { &[] };
+        let is_surely_upright = turned == 0
+            && !found.has_defect(PageDefectKind::Rotated)
+            && found.direction.feet >= SURE_FEET;
+        let turns: &[u8] = if self.may_turn() && !is_surely_upright { &[2, 1, 3] } else { &[] };
         let first = self.choose_languages(self.hint.clone());
         let order = probe::ProbeOptions { turns, unless_sure: back };
         Ok(probe::probe_orientation(picture, text, &order, &first, self.recogniser)?)

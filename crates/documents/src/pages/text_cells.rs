@@ -123,6 +123,19 @@ impl TextCells {
         (text > 0).then_some(part)
     }
 
+    /// The same without the text in a part.
+    pub(super) fn without(&self, part: RasterPart) -> Self {
+        let mut left = self.clone();
+        let RasterPart { left: x, top, width, height } = part;
+        for row in top / self.cell..(top + height) / self.cell {
+            let start = row * self.across + x / self.cell;
+            if let Some(cells) = left.is_text.get_mut(start..start + width / self.cell) {
+                cells.fill(false);
+            }
+        }
+        left
+    }
+
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a page")]
     fn cell_of(&self, position: f32) -> usize {
         position.max(0.0) as usize / self.cell

@@ -234,7 +234,7 @@ impl PageRecogniser for NeuralReader {
         if lists.is_empty() || lists.iter().any(|list| list.is_empty()) {
             return Ok(None);
         }
-        let is_known = |word: &&str| lists.iter().any(|list| list.knows(word));
+        let is_known = |word: &&str| lists.iter().any(|list| list.knows_parts(word));
         Ok(Some(words.iter().map(is_known).collect()))
     }
 

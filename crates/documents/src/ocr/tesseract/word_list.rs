@@ -5,8 +5,8 @@
 //! `SquishedDawg`). The wrapper of the library gives no access to it, so it is read here: an edge
 //! is 64 bits, from the lowest the letter's number, three flags, the place of the next node.
 //!
-//! Not promised: words beside those that the data has. Compounds are missing, so is most of what is
-//! no prose; nothing is wrong because it is not in the list.
+//! Not promised: words beside those that the data has. Compounds are missing unless they are taken apart, so
+//! is most of what is no prose; nothing is wrong because it is not in the list.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,11 @@ const HEAD: usize = 10;
 const LAST: u64 = 1;
 const ENDS: u64 = 4;
 const FLAG_BITS: u32 = 3;
+/// Letters of a part of a compound, at least, and what stands between two of them.
+const SHORTEST_PART: usize = 4;
+const JOINT: char = 's';
+/// What is longer is no compound, and would take long to take apart.
+const LONGEST_COMPOUND: usize = 40;
 /// Lists that are kept, of 1 to 4 MB each.
 const KEPT: usize = 3;
 
@@ -134,6 +139,24 @@ impl WordList {
         let capital: String =
             rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect();
         [word, small.as_str(), capital.as_str()].into_iter().any(|word| self.has(word))
+    }
+
+    /// Whether it is one of them, or put together of two or more: `Rechnungsersteller`. The lists have few
+    /// of the words that German and its neighbours make so.
+    pub(in crate::ocr) fn knows_parts(&self, word: &str) -> bool {
+        if word.chars().nth(LONGEST_COMPOUND).is_some() {
+            return false;
+        }
+        self.knows(word)
+            || word.char_indices().skip(SHORTEST_PART).any(|(at, _)| {
+                let (first, rest) = word.split_at(at);
+                rest.chars().nth(SHORTEST_PART - 1).is_some()
+                    && self.knows(first)
+                    && [Some(rest), rest.strip_prefix(JOINT)]
+                        .into_iter()
+                        .flatten()
+                        .any(|rest| self.knows_parts(rest))
+            })
     }
 
     fn has(&self, word: &str) -> bool {
@@ -271,6 +294,20 @@ mod tests {
             assert!(!english.knows(word), "{word}");
         }
         assert!(words.of_language("none").is_err());
+    }
+
+    #[test]
+    fn a_compound_is_known_by_its_parts_unless_one_is_no_word_or_hardly_one() {
+        let data = super::super::linked::data_folder().unwrap();
+        let words = LanguageWords::new(data, vec!["eng".to_owned()]);
+        let english = words.of_language("eng").unwrap();
+        for compound in ["amount", "Amountpayment", "amountspayment", "totalamountpayment"] {
+            assert!(english.knows_parts(compound), "{compound}");
+        }
+        let endless = "amount".repeat(500);
+        for none in ["anountpayment", "amountxpayment", "amountpay", "amountpaynent", &endless] {
+            assert!(!english.knows_parts(none), "{none}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) fn find_boxes(
     let inch = dpi.max(1) as f32 / ink.scale;
     let is_candidate = |piece: &&InkPiece| has_size_of_box(**piece, inch);
     let mut squares: Vec<TickBox> = Vec::new();
-    for (label, piece) in (0_i32..).zip(&ink.pieces).skip(1).filter(|(_, it)| is_candidate(it)) {
+    for (label, piece) in ink.pieces.iter().enumerate().skip(1).filter(|(_, it)| is_candidate(it)) {
         if squares.len() == MOST_BOXES {
             return Vec::new();
         }
@@ -138,7 +138,7 @@ fn contains(around: &BoundingBox, area: &BoundingBox) -> bool {
 
 /// Whether the piece runs along all four edges of its box, thinly, and its middle rows and columns
 /// are no solid ink.
-fn has_four_sides(ink: &PageInk, label: i32, piece: InkPiece) -> bool {
+fn has_four_sides(ink: &PageInk, label: usize, piece: InkPiece) -> bool {
     let InkPiece { left, top, width, height, .. } = piece;
     let strip = (width.min(height) / 9).max(1);
     let is_own = |x: i32, y: i32| ink.label_at(x, y) == label;
@@ -158,7 +158,7 @@ fn has_four_sides(ink: &PageInk, label: i32, piece: InkPiece) -> bool {
 }
 
 /// How thick the sides are, as a share of the box: the middle of what is measured along each.
-fn thickness(ink: &PageInk, label: i32, piece: InkPiece) -> Option<f32> {
+fn thickness(ink: &PageInk, label: usize, piece: InkPiece) -> Option<f32> {
     let InkPiece { left, top, width, height, .. } = piece;
     let run = |length: i32, is_drawn: &dyn Fn(i32) -> bool| {
         // The first pixel of a side that is not quite straight may be paper.

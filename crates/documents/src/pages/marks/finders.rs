@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use docmill_core::model::BoundingBox;
 
-use super::ink::{InkPiece, PageInk};
+use super::ink::{InkPiece, InkRun, PageInk};
 
 /// Pixels of a pattern's side below which nothing is read.
 const LEAST_PIXELS: i32 = 7;
@@ -66,7 +66,7 @@ impl FinderTriple {
 /// wide with another one in their middle.
 pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
     let mut found = Vec::new();
-    for (label, ring) in (0_i32..).zip(&ink.pieces).skip(1) {
+    for (label, ring) in ink.pieces.iter().enumerate().skip(1) {
         let (small, large) = (ring.width.min(ring.height), ring.width.max(ring.height));
         if small < LEAST_PIXELS || small * 10 < large * 7 {
             continue;
@@ -101,13 +101,12 @@ fn is_stone(ring: &InkPiece, stone: InkPiece) -> bool {
 /// How many patterns the crate that reads codes may find on a part of a page, at least; counted up to
 /// one more than `most`. It looks along rows, and for rings of any outline.
 pub(super) fn count_patterns(part: &PageInk, most: usize) -> usize {
-    let mut known: HashSet<(i32, i32)> = HashSet::new();
+    let mut known: HashSet<(usize, usize)> = HashSet::new();
     for y in 0..part.height() {
         let mut scan = RunScan::default();
-        for (x, label) in (0_i32..).zip(part.row(y)) {
-            known.extend(scan.advance(x, *label).and_then(|runs| pattern_at(part, &runs, y)));
+        for run in part.row(y) {
+            known.extend(scan.take_in(run).and_then(|runs| pattern_at(part, &runs, y)));
         }
-        known.extend(scan.advance(part.width(), 0).and_then(|runs| pattern_at(part, &runs, y)));
         if known.len() > most {
             break;
         }
@@ -122,29 +121,22 @@ struct PatternRuns {
     right: i32,
 }
 
-/// The last five runs of a row.
+/// Where the last three runs of a row begin and end.
 #[derive(Default)]
 struct RunScan {
-    starts: [i32; 6],
-    changes: usize,
-    in_ink: bool,
+    ends: [i32; 6],
+    count: usize,
 }
 
 impl RunScan {
-    /// Takes in a pixel; the runs of ink that look like a pattern, where one ends before it.
-    fn advance(&mut self, x: i32, label: i32) -> Option<PatternRuns> {
-        let is_ink = label != 0;
-        if is_ink == self.in_ink {
-            return None;
-        }
-        self.in_ink = is_ink;
-        self.starts.rotate_left(1);
-        self.starts[5] = x;
-        self.changes += 1;
-        let [a, b, c, d, e, end] = self.starts;
-        let runs = [b - a, c - b, d - c, e - d, end - e];
-        let is_pattern = !is_ink && self.changes >= 6 && is_pattern(runs);
-        is_pattern.then_some(PatternRuns { left: a, stone: c, right: e })
+    /// Takes in a run; the last ones, if they look like a pattern.
+    fn take_in(&mut self, run: &InkRun) -> Option<PatternRuns> {
+        let [_, _, a, b, c, d] = self.ends;
+        self.ends = [a, b, c, d, run.from, run.to];
+        self.count += 1;
+        let widths = [b - a, c - b, d - c, run.from - d, run.to - run.from];
+        let is_pattern = self.count >= 3 && is_pattern(widths);
+        is_pattern.then_some(PatternRuns { left: a, stone: c, right: run.from })
     }
 }
 
@@ -158,7 +150,7 @@ fn is_pattern(runs: [i32; 5]) -> bool {
 }
 
 /// Ring and stone, if they are pieces of their own.
-fn pattern_at(part: &PageInk, runs: &PatternRuns, y: i32) -> Option<(i32, i32)> {
+fn pattern_at(part: &PageInk, runs: &PatternRuns, y: i32) -> Option<(usize, usize)> {
     let ring = part.label_at(runs.left, y);
     let stone = part.label_at(runs.stone, y);
     if ring != part.label_at(runs.right, y) || ring == stone {

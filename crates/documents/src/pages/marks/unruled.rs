@@ -12,7 +12,7 @@ use docmill_core::model::BoundingBox;
 
 /// A picture of so many dots per inch or more is looked at smaller: at half of that a pen's stroke still has
 /// two or three pixels.
-const FINE_DPI: u32 = 300;
+const FINE_DPI: u32 = 250;
 /// Pixels that are looked at: an A4 page just below that.
 const MOST_PIXELS: u64 = 8_600_000;
 /// Length of a ruling at least and thickness at most, in inches.

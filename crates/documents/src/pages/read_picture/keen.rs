@@ -57,6 +57,7 @@ impl PictureReader<'_> {
         if self.recogniser.is_keen() || !self.is_doubtful(&keen) {
             return self.read_keen_again(page, found, keen, was_repaired);
         }
+        self.remember_language(&keen);
         let (plain, is_repaired) = self.read_plainly(page, found)?;
         self.read_keen_again(page, found, join_readers(keen, plain), is_repaired || was_repaired)
     }

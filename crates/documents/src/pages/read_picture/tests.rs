@@ -142,6 +142,41 @@ fn a_page_without_defects_is_read_once_and_left_alone() {
     assert_eq!((read.width, read.height), (1000, 1200));
 }
 
+/// A page whose letters are seen to stand on their feet.
+fn surely_upright() -> PageRaster {
+    text_page(1240, 1754, 20)
+}
+
+#[test]
+fn more_of_an_upright_page_is_looked_at_until_its_words_tell_their_language() {
+    let page = surely_upright();
+    assert!(quality::assess_page(&page).unwrap().direction.feet >= SURE_FEET);
+    let mut strips = 0;
+    let mut script = Script::new(|picture: &PageRaster, language: &str| {
+        strips += u32::from(picture.width > picture.height * 2);
+        match (strips, language) {
+            (0..3, _) => ("4711 0815 Musterfirma Beispielstadt", 0.95),
+            _ => (GERMAN, 0.95),
+        }
+    });
+    let read = read(&page, &mut script, RepairSwitches::ALL);
+    assert_eq!(script.whole(), ["deu"], "never read in another language");
+    assert_eq!(script.log.len(), 4, "three pieces and the page");
+    assert_eq!(read.languages, ["deu"]);
+}
+
+#[test]
+fn no_piece_of_a_page_that_surely_lies_upright_is_turned() {
+    let mut script = Script::new(|_, _| (GIBBERISH, 0.3));
+    read(&surely_upright(), &mut script, TURNS_ONLY);
+    let is_piece = |(w, h, _): &&(u32, u32, String)| *w > h * 2;
+    assert_eq!(
+        script.log.iter().filter(is_piece).count(),
+        4,
+        "four that nobody can read, as they lie"
+    );
+}
+
 #[test]
 fn specks_on_blank_paper_are_no_text_that_nobody_found() {
     let mut page = text_page(1240, 1754, 10);
