@@ -1,9 +1,21 @@
-//! How far ink stands out from what is behind it, by the formula of WCAG 2. Not promised: that what
-//! stands out can be read.
+//! Greys: of a colour, of what lies on paper, and how far ink stands out from what is behind it, by the
+//! formula of WCAG 2. Not promised: that what stands out can be read.
 
 /// Least contrast (WCAG 2: of relative luminances) of ink to what is behind it. Half of WCAG's own
 /// lowest bound would do for large letters; pale grey print of letter papers has 2.3 and more.
 const LEAST_CONTRAST: f32 = 2.0;
+
+/// Luma after ITU-R BT.601, in integers.
+pub(super) fn grey_of_rgb([red, green, blue]: [u8; 3]) -> u8 {
+    let sum = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
+    u8::try_from(sum / 1000).unwrap_or(u8::MAX)
+}
+
+/// A grey with this much of it on white paper.
+pub(super) fn blend_pixel(value: u8, alpha: u8) -> u8 {
+    let (value, alpha) = (u32::from(value), u32::from(alpha));
+    u8::try_from((value * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
+}
 
 /// Whether ink of this grey is seen on white paper.
 pub(super) fn is_seen_on_white(ink: u8) -> bool {

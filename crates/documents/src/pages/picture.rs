@@ -13,9 +13,9 @@ use image::{
 
 use super::fax::{FaxCoding, FaxPage};
 use super::format::DocumentFormat;
+use super::luminance::{blend_pixel, grey_of_rgb};
 use super::page::{PageContent, PageRaster};
 use super::refusal::PageRefusal;
-use super::render::blend_pixel;
 use super::tiff::{TiffDirectory, TiffWindow};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -247,12 +247,6 @@ fn to_grey(picture: DynamicImage) -> image::GrayImage {
         other => return other.into_luma8(),
     };
     image::GrayImage::from_raw(width, height, pixels).unwrap_or_default()
-}
-
-/// Luma after ITU-R BT.601, in integers.
-pub(super) fn grey_of_rgb([red, green, blue]: [u8; 3]) -> u8 {
-    let sum = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
-    u8::try_from(sum / 1000).unwrap_or(u8::MAX)
 }
 
 /// A quarter turn and mirrors, in this order: rows become columns, left becomes right, top becomes

@@ -14,8 +14,9 @@ use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::vello_cpu::{Pixmap, RasterizerSettings, RenderContext, Resources, TargetInit};
 use hayro::{PixmapSettings, RenderCache, RenderSettings, render, render_into};
 
+use super::luminance::{blend_pixel, grey_of_rgb};
 use super::page::PageRaster;
-use super::picture::{LONGEST_SIDE, PixelTransform, grey_of_rgb, shrink_raster};
+use super::picture::{LONGEST_SIDE, PixelTransform, shrink_raster};
 use super::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -222,12 +223,6 @@ fn paint_mask(mut mask: LumaData, paint: &Paint<'_>) -> LumaData {
         *value = blend_pixel(shade, *value);
     }
     mask
-}
-
-/// A grey with this much of it on white paper.
-pub(super) fn blend_pixel(value: u8, alpha: u8) -> u8 {
-    let (value, alpha) = (u32::from(value), u32::from(alpha));
-    u8::try_from((value * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

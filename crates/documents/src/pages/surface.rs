@@ -23,10 +23,8 @@ use super::digit_shapes::DigitShapes;
 use super::drawn_figures::DrawnFigures;
 use super::drawn_marks::DrawnMarks;
 use super::expansion::stream_bytes;
-use super::luminance::is_seen_on_white;
-use super::picture::grey_of_rgb;
+use super::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
 use super::refusal::{PageRefusal, stop_decoder};
-use super::render::blend_pixel;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
