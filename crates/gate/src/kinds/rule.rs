@@ -128,8 +128,8 @@ pub enum RuleCheck {
     /// In each item the factors' product is the amount, or is but for a printed amount or
     /// percentage.
     ListProduct { list: String, factors: Vec<String>, item: String, tolerance: Decimal },
-    /// `total` is confirmed by `terms`, alone or with a printed one of `charges`, by the list, or by the page: by printed net and tax, by
-    /// rows that are lines beyond doubt, or by how it was paid.
+    /// `total` is confirmed by `terms`, alone or with a printed one of `charges`, by the list, or by
+    /// the page: by printed net and tax, by rows that are lines beyond doubt, or by how it was paid.
     Confirmed {
         terms: Vec<String>,
         total: String,

@@ -1,9 +1,10 @@
-//! Amounts by where they stand: rows, columns, pairs of net and tax.
+//! Amounts and days by where they stand: rows, columns, pairs of net and tax.
 
 use rust_decimal::Decimal;
 use serde_json::json;
 
 use super::*;
+use crate::gate::ground::PrintedValues;
 use crate::gate::rows::NumberRows;
 
 /// A word, its right edge, its top and its height.
@@ -211,4 +212,15 @@ fn what_a_second_reader_says_confirms_no_value_that_says_nothing() {
         assert!(!confirms_value(&[], &value), "nothing was read: {value}");
     }
     assert!(!confirms_value(&[], &json!(0)));
+}
+
+#[test]
+fn a_day_that_a_gap_parts_from_a_number_is_printed() {
+    let mut page = transcript("no. 7 November 30, 2022");
+    for (at, word) in page.pages[0].lines[0].words.iter_mut().enumerate() {
+        let apart = if at > 1 { 200.0 } else { 0.0 };
+        word.bounding_box = BoundingBox { x: at as f32 * 22.0 + apart, y: 0.0, w: 20.0, h: 10.0 };
+    }
+    let ground = PrintedValues::new(&page, |_, _| true);
+    assert!(ground.contains_value(&json!("2022-11-30")));
 }

@@ -523,39 +523,30 @@ fn tax_is_bounded_by_the_highest_printed_rate_that_is_none_of_a_discount() {
     }
 }
 
+/// That net and tax, with one of these charges perhaps, or the lines make the total.
+fn confirmed_with(charges: &[&str]) -> RuleCheck {
+    RuleCheck::Confirmed {
+        terms: named(&["subtotal", "vat_amount"]),
+        total: "total".to_owned(),
+        list: "line_items".to_owned(),
+        item: "amount".to_owned(),
+        tolerance: Decimal::new(1, 2),
+        charges: named(charges),
+        payment: crate::kinds::PaymentWords::default(),
+    }
+}
+
 #[test]
 fn net_and_tax_confirm_a_total_with_a_printed_rounding_and_with_no_other_amount() {
     for (printed, confirmed) in
         [("Net 100,00\nRounding 0,40", true), ("Net 100,00\nOther 0,40", false)]
     {
-        let check = RuleCheck::Confirmed {
-            terms: named(&["subtotal", "vat_amount"]),
-            total: "total".to_owned(),
-            list: "line_items".to_owned(),
-            item: "amount".to_owned(),
-            tolerance: Decimal::new(1, 2),
-            charges: named(&["rounding"]),
-            payment: crate::kinds::PaymentWords::default(),
-        };
+        let check = confirmed_with(&["rounding"]);
         let data =
             json!({"subtotal": 100.0, "vat_amount": 19.0, "line_items": null, "total": 119.4});
         let found = failing(check, data, &transcript(printed), &lookups());
         assert_eq!(found.is_empty(), confirmed, "{printed}");
     }
-}
-
-#[test]
-fn a_day_that_a_gap_parts_from_a_number_is_printed() {
-    let mut page = transcript("no. 7 November 30, 2022");
-    let ground = |page: &Transcript| {
-        let printed = PrintedValues::new(page, |_, _| true);
-        printed.contains_value(&json!("2022-11-30"))
-    };
-    for (at, word) in page.pages[0].lines[0].words.iter_mut().enumerate() {
-        let apart = if at > 1 { 200.0 } else { 0.0 };
-        word.bounding_box = BoundingBox { x: at as f32 * 22.0 + apart, y: 0.0, w: 20.0, h: 10.0 };
-    }
-    assert!(ground(&page));
 }
 
 #[test]
@@ -572,15 +563,7 @@ fn a_page_confirms_a_total_by_its_lines_or_by_printed_net_and_tax_each_once() {
         ("Nothing 5,00",                                0.0,    false),
     ];
     for (printed, total, confirmed) in table {
-        let check = RuleCheck::Confirmed {
-            terms: named(&["subtotal", "vat_amount"]),
-            total: "total".to_owned(),
-            list: "line_items".to_owned(),
-            item: "amount".to_owned(),
-            tolerance: Decimal::new(1, 2),
-            charges: Vec::new(),
-            payment: crate::kinds::PaymentWords::default(),
-        };
+        let check = confirmed_with(&[]);
         let data =
             json!({"subtotal": null, "vat_amount": null, "line_items": null, "total": total});
         let found = failing(check, data, &transcript(printed), &lookups());
