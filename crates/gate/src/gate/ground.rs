@@ -95,10 +95,15 @@ impl PrintedValues {
             })
             .collect();
         // `Invoice no. 7      November 30, 2022`: what a gap parts is no part of the day.
-        let pairs = line.words.iter().zip(line.words.iter().skip(1)).zip(&ends);
-        let apart = pairs.filter(|((one, next), _)| is_parted(one, next));
-        let starts = std::iter::once(0).chain(apart.map(|(_, end)| *end));
-        for found in starts.flat_map(|from| dates_from(&text, from)) {
+        let pairs = line.words.iter().zip(line.words.iter().skip(1)).zip(&ends).enumerate();
+        let apart =
+            pairs.filter(|(_, ((one, next), _))| is_parted(one, next)).map(|(at, (_, end))| {
+                let last = ends.get(at + DATE_WORDS).or(ends.last()).map_or(*end, |end| end - 1);
+                *end..last
+            });
+        for found in
+            std::iter::once(0..text.len()).chain(apart).flat_map(|part| dates_in(&text, part))
+        {
             let before = ends.partition_point(|end| *end <= found.range.start);
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {
@@ -319,9 +324,14 @@ pub(super) fn is_parted(one: &TextWord, next: &TextWord) -> bool {
     next.bounding_box.x - one.bounding_box.right() > PARTED * one.bounding_box.h
 }
 
-/// The dates of a text from one of its bytes on, each where it stands in the whole.
-fn dates_from(text: &str, from: usize) -> impl Iterator<Item = date::FoundDate> {
-    let found = date::find_dates(text.get(from..).unwrap_or_default()).into_iter();
+/// More words than any form of a date has (`2024 m. kovo 7 d.`): how far one that begins behind a gap
+/// is looked for. To search the rest of the line from each of its gaps takes the square of its length.
+const DATE_WORDS: usize = 8;
+
+/// The dates of a part of a text, each where it stands in the whole.
+fn dates_in(text: &str, part: std::ops::Range<usize>) -> impl Iterator<Item = date::FoundDate> {
+    let from = part.start;
+    let found = date::find_dates(text.get(part).unwrap_or_default()).into_iter();
     found.map(move |one| {
         let range = one.range.start + from..one.range.end + from;
         date::FoundDate { range, ..one }
