@@ -1,5 +1,4 @@
-//! E-invoices inside a document: the XML that PDF/A-3 carries as an attached file, or the document
-//! itself if it is XML.
+//! E-invoices inside a PDF: the XML that PDF/A-3 carries as an attached file.
 //!
 //! Attachments are looked for in every object of the file, not in the tree of names alone, which
 //! some writers leave out: whatever is a file specification with an embedded file (PDF 32000-1
@@ -8,11 +7,12 @@
 //!
 //! What is promised is bytes within the limits, not that they are an invoice.
 
-use lopdf::{Dictionary, LoadOptions, Object, Stream};
+use hayro::hayro_interpret::hayro_syntax::Pdf;
+use hayro::hayro_interpret::hayro_syntax::object::{
+    Dict, MaybeRef, Object, Stream, String as PdfString,
+};
 
-use super::format::DocumentFormat;
-use super::refusal::{PageRefusal, catch_decoder};
-use docmill_core::config::LimitsConfig;
+use super::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 use docmill_formats::xml::MOST_BYTES;
 
@@ -22,42 +22,22 @@ const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"
 /// More e-invoices than this in one document are none.
 const MOST: usize = 8;
 
-/// The e-invoices of a document, each content once, the preferred name first. Empty for a document
-/// that carries none, and for formats that cannot.
+/// The e-invoices of a PDF, each content once, the preferred name first; empty if it carries none.
+/// How far they expand was checked when it was opened. `is_cut`: a part of the file is missing.
 ///
 /// # Errors
 /// `too_large` for a file that carries too much; `corrupt` for an e-invoice that
 /// is there but cannot be taken out. The pages may be sound all the same.
-pub(super) fn list_einvoices(
-    bytes: &[u8],
-    format: DocumentFormat,
-    limits: &LimitsConfig,
-) -> Result<Vec<Vec<u8>>, PageRefusal> {
-    match format {
-        DocumentFormat::Xml => Ok(vec![bytes.to_vec()]),
-        DocumentFormat::Pdf if may_carry(bytes) => catch_decoder(|| attached_files(bytes, limits)),
-        _ => Ok(Vec::new()),
+pub(super) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, PageRefusal> {
+    let bytes: &[u8] = pdf.data().as_ref();
+    if !may_carry(bytes) {
+        return Ok(Vec::new());
     }
-}
-
-/// Whether it is worth taking a PDF apart: the key of embedded files is in it, or objects are
-/// compressed, where it may be. Scans, the largest of documents, usually have neither.
-fn may_carry(bytes: &[u8]) -> bool {
-    [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
-}
-
-/// How far the file expands was checked when it was opened.
-fn attached_files(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Vec<u8>>, PageRefusal> {
-    let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
-    let options = LoadOptions::with_max_decompressed_size(most);
-    let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {
-        return scan_unparsed(bytes);
-    };
     let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
-    for object in document.objects.values() {
+    for object in pdf.objects() {
         for file in file_specifications(object) {
-            let Some(rank) = name_rank(&document, file) else { continue };
-            let content = file_content(&document, file)?;
+            let Some(rank) = name_rank(&file) else { continue };
+            let content = file_content(&file)?;
             if !found.iter().any(|(_, known)| *known == content) {
                 found.push((rank, content));
             }
@@ -68,53 +48,61 @@ fn attached_files(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<Vec<u8>>, P
             }
         }
     }
+    if found.is_empty() && is_cut && names_einvoice(bytes) {
+        let detail = "an e-invoice is named in it, but was cut off";
+        return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
+    }
     found.sort_by_key(|(rank, _)| *rank);
     Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
-/// A file that cannot be taken apart. The pages have a more tolerant reader; here only the question
-/// is left whether something was lost.
-fn scan_unparsed(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PageRefusal> {
-    let lower: Vec<u8> = bytes.to_ascii_lowercase();
-    if NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some()) {
-        let detail = "an e-invoice is named in it, but it cannot be taken apart";
-        return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
-    }
-    Ok(Vec::new())
+/// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or objects
+/// are compressed, where it may be. Scans, the largest of documents, usually have neither.
+fn may_carry(bytes: &[u8]) -> bool {
+    [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
+}
+
+/// Whether the bytes have the name of an e-invoice, in any case.
+fn names_einvoice(bytes: &[u8]) -> bool {
+    let lower = bytes.to_ascii_lowercase();
+    NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some())
 }
 
 /// File specifications with an embedded file in `object`, those within arrays and dictionaries
 /// included. What is referred to is an object of its own.
-fn file_specifications(object: &Object) -> Vec<&Dictionary> {
+fn file_specifications(object: Object<'_>) -> Vec<Dict<'_>> {
     let (mut found, mut open) = (Vec::new(), vec![object]);
     while let Some(object) = open.pop() {
         let dictionary = match object {
-            Object::Dictionary(dictionary) => dictionary,
-            Object::Stream(stream) => &stream.dict,
+            Object::Dict(dictionary) => dictionary,
+            Object::Stream(stream) => stream.dict().clone(),
             Object::Array(items) => {
-                open.extend(items.iter().filter(|item| is_container(item)));
+                open.extend(items.raw_iter().filter_map(direct_container));
                 continue;
             }
             _ => continue,
         };
-        if dictionary.has(b"EF") {
+        open.extend(dictionary.entries().filter_map(|(_, value)| direct_container(value)));
+        if dictionary.contains_key(b"EF") {
             found.push(dictionary);
         }
-        open.extend(dictionary.iter().map(|(_, value)| value).filter(|value| is_container(value)));
     }
     found
 }
 
-fn is_container(object: &Object) -> bool {
-    matches!(object, Object::Dictionary(_) | Object::Array(_) | Object::Stream(_))
+/// What may hold a file specification, if it stands there itself.
+fn direct_container(value: MaybeRef<Object<'_>>) -> Option<Object<'_>> {
+    match value {
+        MaybeRef::NotRef(object @ (Object::Dict(_) | Object::Array(_))) => Some(object),
+        _ => None,
+    }
 }
 
 /// The place of the file's name among [`NAMES`]; none if it is called otherwise.
-fn name_rank(document: &lopdf::Document, file: &Dictionary) -> Option<usize> {
-    let names = [&b"UF"[..], b"F"].into_iter().filter_map(|key| file.get(key).ok());
-    let mut names = names.filter_map(|name| document.dereference(name).ok()?.1.as_str().ok());
+fn name_rank(file: &Dict<'_>) -> Option<usize> {
+    let mut names = [&b"UF"[..], b"F"].into_iter().filter_map(|key| file.get::<PdfString<'_>>(key));
     names.find_map(|name| {
-        let name = file_name(name);
+        let name = file_name(name.as_bytes());
         NAMES.iter().position(|known| *known == name)
     })
 }
@@ -137,37 +125,28 @@ fn file_name(name: &[u8]) -> String {
     last.trim_matches(['\0', ' ']).to_ascii_lowercase()
 }
 
-fn file_content(document: &lopdf::Document, file: &Dictionary) -> Result<Vec<u8>, PageRefusal> {
+fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
     let lost =
         || PageRefusal::new(OutcomeReason::Corrupt, "an attached e-invoice cannot be taken out");
-    let files = file.get(b"EF").and_then(|files| document.dereference(files));
-    let files = files.and_then(|(_, files)| files.as_dict()).map_err(|_| lost())?;
-    let keys = [&b"F"[..], b"UF", b"DOS", b"Mac", b"Unix"];
-    let stream =
-        keys.iter().find_map(|key| embedded_stream(document, files, key)).ok_or_else(lost)?;
-    stream.decompressed_content_with_limit(MOST_BYTES).map_err(|error| match error {
-        lopdf::Error::Decompress(lopdf::DecompressError::MemoryLimitExceeded { .. }) => {
-            let detail = format!("an attached e-invoice has more than {MOST_BYTES} bytes");
-            PageRefusal::new(OutcomeReason::TooLarge, detail)
-        }
-        _ => lost(),
-    })
-}
-
-fn embedded_stream<'a>(
-    document: &'a lopdf::Document,
-    files: &'a Dictionary,
-    key: &[u8],
-) -> Option<&'a Stream> {
-    let (_, object) = document.dereference(files.get(key).ok()?).ok()?;
-    object.as_stream().ok()
+    let files = file.get::<Dict<'_>>(b"EF").ok_or_else(lost)?;
+    let mut keys = [&b"F"[..], b"UF", b"DOS", b"Mac", b"Unix"].into_iter();
+    let stream = keys.find_map(|key| files.get::<Stream<'_>>(key)).ok_or_else(lost)?;
+    let content = stream.decoded_data().map_err(|_| lost())?;
+    if content.len() > MOST_BYTES {
+        let detail = format!("an attached e-invoice has more than {MOST_BYTES} bytes");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(content.into_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use lopdf::{Document, StringFormat, dictionary};
+    use bytes::Bytes;
+    use lopdf::{Document, Object, Stream, StringFormat, dictionary};
 
+    use super::super::pdf::PdfFile;
     use super::*;
+    use docmill_core::config::LimitsConfig;
 
     /// A PDF with one empty page and these files, each as its own specification.
     fn carrying(files: &[(&[u8], &[u8])]) -> Vec<u8> {
@@ -198,7 +177,8 @@ mod tests {
     }
 
     fn pdf(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PageRefusal> {
-        list_einvoices(bytes, DocumentFormat::Pdf, &LimitsConfig::default())
+        let bytes = Bytes::copy_from_slice(bytes);
+        PdfFile::open(bytes, &LimitsConfig::default(), &[])?.list_einvoices()
     }
 
     fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
@@ -259,22 +239,12 @@ mod tests {
         lost[digit] = b'9';
         let refused = pdf(&lost).unwrap_err();
         assert_eq!(refused.reason, OutcomeReason::Corrupt);
-        let torn = b"%PDF-1.7\n1 0 obj << /UF (factur-x.xml) /EF <<".to_vec();
-        assert_eq!(pdf(&torn).unwrap_err().reason, OutcomeReason::Corrupt);
-        let other = b"%PDF-1.7\n1 0 obj << /UF (terms.xml) /EF <<".to_vec();
-        assert_eq!(pdf(&other), Ok(Vec::new()));
-    }
-
-    #[test]
-    fn xml_is_its_own_e_invoice_and_a_picture_carries_none() {
-        let limits = LimitsConfig::default();
-        let xml =
-            list_einvoices(b"<?xml version='1.0'?><a/>", DocumentFormat::Xml, &limits).unwrap();
-        assert_eq!(xml, [b"<?xml version='1.0'?><a/>".to_vec()]);
-        assert_eq!(
-            list_einvoices(b"\xff\xd8\xff\xe0", DocumentFormat::Jpeg, &limits),
-            Ok(Vec::new())
-        );
+        // Only its name is left of the specification: the rest of the file is missing.
+        let at = |word: &[u8]| memchr::memmem::find(&whole, word).unwrap();
+        for (cut, expected) in [(at(b"/EF"), true), (at(b"/Filespec"), false)] {
+            let torn = pdf(&whole[..cut + 4]);
+            assert_eq!(torn.err().map(|it| it.reason), expected.then_some(OutcomeReason::Corrupt));
+        }
     }
 
     #[test]

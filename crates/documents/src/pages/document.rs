@@ -12,7 +12,7 @@ use super::format::{self, DocumentFormat};
 use super::page::{CUT_QUALITY, PageContent, PageRaster};
 use super::refusal::{PageRefusal, catch_decoder};
 use super::render::RenderBounds;
-use super::{attachments, form_fields, pdf, picture, tiff};
+use super::{pdf, picture, tiff};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, PageText, TextLine};
 use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding};
@@ -175,7 +175,12 @@ impl ParsedDocument {
     /// Looks for e-invoices in it and reads them. Reads no picture.
     pub fn find_einvoice(&self) -> EinvoiceFinding {
         let is_document = self.format == DocumentFormat::Xml;
-        match attachments::list_einvoices(&self.bytes, self.format, &self.limits) {
+        let files = match &self.content {
+            DocumentContent::Xml(_) => Ok(vec![self.bytes.to_vec()]),
+            DocumentContent::Pdf(file) => catch_decoder(|| file.list_einvoices()),
+            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => Ok(Vec::new()),
+        };
+        match files {
             Ok(files) => EinvoiceFinding::from_files(&files, is_document),
             Err(refusal) => {
                 tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
@@ -186,7 +191,8 @@ impl ParsedDocument {
 
     /// Whether it is a form that people type into.
     pub fn has_text_fields(&self) -> bool {
-        form_fields::has_text_fields(&self.bytes, self.format, &self.limits)
+        let DocumentContent::Pdf(file) = &self.content else { return false };
+        catch_decoder(|| Ok(file.has_text_fields())).unwrap_or(false)
     }
 
     /// Keeps the language of the first page that says it: the others are then read in it at once,

@@ -1,57 +1,45 @@
 //! Whether a PDF is a form: one that people type into, as olmOCR's filter asks (fields of the type
-//! `Tx`, PDF 32000-1 §12.7.3). Boxes and signatures alone are none. Not promised: forms of XFA alone,
-//! and PDFs that cannot be taken apart, which are no forms here.
+//! `Tx`, PDF 32000-1 §12.7.3). Boxes and signatures alone are none. Not promised: forms of XFA alone.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
-use lopdf::{Dictionary, LoadOptions, Object, ObjectId};
-
-use super::format::DocumentFormat;
-use super::refusal::catch_decoder;
-use docmill_core::config::LimitsConfig;
+use hayro::hayro_interpret::hayro_syntax::Pdf;
+use hayro::hayro_interpret::hayro_syntax::object::{
+    Array, Dict, MaybeRef, Name, Object, ObjectIdentifier,
+};
 
 /// More fields than this are looked at in no form.
 const MOST_FIELDS: usize = 100_000;
 
 /// Whether somebody is to type into it.
-pub(super) fn has_text_fields(bytes: &[u8], format: DocumentFormat, limits: &LimitsConfig) -> bool {
-    let worth = format == DocumentFormat::Pdf
-        && [&b"/AcroForm"[..], b"/ObjStm"]
-            .iter()
-            .any(|word| memchr::memmem::find(bytes, word).is_some());
-    worth && catch_decoder(|| Ok(find_text_field(bytes, limits))).unwrap_or(false)
-}
-
-/// How far the file expands was checked when it was opened.
-fn find_text_field(bytes: &[u8], limits: &LimitsConfig) -> bool {
-    let most = usize::try_from(limits.decompressed_bytes.0).unwrap_or(usize::MAX);
-    let options = LoadOptions::with_max_decompressed_size(most);
-    let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else { return false };
-    let form = document.catalog().ok().and_then(|catalog| entry(&document, catalog, b"AcroForm"));
-    let Some(form) = form.and_then(|form| form.as_dict().ok()) else { return false };
-    let (mut open, mut seen) = (children(&document, form, b"Fields"), BTreeSet::new());
+pub(super) fn has_text_fields(pdf: &Pdf) -> bool {
+    let catalog = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
+    let Some(form) = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(b"AcroForm")) else {
+        return false;
+    };
+    let (mut open, mut seen) = (children(&form, b"Fields"), HashSet::new());
     while let Some(field) = open.pop() {
         if !seen.insert(field) || seen.len() > MOST_FIELDS {
             continue;
         }
-        let Ok(field) = document.get_dictionary(field) else { continue };
-        let kind = entry(&document, field, b"FT").and_then(|kind| kind.as_name().ok());
-        if kind == Some(b"Tx") {
+        let Some(field) = pdf.xref().get::<Dict<'_>>(field) else { continue };
+        if field.get::<Name<'_>>(b"FT").is_some_and(|kind| kind.as_ref() == b"Tx") {
             return true;
         }
-        open.extend(children(&document, field, b"Kids"));
+        open.extend(children(&field, b"Kids"));
     }
     false
 }
 
-fn entry<'a>(document: &'a lopdf::Document, of: &'a Dictionary, key: &[u8]) -> Option<&'a Object> {
-    document.dereference(of.get(key).ok()?).ok().map(|(_, object)| object)
-}
-
 /// What a list of fields refers to; a field is an object of its own.
-fn children(document: &lopdf::Document, of: &Dictionary, key: &[u8]) -> Vec<ObjectId> {
-    let list = entry(document, of, key).and_then(|list| list.as_array().ok());
-    list.into_iter().flatten().filter_map(|one| one.as_reference().ok()).collect()
+fn children(of: &Dict<'_>, key: &[u8]) -> Vec<ObjectIdentifier> {
+    let list = of.get::<Array<'_>>(key);
+    let items = list.iter().flat_map(|list| list.raw_iter());
+    let references = items.filter_map(|item: MaybeRef<Object<'_>>| match item {
+        MaybeRef::Ref(to) => Some(to.into()),
+        MaybeRef::NotRef(_) => None,
+    });
+    references.collect()
 }
 
 #[cfg(test)]
@@ -59,7 +47,7 @@ mod tests {
     use super::*;
 
     /// A PDF of these objects.
-    fn pdf(objects: &[&str]) -> Vec<u8> {
+    fn pdf(objects: &[&str]) -> Pdf {
         let mut bytes = b"%PDF-1.7\n".to_vec();
         let mut places = Vec::new();
         for (index, object) in objects.iter().enumerate() {
@@ -74,7 +62,7 @@ mod tests {
         let size = places.len() + 1;
         let end = format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{at}\n%%EOF\n");
         bytes.extend(end.into_bytes());
-        bytes
+        Pdf::new(bytes).unwrap()
     }
 
     #[test]
@@ -94,13 +82,7 @@ mod tests {
             (vec![root, pages, "<< /Fields 9 0 R >>"], false),
             (vec!["<< /Type /Catalog /Pages 2 0 R >>", pages], false),
         ] {
-            let bytes = pdf(&objects);
-            let found = has_text_fields(&bytes, DocumentFormat::Pdf, &LimitsConfig::default());
-            assert_eq!(found, expected, "{objects:?}");
-        }
-        for nonsense in [&b"%PDF-1.7\n/AcroForm"[..], b"/AcroForm"] {
-            let limits = LimitsConfig::default();
-            assert!(!has_text_fields(nonsense, DocumentFormat::Pdf, &limits));
+            assert_eq!(has_text_fields(&pdf(&objects)), expected, "{objects:?}");
         }
     }
 }

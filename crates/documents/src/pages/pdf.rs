@@ -20,7 +20,7 @@ use super::page::{PageContent, PageRaster};
 use super::refusal::PageRefusal;
 use super::render::RenderBounds;
 use super::surface::{GlyphCollector, PIECES_PER_WORD, PageGlyph};
-use super::{contrast, doubt, expansion, lines, render, salvage, words};
+use super::{attachments, contrast, doubt, expansion, form_fields, lines, render, salvage, words};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, TextLayer, TextLine, TextMeter};
 use parking_lot::Mutex;
@@ -95,6 +95,19 @@ impl PdfFile {
             return Err(file.empty_pages_refusal());
         }
         Ok(file)
+    }
+
+    /// The e-invoices that it carries, see [`attachments::list_einvoices`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn list_einvoices(&self) -> Result<Vec<Vec<u8>>, PageRefusal> {
+        attachments::list_einvoices(&self.pdf, self.is_cut)
+    }
+
+    /// Whether it is a form that people type into.
+    pub(super) fn has_text_fields(&self) -> bool {
+        form_fields::has_text_fields(&self.pdf)
     }
 
     /// Whether a part of the file is missing.
