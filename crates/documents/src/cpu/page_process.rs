@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long we read what a dead process still has in the pipe of its answers: they lie there
 /// already, and without an end only if somebody else holds the pipe open.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// The reply about a page of text is read in one go; a picture passes it by.
+const REPLY_BUFFER: usize = 64 << 10;
 /// More than any header of an encoded page image.
 const IMAGE_HEADER: u64 = 1 << 20;
 
@@ -291,7 +293,7 @@ async fn write_requests(
 /// of the process, not that of its pipe, which something that it left behind may hold open.
 async fn read_replies(
     shared: Arc<PageProcessShared>,
-    mut from: Box<dyn AsyncRead + Send + Unpin>,
+    from: Box<dyn AsyncRead + Send + Unpin>,
     mut process: Option<ChildProcess>,
     most: u64,
 ) {
@@ -304,6 +306,7 @@ async fn read_replies(
             None => std::future::pending().await,
         }
     };
+    let mut from = BufReader::with_capacity(REPLY_BUFFER, from);
     let listening = async {
         loop {
             match wire::receive_frame::<ReplyFrame>(&mut from, most).await {

@@ -13,6 +13,8 @@ const LENGTHS: usize = 12;
 /// Most bytes of a head: the words of the fullest page that is allowed, with their boxes. In memory
 /// they take about as much again.
 const HEAD: usize = 4 << 20;
+/// A body that is cheaper copied behind its head than written by itself.
+const SMALL_BODY: usize = 16 << 10;
 
 /// Writes one frame: its head as JSON, then its body.
 ///
@@ -20,10 +22,9 @@ const HEAD: usize = 4 << 20;
 /// The pipe is closed; [`io::ErrorKind::FileTooLarge`], with nothing written, for a head over the
 /// cap.
 pub fn write_frame<T: Serialize>(mut to: impl Write, head: &T, body: &[u8]) -> io::Result<()> {
-    let (lengths, head) = encode_header(head, body)?;
-    to.write_all(&lengths)?;
-    to.write_all(&head)?;
-    to.write_all(body)?;
+    let (front, rest) = encode_frame(head, body)?;
+    to.write_all(&front)?;
+    to.write_all(rest)?;
     to.flush()
 }
 
@@ -55,10 +56,9 @@ pub(in crate::cpu) async fn send_frame<T: Serialize>(
     head: &T,
     body: &[u8],
 ) -> io::Result<()> {
-    let (lengths, head) = encode_header(head, body)?;
-    to.write_all(&lengths).await?;
-    to.write_all(&head).await?;
-    to.write_all(body).await?;
+    let (front, rest) = encode_frame(head, body)?;
+    to.write_all(&front).await?;
+    to.write_all(rest).await?;
     to.flush().await
 }
 
@@ -83,18 +83,24 @@ pub(in crate::cpu) async fn receive_frame<T: DeserializeOwned>(
     Ok(Some((head, bytes)))
 }
 
-fn encode_header<T: Serialize>(head: &T, body: &[u8]) -> io::Result<([u8; LENGTHS], Vec<u8>)> {
-    let head = serde_json::to_vec(head)?;
-    if head.len() > HEAD {
+/// What is written first, and what is left of the body. Each write to a pipe wakes who reads it: a
+/// small frame is one.
+fn encode_frame<'a, T: Serialize>(head: &T, body: &'a [u8]) -> io::Result<(Vec<u8>, &'a [u8])> {
+    let mut front = vec![0; LENGTHS];
+    serde_json::to_writer(&mut front, head)?;
+    let length = front.len() - LENGTHS;
+    if length > HEAD {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a head over its cap"));
     }
-    let short = u32::try_from(head.len()).map_err(|_| frame_error("a head beyond 32 bits"))?;
+    let short = u32::try_from(length).map_err(|_| frame_error("a head beyond 32 bits"))?;
     let long = u64::try_from(body.len()).map_err(|_| frame_error("a body beyond 64 bits"))?;
-    let mut lengths = [0; LENGTHS];
-    let (first, second) = lengths.split_at_mut(4);
-    first.copy_from_slice(&short.to_le_bytes());
-    second.copy_from_slice(&long.to_le_bytes());
-    Ok((lengths, head))
+    let lengths = short.to_le_bytes().into_iter().chain(long.to_le_bytes());
+    front.iter_mut().zip(lengths).for_each(|(byte, length)| *byte = length);
+    if body.len() > SMALL_BODY {
+        return Ok((front, body));
+    }
+    front.extend_from_slice(body);
+    Ok((front, &[]))
 }
 
 /// The lengths of head and body, held against their caps.
@@ -148,7 +154,7 @@ mod tests {
         let page = |words: usize| {
             let bounding_box = BoundingBox { x: 1234.5, y: 1234.5, w: 1234.5, h: 1234.5 };
             let word = TextWord {
-                text: "Wirtschaft".to_owned(),
+                text: "Wirtschaft".into(),
                 bounding_box,
                 confidence: 0.875,
                 unwitnessed: false,
