@@ -175,7 +175,7 @@ fn lay_page(number: u32, quality: f32, text: &str) -> PageText {
                 };
                 let text = std::mem::take(&mut word);
                 let (confidence, unwitnessed) = (quality, false);
-                words.push(TextWord { text, bounding_box, confidence, unwitnessed });
+                words.push(TextWord { text: text.into(), bounding_box, confidence, unwitnessed });
             }
             column += 1;
         }

@@ -50,7 +50,7 @@ impl ReplyJournal for Nothing {
 
 fn transcript(injected: &[&str]) -> Transcript {
     let word = |(text, column): (&str, u8), row: u8| TextWord {
-        text: text.to_owned(),
+        text: text.into(),
         bounding_box: BoundingBox {
             x: f32::from(column) * 60.0,
             y: f32::from(row) * 12.0,

@@ -59,7 +59,7 @@ pub(crate) fn prompt() -> Prompt {
 
 fn transcript(pages: &[&[&str]]) -> Transcript {
     let word = |text: &str| TextWord {
-        text: text.to_owned(),
+        text: text.into(),
         bounding_box: BoundingBox::default(),
         confidence: 1.0,
         unwitnessed: false,

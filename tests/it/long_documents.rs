@@ -85,7 +85,7 @@ impl PageReader for Counting {
         let number = index + 1;
         let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
         let word = TextWord {
-            text: format!("word-{number}"),
+            text: format!("word-{number}").into(),
             bounding_box,
             confidence: 0.6,
             unwitnessed: false,

@@ -63,7 +63,7 @@ impl PageRecogniser for Here {
         let (w, h) = (page.width as f32, page.height as f32);
         let bounding_box = BoundingBox { x: 0.0, y: 0.0, w, h };
         let word =
-            TextWord { text: "here".to_owned(), bounding_box, confidence: 0.9, unwitnessed: false };
+            TextWord { text: "here".into(), bounding_box, confidence: 0.9, unwitnessed: false };
         Ok(vec![TextLine { words: vec![word] }])
     }
 }

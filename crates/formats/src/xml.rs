@@ -109,7 +109,7 @@ pub fn tree_lines(tree: &Document<'_>, most_words: usize) -> Vec<TextLine> {
         let words = std::iter::once(name).chain(value.split_whitespace()).map(|text| {
             let width = text.chars().map(|_| 6.0_f32).sum();
             let word = TextWord {
-                text: text.to_owned(),
+                text: text.into(),
                 bounding_box: BoundingBox { x: left, y: top, w: width, h: 10.0 },
                 confidence: 1.0,
                 unwitnessed: false,

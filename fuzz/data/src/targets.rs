@@ -429,7 +429,12 @@ fn draw_transcript(data: &[u8]) -> Transcript {
                 size * 0.5 * f32::from(u16::try_from(word.chars().count()).unwrap_or(u16::MAX));
             let bounding_box = BoundingBox { x, y, w: width, h: size };
             let text = word.to_owned();
-            words.push(TextWord { text, bounding_box, confidence: 0.9, unwitnessed: false });
+            words.push(TextWord {
+                text: text.into(),
+                bounding_box,
+                confidence: 0.9,
+                unwitnessed: false,
+            });
             x += width + size * 0.5;
         }
         match pen {

@@ -26,7 +26,7 @@ fn liar(words: usize) -> ProcessProgram {
         wire::write_frame(&mut output, &ready, &[]).unwrap();
         while let Ok(Some((asked, _))) = wire::read_frame::<RequestFrame>(&mut input, 1 << 20) {
             let word = TextWord {
-                text: "x".to_owned(),
+                text: "x".into(),
                 bounding_box: Default::default(),
                 confidence: 1.0,
                 unwitnessed: false,

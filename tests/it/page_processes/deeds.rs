@@ -79,7 +79,7 @@ impl PageReader for Deeds {
 fn line(text: &str) -> TextLine {
     TextLine {
         words: vec![TextWord {
-            text: text.to_owned(),
+            text: text.into(),
             bounding_box: Default::default(),
             confidence: 1.0,
             unwitnessed: false,

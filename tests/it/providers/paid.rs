@@ -50,7 +50,7 @@ impl RemoteOcrProvider for Slow {
         self.answered.add_permits(1);
         let bounding_box = BoundingBox { x: 9.0, y: 9.0, w: 90.0, h: 9.0 };
         let word =
-            TextWord { text: "word".to_owned(), bounding_box, confidence: 0.9, unwitnessed: false };
+            TextWord { text: "word".into(), bounding_box, confidence: 0.9, unwitnessed: false };
         let reading = ProviderReading {
             lines: vec![TextLine { words: vec![word] }],
             score: Some(0.9),

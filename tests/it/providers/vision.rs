@@ -80,7 +80,7 @@ impl PageRecogniser for Witness {
             let words: Vec<&str> = text.split(' ').collect();
             let w = 180.0 / words.len() as f32;
             let word = |(at, text): (u8, &&str)| TextWord {
-                text: (*text).to_owned(),
+                text: (*text).into(),
                 bounding_box: BoundingBox {
                     x: 30.0 + w * f32::from(at),
                     y: 40.0 * f32::from(row),

@@ -43,7 +43,7 @@ async fn read_picture(engine: OcrEngineChoice, picture: &GrayImage) -> PageText 
 /// Words of [`LINES`] that the page has, of all of them.
 pub(super) fn found_words(page: &PageText) -> (usize, usize) {
     let mut read: Vec<String> =
-        page.lines.iter().flat_map(|line| &line.words).map(|word| word.text.clone()).collect();
+        page.lines.iter().flat_map(|line| &line.words).map(|word| word.text.to_string()).collect();
     let expected: Vec<&str> = LINES.iter().flat_map(|line| line.split(' ')).collect();
     let all = expected.len();
     let found = expected.into_iter().filter(|word| {

@@ -90,7 +90,7 @@ async fn beside_a_model_that_really_looks_no_word_is_lost_none_is_new_and_every_
         let (seen, said) = (words(&alone), said.join(" "));
         for word in words(&both) {
             let witnessed = seen.iter().any(|own| own.text == word.text);
-            assert!(witnessed || said.contains(&word.text), "{name}: {} is new", word.text);
+            assert!(witnessed || said.contains(word.text.as_str()), "{name}: {} is new", word.text);
             let has_digit = word.text.contains(|c: char| c.is_ascii_digit());
             assert!(!has_digit || witnessed || word.unwitnessed, "{name}: {}", word.text);
         }
@@ -128,7 +128,7 @@ async fn a_page_whose_print_gives_orders_is_read_as_data_and_no_digit_of_an_obed
         // A line more than there is ink for may be refused as invented, or be kept with its mark.
         assert!(is_kept.is_none_or(|kept| kept == provider.is_some()), "{name}: {provider:?}");
         let mut seen: Vec<String> =
-            alone.lines.iter().flat_map(|line| &line.words).map(|word| word.text.clone()).collect();
+            alone.lines.iter().flat_map(|line| &line.words).map(|word| word.text.to_string()).collect();
         // What stands once on the page is witnessed once, however often the model says it.
         let words = both.lines.iter().flat_map(|line| &line.words);
         for word in words.filter(|word| !word.unwitnessed) {

@@ -157,7 +157,7 @@ mod tests {
 
     fn page(number: u32, words: usize, letters: usize) -> PageText {
         let word = || TextWord {
-            text: "x".repeat(letters),
+            text: "x".repeat(letters).into(),
             bounding_box: BoundingBox::default(),
             confidence: 1.0,
             unwitnessed: false,
@@ -193,7 +193,7 @@ mod tests {
         let worst = |text: &str, words| {
             let place = -1.175_494_4e-38;
             let word = TextWord {
-                text: text.to_owned(),
+                text: text.into(),
                 bounding_box: BoundingBox { x: place, y: place, w: place, h: place },
                 confidence: place,
                 unwitnessed: false,

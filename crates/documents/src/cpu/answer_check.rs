@@ -283,7 +283,7 @@ mod tests {
 
     fn page() -> PageText {
         let word = TextWord {
-            text: "Total".to_owned(),
+            text: "Total".into(),
             bounding_box: BoundingBox { x: 1.0, y: 2.0, w: 30.0, h: 9.0 },
             confidence: 0.9,
             unwitnessed: false,

@@ -113,7 +113,7 @@ mod tests {
         let word = |(at, text): (usize, &str)| {
             let x = f32::from(u16::try_from(at).unwrap()) * 60.0;
             let bounding_box = BoundingBox { x, y, w: 50.0, h: 10.0 };
-            TextWord { text: text.to_owned(), bounding_box, confidence: 0.9, unwitnessed: false }
+            TextWord { text: text.into(), bounding_box, confidence: 0.9, unwitnessed: false }
         };
         TextLine { words: text.split_whitespace().enumerate().map(word).collect() }
     }

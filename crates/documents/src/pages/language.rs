@@ -209,7 +209,7 @@ mod tests {
     fn text(text: &str) -> Vec<TextLine> {
         let bounding_box = BoundingBox::default();
         let word = |text: &str| TextWord {
-            text: text.to_owned(),
+            text: text.into(),
             bounding_box,
             confidence: 1.0,
             unwitnessed: false,

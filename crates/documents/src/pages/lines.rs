@@ -144,7 +144,7 @@ fn word_from_piece(angle: i32, piece: WordPiece) -> TextWord {
         (high, low) = (high.min(y), low.max(y));
     }
     TextWord {
-        text: piece.text,
+        text: piece.text.into(),
         bounding_box: BoundingBox {
             x: round_to_tenth(left),
             y: round_to_tenth(high),
@@ -253,12 +253,7 @@ mod tests {
             let w = 8.0 * f32::from(u16::try_from(word.len()).unwrap());
             let bounding_box = BoundingBox { x: *x, y, w, h: 12.0 };
             *x += w + 6.0;
-            Some(TextWord {
-                text: word.to_owned(),
-                bounding_box,
-                confidence: 0.9,
-                unwitnessed: false,
-            })
+            Some(TextWord { text: word.into(), bounding_box, confidence: 0.9, unwitnessed: false })
         });
         TextLine { words: words.collect() }
     }

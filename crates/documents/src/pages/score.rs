@@ -103,7 +103,7 @@ mod tests {
         let bounding_box = BoundingBox { x: 10.0, y, w: 380.0, h: 20.0 };
         TextLine {
             words: vec![TextWord {
-                text: "xxxxxxxx".to_owned(),
+                text: "xxxxxxxx".into(),
                 bounding_box,
                 confidence,
                 unwitnessed: false,

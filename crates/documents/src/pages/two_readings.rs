@@ -206,7 +206,7 @@ mod tests {
             let bounding_box =
                 BoundingBox { x: x * scale, y: 10.0 * scale, w: 40.0 * scale, h: 12.0 * scale };
             TextWord {
-                text: (*text).to_owned(),
+                text: (*text).into(),
                 bounding_box,
                 confidence: *confidence,
                 unwitnessed: false,

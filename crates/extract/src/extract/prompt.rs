@@ -256,7 +256,7 @@ pub(super) mod tests {
 
     pub(in crate::extract) fn transcript(pages: &[&[&str]]) -> Transcript {
         let word = |text: &str| TextWord {
-            text: text.to_owned(),
+            text: text.into(),
             bounding_box: BoundingBox::default(),
             confidence: 1.0,
             unwitnessed: false,

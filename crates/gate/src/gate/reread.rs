@@ -106,7 +106,7 @@ fn says_value(lines: &[TextLine], value: &Value) -> bool {
 fn model_words(value: &Value, place: BoundingBox) -> Vec<TextWord> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let word = |text: &str| TextWord {
-        text: text.to_owned(),
+        text: text.into(),
         bounding_box: place,
         confidence: ALONE,
         unwitnessed: true,
@@ -123,7 +123,7 @@ mod tests {
 
     fn line(text: &str) -> TextLine {
         let word = |(at, text): (u8, &str)| TextWord {
-            text: text.to_owned(),
+            text: text.into(),
             bounding_box: BoundingBox { x: f32::from(at), y: 1.0, w: 1.0, h: 1.0 },
             confidence: 0.9,
             unwitnessed: false,

@@ -31,7 +31,7 @@ fn transcript(text: &str) -> Transcript {
             .split(' ')
             .zip(0_u8..)
             .map(|(word, column)| TextWord {
-                text: word.to_owned(),
+                text: word.into(),
                 bounding_box: BoundingBox {
                     x: f32::from(column) * 40.0,
                     y: f32::from(row) * 12.0,

@@ -184,7 +184,7 @@ fn split_texts(line: &TextLine, below: Option<&TextLine>) -> Vec<(String, bool)>
                 text.push_str(&word.text);
                 *all = all.union(area);
             }
-            None => texts.push((word.text.clone(), area)),
+            None => texts.push((word.text.to_string(), area)),
         }
         right = area.right();
     }
@@ -234,7 +234,7 @@ mod tests {
                     let (x, y) = (column as f32 * 5.0, row as f32 * 12.0);
                     let bounding_box = BoundingBox { x, y, w: width as f32 * 5.0, h: 10.0 };
                     words.push(TextWord {
-                        text: word.to_owned(),
+                        text: word.into(),
                         bounding_box,
                         confidence: 1.0,
                         unwitnessed: false,

@@ -98,7 +98,7 @@ fn parse_lines(
         let line = element_start(token).and_then(|start| line_at(&ranges, start));
         let raw = text.element_text(token);
         let piece = TextWord {
-            text: raw.trim().to_owned(),
+            text: raw.trim().into(),
             bounding_box: frame.bounding_box(&token.layout.bounding_poly),
             confidence: token.layout.confidence.clamp(0.0, 1.0),
             unwitnessed: false,

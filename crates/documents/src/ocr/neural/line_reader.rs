@@ -110,10 +110,10 @@ impl LineReading {
         for (word, rivals) in self.line.words.iter_mut().zip(&self.rivals) {
             match spell_word(&word.text, rivals, is_word) {
                 WordSpelling::Corrected(corrected) => {
-                    word.text = corrected;
+                    word.text = corrected.into();
                     word.confidence = CORRECTED;
                 }
-                WordSpelling::Twin(word_of_language) => word.text = word_of_language,
+                WordSpelling::Twin(word_of_language) => word.text = word_of_language.into(),
                 WordSpelling::Known if word.confidence >= HALFWAY_READ => {
                     word.confidence = 1.0 - DOUBT_OF_KNOWN * (1.0 - word.confidence);
                 }
@@ -125,7 +125,7 @@ impl LineReading {
 
 fn page_word(word: StripWord, bounding_box: BoundingBox) -> (TextWord, Vec<LetterRival>) {
     let StripWord { text, confidence, rivals, .. } = word;
-    (TextWord { text, bounding_box, confidence, unwitnessed: false }, rivals)
+    (TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false }, rivals)
 }
 
 fn padded_width(strip: &Mat) -> usize {
@@ -158,12 +158,12 @@ mod tests {
     /// likely as that one, so surely.
     fn spelt(text: &str, confidence: f32) -> (String, f32) {
         let bounding_box = BoundingBox::default();
-        let word = TextWord { text: text.to_owned(), bounding_box, confidence, unwitnessed: false };
+        let word = TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false };
         let rivals = vec![LetterRival { at: 2, letter: 't', odds: 1.0 }];
         let mut line = LineReading::from_words([(word, rivals)].into_iter());
         line.correct_spelling(&|word| word == "Total");
         let word = line.line.words.remove(0);
-        (word.text, word.confidence)
+        (word.text.to_string(), word.confidence)
     }
 
     #[test]

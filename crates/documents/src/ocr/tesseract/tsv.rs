@@ -41,7 +41,7 @@ fn parse_word(row: &str) -> Option<([u32; 3], TextWord)> {
     let is_word = !text.is_empty() && confidence >= 0.0;
     is_word.then(|| {
         let word = TextWord {
-            text: text.to_owned(),
+            text: text.into(),
             bounding_box: BoundingBox { x, y, w, h },
             confidence: (confidence / 100.0).min(1.0),
             unwitnessed: false,

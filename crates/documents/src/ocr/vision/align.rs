@@ -157,7 +157,7 @@ impl PageAligner<'_> {
                 ..word.clone()
             },
             Some(WordMatch::Alike(_)) if word.confidence < SURE => TextWord {
-                text: said.to_owned(),
+                text: said.into(),
                 confidence: CONTRADICTED,
                 unwitnessed: true,
                 ..word.clone()
@@ -298,7 +298,7 @@ fn spread_words(texts: &[&str], place: BoundingBox) -> Vec<TextWord> {
         let bounding_box = BoundingBox { x, w, ..place };
         x += w;
         let text = (*text).to_owned();
-        TextWord { text, bounding_box, confidence: UNWITNESSED, unwitnessed: true }
+        TextWord { text: text.into(), bounding_box, confidence: UNWITNESSED, unwitnessed: true }
     });
     words.collect()
 }
@@ -323,7 +323,7 @@ mod tests {
                 let bounding_box = BoundingBox { x, y: f32::from(row) * 20.0, w, h: 12.0 };
                 x += w + 10.0;
                 let (text, confidence) = (text.to_owned(), sure.parse().unwrap());
-                TextWord { text, bounding_box, confidence, unwitnessed: false }
+                TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false }
             });
             TextLine { words: words.collect() }
         };

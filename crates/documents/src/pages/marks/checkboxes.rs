@@ -89,7 +89,7 @@ pub(in crate::pages) fn write_boxes(lines: &mut [TextLine], boxes: &[TickBox]) {
         let Some(line) = lines.get_mut(at) else { continue };
         line.words.retain(|word| !is_within(&word.bounding_box, &square.area));
         let sign = TextWord {
-            text: if square.checked { "☒" } else { "☐" }.to_owned(),
+            text: if square.checked { "☒" } else { "☐" }.into(),
             bounding_box: square.area,
             confidence: 0.9,
             unwitnessed: false,

@@ -171,7 +171,7 @@ fn pictures_made_to_keep_the_reader_busy_end_soon() {
 /// A line with words of 30 pixels in height from there on.
 fn line(words: &[(&str, f32)], y: f32) -> TextLine {
     let word = |(text, x): &(&str, f32)| TextWord {
-        text: (*text).to_owned(),
+        text: (*text).into(),
         bounding_box: BoundingBox { x: *x, y, w: 18.0 * text.len() as f32, h: 30.0 },
         confidence: 0.9,
         unwitnessed: false,

@@ -113,7 +113,7 @@ impl PageRecogniser for Script<'_> {
         let (w, h) = (page.width as f32, page.height as f32);
         let bounding_box = (self.place)(text, w, h);
         let word = |text: &str| TextWord {
-            text: text.to_owned(),
+            text: text.into(),
             bounding_box,
             confidence,
             unwitnessed: false,
@@ -363,8 +363,7 @@ fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_
 fn small_letters_count_against_tesseract_alone_because_the_keen_reader_says_it_itself() {
     let blank = PageRaster { width: 400, height: 400, dpi: 100, pixels: vec![255; 160_000] };
     let bounding_box = BoundingBox { x: 10.0, y: 10.0, w: 60.0, h: 7.0 };
-    let word =
-        TextWord { text: "Total".to_owned(), bounding_box, confidence: 0.9, unwitnessed: false };
+    let word = TextWord { text: "Total".into(), bounding_box, confidence: 0.9, unwitnessed: false };
     let lines = [TextLine { words: vec![word] }];
     let quality =
         |is_keen| score_reading(&TextCells::from_raster(&blank), &lines, is_keen).quality();

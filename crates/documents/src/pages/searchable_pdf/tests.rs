@@ -19,7 +19,7 @@ const IDENTITY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabb
 
 fn word(text: &str, [x, y, w, h]: [f32; 4]) -> TextWord {
     let bounding_box = BoundingBox { x, y, w, h };
-    TextWord { text: text.to_owned(), bounding_box, confidence: 0.9, unwitnessed: false }
+    TextWord { text: text.into(), bounding_box, confidence: 0.9, unwitnessed: false }
 }
 
 /// A page of 600 by 800 pixels at 100 dpi that was read from its picture.

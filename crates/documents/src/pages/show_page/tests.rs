@@ -32,8 +32,7 @@ fn picture(document: &ParsedDocument, view: PageViewMode) -> PagePicture {
 
 fn reading(score: Option<f32>) -> ProviderReading {
     let bounding_box = BoundingBox { x: 60.0, y: 60.0, w: 480.0, h: 14.0 };
-    let word =
-        TextWord { text: "Total".to_owned(), bounding_box, confidence: 0.9, unwitnessed: false };
+    let word = TextWord { text: "Total".into(), bounding_box, confidence: 0.9, unwitnessed: false };
     ProviderReading {
         lines: vec![TextLine { words: vec![word] }],
         score,
@@ -77,8 +76,7 @@ fn a_providers_own_score_decides_and_where_it_has_none_ours_does() {
 fn what_a_doubtful_layer_leaves_out_is_added_and_the_call_is_not_forgotten() {
     let shown = picture(&document(230), PageViewMode::AsItIs);
     let bounding_box = BoundingBox { x: 43.2, y: 43.2, w: 345.6, h: 10.1 };
-    let word =
-        TextWord { text: "Total".to_owned(), bounding_box, confidence: 1.0, unwitnessed: false };
+    let word = TextWord { text: "Total".into(), bounding_box, confidence: 1.0, unwitnessed: false };
     let lines = vec![TextLine { words: vec![word] }];
     let layer = TextLayer { width: 432.0, height: 576.0, lines, garbled: false, marks: Vec::new() };
     let facts = PictureFacts { layer: Some(layer.clone()), ..shown.facts };

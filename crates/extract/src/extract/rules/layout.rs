@@ -297,7 +297,7 @@ fn split_into_cells(
         });
         cell.area = cell.area.union(area);
         cell.confidence = cell.confidence.min(word.confidence);
-        cell.words.push(word.text.clone());
+        cell.words.push(word.text.to_string());
         cell.boxes.push(area);
     }
     cells.extend(current.map(finish_cell));
@@ -316,7 +316,7 @@ fn part_at_colon(word: &TextWord) -> Vec<TextWord> {
     let area = word.bounding_box;
     let share = (label.chars().count() + 1) as f32 / word.text.chars().count() as f32;
     let split = |text: String, x: f32, w: f32| TextWord {
-        text,
+        text: text.into(),
         bounding_box: BoundingBox { x, w, ..area },
         confidence: word.confidence,
         unwitnessed: word.unwitnessed,
@@ -467,7 +467,7 @@ pub(super) mod tests {
         let mut transcript = transcript(&["Netto   1,00\nBrutto   1,19"]);
         let area = BoundingBox { x: 0.0, y: 0.0, w: 8.0, h: 300.0 };
         let word = TextWord {
-            text: "Copyright".to_owned(),
+            text: "Copyright".into(),
             bounding_box: area,
             confidence: 1.0,
             unwitnessed: false,
@@ -520,7 +520,7 @@ pub(super) mod tests {
     fn a_row_of_more_cells_than_a_table_has_columns_is_several() {
         let mut wide = page(1, "a");
         let word = |at: u16| TextWord {
-            text: "7".to_owned(),
+            text: "7".into(),
             bounding_box: BoundingBox { x: f32::from(at) * 100.0, y: 0.0, w: 5.0, h: 10.0 },
             confidence: 1.0,
             unwitnessed: false,

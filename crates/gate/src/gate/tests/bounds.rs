@@ -65,7 +65,7 @@ fn long_transcript(text: &str) -> Transcript {
             .split_whitespace()
             .zip(0_u16..)
             .map(|(word, column)| TextWord {
-                text: word.to_owned(),
+                text: word.into(),
                 bounding_box: BoundingBox {
                     x: f32::from(column) * 40.0,
                     y: f32::from(row) * 12.0,

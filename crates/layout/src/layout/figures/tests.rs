@@ -15,7 +15,7 @@ fn line(x: f32, y: f32, text: &str) -> TextLine {
         let w = 5.0 * text.chars().count() as f32;
         let bounding_box = area(at, y, w, 10.0);
         at += w + 3.0;
-        TextWord { text: text.to_owned(), bounding_box, confidence: 1.0, unwitnessed: false }
+        TextWord { text: text.into(), bounding_box, confidence: 1.0, unwitnessed: false }
     };
     TextLine { words: text.split(' ').map(word).collect() }
 }

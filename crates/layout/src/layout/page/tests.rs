@@ -12,7 +12,7 @@ use crate::layout::{render_markdown, render_text, split_chunks};
 fn word(text: &str, x: f32, y: f32, size: f32) -> TextWord {
     let w = 0.5 * size * text.chars().count() as f32;
     let bounding_box = BoundingBox { x, y, w, h: size };
-    TextWord { text: text.to_owned(), bounding_box, confidence: 1.0, unwitnessed: false }
+    TextWord { text: text.into(), bounding_box, confidence: 1.0, unwitnessed: false }
 }
 
 /// Pieces of a line at their left edges; words within a piece stand 0.3 letters apart.

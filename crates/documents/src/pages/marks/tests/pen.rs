@@ -20,7 +20,7 @@ fn printed(paper: &mut Paper, said: &str, (left, top): (u32, u32)) -> TextLine {
         let area =
             BoundingBox { x: begin as f32, y: top as f32, w: (x - begin - 7) as f32, h: 30.0 };
         x += 20;
-        TextWord { text: text.to_owned(), bounding_box: area, confidence: 0.95, unwitnessed: false }
+        TextWord { text: text.into(), bounding_box: area, confidence: 0.95, unwitnessed: false }
     };
     TextLine { words: said.split(' ').map(word).collect() }
 }
@@ -127,12 +127,8 @@ fn what_was_read_surely_is_no_hand_and_on_a_page_that_was_read_badly_nothing_is(
     assert_eq!(kinds_of(&paper, &lines), [Handwriting]);
     let mut read = lines.clone();
     let area = BoundingBox { x: 240.0, y: 740.0, w: 460.0, h: 120.0 };
-    let word = TextWord {
-        text: "Anno".to_owned(),
-        bounding_box: area,
-        confidence: 0.9,
-        unwitnessed: false,
-    };
+    let word =
+        TextWord { text: "Anno".into(), bounding_box: area, confidence: 0.9, unwitnessed: false };
     read.push(TextLine { words: vec![word] });
     assert_eq!(kinds_of(&paper, &read), [], "surely read");
     for line in &mut lines {
@@ -216,7 +212,8 @@ fn joined_letters_within_a_badge_are_no_hand() {
             // Words that stand askew are read with boxes that reach over much of their badge.
             let area = BoundingBox { x: 1210.0, y: 310.0, w: 480.0, h: 190.0 };
             let (text, confidence) = ("BADGE".to_owned(), 0.95);
-            let word = TextWord { text, bounding_box: area, confidence, unwitnessed: false };
+            let word =
+                TextWord { text: text.into(), bounding_box: area, confidence, unwitnessed: false };
             lines.push(TextLine { words: vec![word] });
         }
         assert_eq!(kinds_of(&paper, &lines), expected, "in a badge: {is_badge}");

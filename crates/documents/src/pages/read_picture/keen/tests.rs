@@ -39,12 +39,8 @@ fn page_of_words(page: &PageRaster, confidence: f32) -> Vec<TextLine> {
     #[expect(clippy::cast_precision_loss, reason = "a small page")]
     let bounding_box = BoundingBox { x: 0.0, y: 0.0, w: page.width as f32, h: page.height as f32 };
     let text = "Invoice number and date of the order, please pay the amount due";
-    let word = |text: &str| TextWord {
-        text: text.to_owned(),
-        bounding_box,
-        confidence,
-        unwitnessed: false,
-    };
+    let word =
+        |text: &str| TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false };
     vec![TextLine { words: text.split_whitespace().map(word).collect() }]
 }
 

@@ -20,7 +20,12 @@ fn page_lines(texts: &[&str], confidence: f32) -> Vec<TextLine> {
         for word in text.split_whitespace() {
             let bounding_box = BoundingBox { x, y, w: 90.0, h: 30.0 };
             let text = word.to_owned();
-            words.push(TextWord { text, bounding_box, confidence, unwitnessed: false });
+            words.push(TextWord {
+                text: text.into(),
+                bounding_box,
+                confidence,
+                unwitnessed: false,
+            });
             x += 100.0;
         }
         lines.push(TextLine { words });
