@@ -127,8 +127,12 @@ async fn a_page_whose_print_gives_orders_is_read_as_data_and_no_digit_of_an_obed
         let provider = both.provider.as_ref().map(|it| it.name.as_str());
         // A line more than there is ink for may be refused as invented, or be kept with its mark.
         assert!(is_kept.is_none_or(|kept| kept == provider.is_some()), "{name}: {provider:?}");
-        let mut seen: Vec<String> =
-            alone.lines.iter().flat_map(|line| &line.words).map(|word| word.text.to_string()).collect();
+        let mut seen: Vec<String> = alone
+            .lines
+            .iter()
+            .flat_map(|line| &line.words)
+            .map(|word| word.text.to_string())
+            .collect();
         // What stands once on the page is witnessed once, however often the model says it.
         let words = both.lines.iter().flat_map(|line| &line.words);
         for word in words.filter(|word| !word.unwitnessed) {

@@ -142,7 +142,8 @@ fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use lopdf::{Document, Object, Stream, StringFormat, dictionary};
+    use lopdf::{Document, EncryptionState, EncryptionVersion, Object, Permissions, Stream};
+    use lopdf::{StringFormat, dictionary};
 
     use super::super::pdf::PdfFile;
     use super::*;
@@ -150,6 +151,16 @@ mod tests {
 
     /// A PDF with one empty page and these files, each as its own specification.
     fn carrying(files: &[(&[u8], &[u8])]) -> Vec<u8> {
+        write_pdf(&mut document_with(files))
+    }
+
+    fn write_pdf(document: &mut Document) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        document.save_to(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn document_with(files: &[(&[u8], &[u8])]) -> Document {
         let mut document = Document::with_version("1.7");
         let pages = document.new_object_id();
         let page = document.add_object(dictionary! {
@@ -171,9 +182,7 @@ mod tests {
         }
         let catalog = document.add_object(dictionary! { "Type" => "Catalog", "Pages" => pages });
         document.trailer.set("Root", catalog);
-        let mut bytes = Vec::new();
-        document.save_to(&mut bytes).unwrap();
-        bytes
+        document
     }
 
     fn pdf(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PageRefusal> {
@@ -184,6 +193,29 @@ mod tests {
     fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
         let found = pdf(&carrying(files)).unwrap();
         found.into_iter().map(|file| String::from_utf8(file).unwrap()).collect()
+    }
+
+    #[test]
+    fn an_encrypted_pdf_gives_up_its_e_invoice_to_who_has_the_password() {
+        for password in ["", "open"] {
+            let mut document = document_with(&[(b"factur-x.xml", b"<a/>")]);
+            let id = Object::String(vec![7; 16], StringFormat::Hexadecimal);
+            document.trailer.set("ID", vec![id.clone(), id]);
+            let version = EncryptionVersion::V2 {
+                document: &document,
+                owner_password: "owner",
+                user_password: password,
+                key_length: 128,
+                permissions: Permissions::all(),
+            };
+            let state = EncryptionState::try_from(version).unwrap();
+            document.encrypt(&state).unwrap();
+            let bytes = Bytes::from(write_pdf(&mut document));
+            assert_eq!(memchr::memmem::find(&bytes, b"factur-x"), None, "its name is in clear");
+            let passwords = ["open".to_owned()];
+            let file = PdfFile::open(bytes, &LimitsConfig::default(), &passwords).unwrap();
+            assert_eq!(file.list_einvoices(), Ok(vec![b"<a/>".to_vec()]), "{password:?}");
+        }
     }
 
     #[test]
