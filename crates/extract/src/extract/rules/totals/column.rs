@@ -10,6 +10,10 @@ use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 /// Amounts of a column that are summed up.
 const MOST_SUMMED: usize = 60;
 
+/// Amounts alone in their rows that may be such a sum, from the last one on: for each the cells over it are
+/// looked through, and an enemy's page may have tens of thousands.
+const MOST_SUMS: usize = 200;
+
 /// Lines of height that a sign of money behind the sum may set it aside.
 const ASIDE: f32 = 2.0;
 
@@ -23,9 +27,10 @@ pub(super) fn add_sum_of_column<'a>(
     if spots.till {
         return;
     }
-    let found = spots.layout.cells.iter().rev().find_map(|cell| {
-        let alone = spots.layout.row_cells(cell.row).len() == 1;
-        let amount = lone_amount(cell, mark).filter(|_| alone)?;
+    let is_alone = |cell: &&TextCell| spots.layout.row_cells(cell.row).len() == 1;
+    let alone = spots.layout.cells.iter().rev().filter(is_alone);
+    let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MOST_SUMS);
+    let found = sums.find_map(|(cell, amount)| {
         Some((made_of(spots.layout, cell, amount.value, mark)?, amount, cell))
     });
     let Some((parts, amount, cell)) = found else { return };
