@@ -304,10 +304,11 @@ async fn a_statement_that_takes_long_has_one_beside_it_and_never_two() {
         let statements = i64::try_from(place + 1).unwrap().min(2);
         until(SOON, || async { waiting().await == statements }).await;
     }
-    // Nobody begins a third however long that takes: nothing that is waited for would show it.
+    // Nobody begins a third however long that takes: nothing that is waited for would show it. One that
+    // looks for a deadlock, after a second, is not seen to wait meanwhile.
     let begun = std::time::Instant::now();
     while begun.elapsed() < std::time::Duration::from_millis(200) {
-        assert_eq!(waiting().await, 2, "statements beside each other");
+        assert!(waiting().await <= 2, "a third statement");
     }
     other.rollback().await.unwrap();
     while let Some(written) = writing.join_next().await {
