@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -24,9 +24,6 @@ use docmill_core::fault::{Error, Result};
 pub const COMMAND: &str = "page-process";
 /// How long a page process may take to report that it is ready, on a machine that is busy.
 const START: Duration = Duration::from_secs(60);
-/// What a pipe to or from a page process holds: the most that Linux gives without rights.
-#[cfg(target_os = "linux")]
-const PIPE_BYTES: usize = 1 << 20;
 /// Where things lie; nothing else of our environment is passed on.
 const PLACES: [&str; 4] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
@@ -166,8 +163,6 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     let (Some(pid), (Some(input), Some(output), Some(words))) = (pid, pipes) else {
         return Err(Error::internal("a page process without pipes"));
     };
-    widen_pipe(&input);
-    widen_pipe(&output);
     let group = ProcessGroupGuard(Some(pid));
     let starved = tokio::spawn(watch_for_memory_error(words));
     let gone = watch_exit(pid).map_err(failed)?;
@@ -177,15 +172,6 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
         process: Some(ChildProcess { group, child, pid, starved, gone }),
         ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
-}
-
-/// Lets a pipe hold most documents whole, where the system allows it: with the usual 64 KiB, writer and
-/// reader wake each other for every piece. Smaller ones work as well.
-fn widen_pipe(end: impl AsFd) {
-    #[cfg(target_os = "linux")]
-    let _stays_as_it_is = rustix::pipe::fcntl_setpipe_size(end, PIPE_BYTES);
-    #[cfg(not(target_os = "linux"))]
-    let _it_has_no_size_to_set = end;
 }
 
 /// Notices the end of a child without taking its status, so that its id stays its own. The wait
