@@ -61,18 +61,16 @@ pub(super) fn check_expansion(
     limits: &LimitsConfig,
 ) -> Result<ExpansionScan, PageRefusal> {
     let limit = limits.decompressed_bytes.0;
-    let (mut others, mut images): (u64, u64) = (0, 0);
     let mut is_open = memchr::memmem::find(bytes, b"/Encrypt").is_some();
-    let mut at = 0;
-    while let Some(found) = bytes.get(at..).and_then(next_stream) {
-        let start = at + found;
-        at = start;
-        let dictionary = stream_dictionary(bytes, start);
-        let filters = StreamFilters::from_dictionary(dictionary)?;
+    if !is_open && fits_at_worst(bytes, limit)? {
+        return Ok(ExpansionScan::Complete);
+    }
+    let (mut others, mut images): (u64, u64) = (0, 0);
+    for data in streams_of(bytes) {
+        let filters = StreamFilters::from_dictionary(data.dictionary)?;
         is_open |= filters == StreamFilters::Unknown;
-        let is_image = dictionary.is_some_and(|it| memchr::memmem::find(it, b"/Image").is_some());
+        let is_image = data.names(b"/Image");
         let allowed = if is_image { limit } else { limit.saturating_sub(others) };
-        let data = StreamData { bytes, start, dictionary: dictionary.unwrap_or_default() };
         let expanded = data.expanded_bytes(&filters, allowed);
         if expanded >= allowed {
             return Err(too_large_refusal(limit));
@@ -83,6 +81,32 @@ pub(super) fn check_expansion(
     // Anything may call itself an image: whether it is drawn as one only the objects say.
     is_open |= others.saturating_add(images) >= limit;
     Ok(if is_open { ExpansionScan::NeedsObjects } else { ExpansionScan::Complete })
+}
+
+/// Whether the streams together stay below `limit` even if every byte of them stands for as many as a byte
+/// of deflate data can: true of most small files, which then need not be expanded to be counted. False
+/// where a stream says anything but that it is deflate data or none, or holds another.
+fn fits_at_worst(bytes: &[u8], limit: u64) -> Result<bool, PageRefusal> {
+    let mut most: u64 = 0;
+    for data in streams_of(bytes) {
+        let filters = StreamFilters::from_dictionary(data.dictionary)?;
+        let Some(own) = data.most_bytes(&filters) else { return Ok(false) };
+        most = most.saturating_add(own);
+        if most >= limit {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The streams of a file, in the order in which they lie in it.
+fn streams_of(bytes: &[u8]) -> impl Iterator<Item = StreamData<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at + bytes.get(at..).and_then(next_stream)?;
+        at = start;
+        Some(StreamData { bytes, start, dictionary: stream_dictionary(bytes, start) })
+    })
 }
 
 /// Where the data of the next stream starts.
@@ -199,7 +223,8 @@ fn parse_filter(name: &[u8]) -> Option<StreamFilter> {
 struct StreamData<'a> {
     bytes: &'a [u8],
     start: usize,
-    dictionary: &'a [u8],
+    /// `None` where none was found before it.
+    dictionary: Option<&'a [u8]>,
 }
 
 impl<'a> StreamData<'a> {
@@ -210,7 +235,7 @@ impl<'a> StreamData<'a> {
         {
             return plain;
         }
-        let open = self.bytes.get(self.start..).unwrap_or_default();
+        let open = self.open_data();
         // Whatever the dictionary says: what looks like zlib data is.
         let looked = inflated_bytes(open, allowed, MAX_NESTING);
         let named = match filters {
@@ -224,17 +249,41 @@ impl<'a> StreamData<'a> {
         looked.max(named)
     }
 
+    /// No fewer bytes than it can expand to; `None` if that is not said by its length alone.
+    fn most_bytes(&self, filters: &StreamFilters) -> Option<u64> {
+        match filters {
+            StreamFilters::Known(none) if none.is_empty() => {
+                (!is_zlib(self.open_data())).then_some(0)
+            }
+            StreamFilters::Known(only) if only[..] == [StreamFilter::Flate] => {
+                let content = self.content();
+                let most = (content.len() as u64).checked_mul(StreamFilter::Flate.most_per_byte());
+                most.filter(|_| holds_no_zlib(content))
+            }
+            StreamFilters::Known(_) | StreamFilters::Unknown => None,
+        }
+    }
+
     /// Streams of objects and tables of them.
     fn is_needed_to_open(&self) -> bool {
-        let is_named = |name: &[u8]| memchr::memmem::find(self.dictionary, name).is_some();
-        is_named(b"/ObjStm") || is_named(b"/XRef")
+        self.names(b"/ObjStm") || self.names(b"/XRef")
+    }
+
+    /// Whether its dictionary has this name in it.
+    fn names(&self, name: &[u8]) -> bool {
+        self.dictionary.is_some_and(|it| memchr::memmem::find(it, name).is_some())
+    }
+
+    /// Everything from its start to the end of the file.
+    fn open_data(&self) -> &'a [u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
     }
 
     /// Its data: of the length that the dictionary says if it ends there, else up to the word that
     /// ends it.
     fn content(&self) -> &'a [u8] {
-        let open = self.bytes.get(self.start..).unwrap_or_default();
-        let stated = stated_length(self.dictionary).and_then(|length| {
+        let open = self.open_data();
+        let stated = self.dictionary.and_then(stated_length).and_then(|length| {
             let (content, after) = open.split_at_checked(length)?;
             after.trim_ascii_start().starts_with(b"endstream").then_some(content)
         });
@@ -283,6 +332,14 @@ fn plain_zlib_bytes(content: &[u8], allowed: u64) -> Option<u64> {
         total += more as u64;
     }
     None
+}
+
+/// Whether this begins as zlib data does, and what comes out of it does not.
+fn holds_no_zlib(content: &[u8]) -> bool {
+    let mut first = Vec::new();
+    is_zlib(content)
+        && flate2::bufread::ZlibDecoder::new(content).take(2).read_to_end(&mut first).is_ok()
+        && !is_zlib(&first)
 }
 
 /// Method 8, window up to 32 KiB, and the check bits (RFC 1950 §2.2).
@@ -395,6 +452,32 @@ mod tests {
         ];
         for (name, file, limit, expected) in table {
             assert_eq!(reason(&file, limit), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_passed_by_its_length_only_if_no_decoder_could_make_more_of_it() {
+        let packed = zlib(&[0; 100_000]);
+        let worst = 1032 * packed.len() as u64;
+        let flate = stream("/Filter/FlateDecode", &packed);
+        let nested = stream("/Filter/FlateDecode", &zlib(&packed));
+        let hidden = stream("/X(2 0 obj /Filter/Fl)/Filter[/Fl/Fl]", &packed);
+        let picture = stream("/Subtype/Image/Filter/DCTDecode", &[0xff; 2000]);
+        for (name, file, limit, expected) in [
+            ("deflate data", flate.clone(), worst + 1, true),
+            ("of a length that is too much", flate.clone(), worst, false),
+            ("two together", [&flate[..], &flate].concat(), 2 * worst, false),
+            ("two that fit", [&flate[..], &flate].concat(), 2 * worst + 1, true),
+            ("beside a picture", [&flate[..], &picture].concat(), worst + 1, true),
+            ("one within the other", nested, u64::MAX, false),
+            ("filters of another object", hidden, u64::MAX, false),
+            ("no zlib data at its beginning", stream("/Filter/Fl", b"text"), u64::MAX, false),
+            ("zlib data that nobody names", stream("", &packed), u64::MAX, false),
+            ("two filters", stream("/Filter[/AHx/Fl]", b"78>"), u64::MAX, false),
+            ("filters elsewhere", stream("/Filter 9 0 R", &packed), u64::MAX, false),
+            ("no dictionary", [b"stream\n", &packed[..]].concat(), u64::MAX, false),
+        ] {
+            assert_eq!(fits_at_worst(&file, limit).unwrap(), expected, "{name}");
         }
     }
 

@@ -75,6 +75,9 @@ const SIGNS: &[(&str, &str)] = &[
     ("Eur", "EUR"),
 ];
 
+/// Bytes of the longest of them, and more than a code has: most words are longer, and none.
+const LONGEST_SIGN: usize = 5;
+
 /// Signs of several currencies, the one that is mostly meant first, where there is one.
 const SHARED: &[(&str, &[&str])] = &[
     (
@@ -102,6 +105,9 @@ impl CurrencyMark {
     /// What a whole word is, such as `EUR`, `€`, `US$` or `kr`.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim_matches(EDGES);
+        if word.len() > LONGEST_SIGN {
+            return None;
+        }
         iso_code(word).map(Self::Code).or_else(|| {
             let lone = || word.trim_end_matches('.').eq_ignore_ascii_case("kr").then_some("kr");
             let sign = SIGNS.iter().find(|(sign, _)| *sign == word).map(|(sign, _)| *sign);
@@ -193,6 +199,13 @@ pub(super) fn has_cents(text: &str) -> bool {
 mod tests {
     use super::CurrencyMark::{Code, Sign};
     use super::*;
+
+    #[test]
+    fn every_sign_is_found() {
+        for (sign, _) in SIGNS {
+            assert_eq!(CurrencyMark::from_word(&format!("({sign})")), Some(Sign(sign)), "{sign}");
+        }
+    }
 
     #[test]
     fn every_code_is_found() {

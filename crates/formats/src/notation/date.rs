@@ -205,25 +205,79 @@ static YEAR_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Makes a date of what a form matched.
 type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 
-/// Digits of the shortest date there is, `1 May 26`: most lines have fewer, and six forms need not be tried.
-const FEWEST_DIGITS: usize = 3;
+/// What every text has that a form matches. Most lines lack it, and to see that is cheaper than to search.
+struct DateSigns {
+    digits: usize,
+    /// Of those between the numbers of a date.
+    separators: usize,
+    /// A month's name may begin in it.
+    names_month: bool,
+}
+
+impl DateSigns {
+    fn of_text(text: &str) -> Self {
+        let digits = text.bytes().filter(u8::is_ascii_digit).count();
+        let separators = text.bytes().filter(|byte| matches!(byte, b'.' | b'/' | b'-')).count();
+        Self { digits, separators, names_month: may_name_month(text) }
+    }
+
+    fn allow_numeric(&self) -> bool {
+        self.digits >= 4 && self.separators >= 2
+    }
+
+    /// `1 May 26` is the shortest.
+    fn allow_named(&self) -> bool {
+        self.digits >= 3 && self.names_month
+    }
+}
+
+/// Which first three letters names of months have, those of ASCII alone: a bit for each [`letters_code`].
+static MONTH_STARTS: LazyLock<[u64; 512]> = LazyLock::new(|| {
+    let mut starts = [0; 512];
+    for name in MONTHS.iter().chain(&NAMES).copied().flatten() {
+        let first = name.as_bytes().first_chunk::<3>().filter(|first| first.is_ascii());
+        let code = first.map_or(0, |first| letters_code(first));
+        if let Some(bits) = starts.get_mut(code >> 6) {
+            *bits |= 1 << (code & 63);
+        }
+    }
+    starts
+});
+
+/// Whether three letters of some name stand in the text, or any letter that folding would change.
+fn may_name_month(text: &str) -> bool {
+    let starts = &*MONTH_STARTS;
+    let is_start =
+        |code: usize| starts.get(code >> 6).is_some_and(|bits| bits >> (code & 63) & 1 == 1);
+    !text.is_ascii()
+        || text
+            .as_bytes()
+            .windows(3)
+            .any(|three| three.iter().all(u8::is_ascii_alphabetic) && is_start(letters_code(three)))
+}
+
+/// Three letters of ASCII as one number of fifteen bits, small ones and capitals the same.
+fn letters_code(letters: &[u8]) -> usize {
+    letters.iter().fold(0, |code, letter| code << 5 | usize::from(letter & 31))
+}
 
 /// Every date in `text`, in order, without overlaps.
 pub fn find_dates(text: &str) -> Vec<FoundDate> {
-    if text.bytes().filter(u8::is_ascii_digit).count() < FEWEST_DIGITS {
-        return Vec::new();
-    }
+    let signs = DateSigns::of_text(text);
     // By where they start: what a date overlaps can only be its neighbours.
     let mut found: BTreeMap<usize, FoundDate> = BTreeMap::new();
-    let forms: [(&LazyLock<Option<Regex>>, DateParser); 6] = [
+    let numeric: [(&LazyLock<Option<Regex>>, DateParser); 3] = [
         (&ISO, date_from_iso),
         (&NUMERIC, date_from_numeric),
         (&NUMERIC_AND_TIME, date_from_numeric),
+    ];
+    let named: [(&LazyLock<Option<Regex>>, DateParser); 3] = [
         (&DAY_NAME, parse_day_month),
         (&NAME_DAY, parse_month_day),
         (&YEAR_FIRST, parse_year_first),
     ];
-    for (regex, reader) in forms {
+    let numeric = numeric.into_iter().filter(|_| signs.allow_numeric());
+    for (regex, reader) in numeric.chain(named.into_iter().filter(|_| signs.allow_named())) {
         let Some(regex) = regex.as_ref() else { continue };
         let mut from = 0;
         while let Some(captures) = regex.captures_at(text, from) {
@@ -403,6 +457,18 @@ mod tests {
             let found = find_dates(text);
             let date = found.first().and_then(|found| found.date_under(order));
             assert_eq!(date.map(to_iso).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_name_of_a_month_is_passed_over_before_the_forms_are_tried() {
+        for name in MONTHS.iter().chain(&NAMES).copied().flatten() {
+            for text in [format!("Rng1.{name}"), name.to_uppercase(), format!("x{name}")] {
+                assert!(may_name_month(&text), "{text}");
+            }
+        }
+        for text in ["", "Ja n", "12.50 EUR", "Invoice no. 4711", "Qty Price Total"] {
+            assert!(!may_name_month(text), "{text}");
         }
     }
 

@@ -6,9 +6,7 @@
 //! taken for a group.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use rust_decimal::Decimal;
 
 use super::currency::{self, CurrencyMark};
@@ -50,9 +48,12 @@ impl FoundNumber {
     }
 }
 
-/// Digits with separators, nothing else.
-static DIGITS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[0-9][0-9.,'’\u{a0}\u{202f}]*$").ok());
+/// Whether a text is digits with separators, and nothing else.
+fn is_digits(text: &str) -> bool {
+    let is_separator = |c: char| matches!(c, '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}');
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))
+}
 
 /// The longest number that is read, in digits; what is longer is an identifier.
 const MOST_DIGITS: usize = 20;
@@ -261,7 +262,7 @@ fn read_number_at(
     let (digits, own) =
         split_decoration(if is_opened { word.trim_start_matches('(') } else { word });
     let digits = rand_group(words, at).unwrap_or(digits);
-    if !DIGITS.as_ref()?.is_match(digits) {
+    if !is_digits(digits) {
         return None;
     }
     let mut text = digits.trim_end_matches('.').to_owned();
