@@ -225,10 +225,11 @@ async fn watch_waiting(world: &World, jobs: usize, around: Surroundings) -> serd
     process.expect("waiting").await;
     let postmaster = postmaster(world).await;
     let (cpu, started) = (process.cpu(postmaster), Instant::now());
-    let (mut most, mut least) = (0, f64::INFINITY);
+    let (mut most, mut least) = (costs::ResidentBytes::default(), f64::INFINITY);
     while started.elapsed() < WATCHED {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        most = most.max(costs::resident_bytes(process.id()));
+        let resident = costs::ResidentBytes::measure(process.id());
+        most = if resident.all > most.all { resident } else { most };
         let left = "SELECT min(extract(epoch FROM lease_expires_at - docmill.docmill_now()))::text
             FROM docmill.ingestion WHERE status = 'in-progress'";
         least = least.min(world.scalar(left).await.parse().unwrap());
@@ -242,7 +243,8 @@ async fn watch_waiting(world: &World, jobs: usize, around: Surroundings) -> serd
     json!({
         "variant": "waiting",
         "jobs": jobs,
-        "resident_mb": most >> 20,
+        "resident_mb": most.all >> 20,
+        "of_program_mb": most.of_program >> 20,
         "percent_of_a_core": (worker * 10.0).round() / 10.0,
         "least_lease_left_s": least.round(),
     })

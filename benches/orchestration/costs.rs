@@ -54,11 +54,24 @@ impl CpuSeconds {
 }
 
 /// Bytes of memory that a process has, its page processes not counted.
-pub(crate) fn resident_bytes(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let kibibytes: u64 = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    kibibytes << 10
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ResidentBytes {
+    pub(crate) all: u64,
+    /// Pages of its program and libraries among them: more of a development build, of which parts are
+    /// not optimised, than of a release.
+    pub(crate) of_program: u64,
+}
+
+impl ResidentBytes {
+    pub(crate) fn measure(process: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let read = |name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            let kibibytes: u64 = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+            kibibytes << 10
+        };
+        Self { all: read("VmRSS:"), of_program: read("RssFile:") }
+    }
 }
 
 /// The parent of a process.
