@@ -342,11 +342,36 @@ impl<'a> DateSearch<'a> {
         let scores: Vec<f32> =
             candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
         let likely: f32 = share_certainty(&scores, sign::none_of_them(role.issued)).iter().sum();
-        // In a sentence as well: `to be paid no later than 3 May`.
-        let may_be =
-            |one: &DateCandidate| one.signs.contains(&DateSign::AfterIssue) && is_open(one);
+        let may_be = |one: &DateCandidate| {
+            one.signs.contains(&DateSign::AfterIssue) && self.may_have_any_role(one)
+        };
         let most = if candidates.iter().any(may_be) { OPEN_DAY } else { 1.0 };
         (1.0 - likely).min(most)
+    }
+
+    /// Whether a day may be any that is not found: nothing names it, or it stands in a sentence (`to be paid no
+    /// later than 3 May`), with amounts as well, or the label beside it is followed by a word nobody knows:
+    /// `Payment: transfer, until 3 May`.
+    fn may_have_any_role(&self, one: &DateCandidate) -> bool {
+        use DateSign::{AmountRow, OtherLabel, Prose};
+        let excused =
+            [(AmountRow, one.signs.contains(&Prose)), (OtherLabel, self.is_behind_open_word(one))];
+        let mut rest = one.clone();
+        for (sign, _) in excused.iter().filter(|(_, holds)| *holds) {
+            rest.signs.retain(|own| own != sign);
+        }
+        is_open(&rest)
+    }
+
+    /// Whether a word stands right before a day that belongs to no label.
+    fn is_behind_open_word(&self, one: &DateCandidate) -> bool {
+        let Some(cell) = self.spots.layout.cells.get(one.place.0) else { return false };
+        let text = cell.joined_text();
+        let before = text.get(..one.place.1).unwrap_or_default();
+        let words: Vec<&str> = before.split(' ').filter(|word| !word.is_empty()).collect();
+        let (count, last) = (words.len(), words.last().copied().unwrap_or_default());
+        let is_word = last.chars().filter(|c| c.is_alphabetic()).count() >= 3;
+        is_word && count > 1 && !self.spots.in_cell(one.place.0).any(|spot| spot.words.end == count)
     }
 
     /// The best day for a role and its share of certainty.

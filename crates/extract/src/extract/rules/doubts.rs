@@ -367,6 +367,141 @@ Gate                             £74.50
         reason: "uncertain:supplier_name",
         doubtful: true,
     },
+    DrawnDoubt {
+        what: "a long number behind a word that nobody knows stands in the issuer's block",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+Zergaduna 550409432
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30",
+        values: || json!({ "supplier_vat_id": null }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a long number stands alone under the name of a tax",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd                    Sales tax zenbakia
+Mill Road 12                        119944223
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30",
+        values: || json!({}),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "amounts that nothing names make the total as a net amount and its tax do",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    286,00
+Hinge                                   154,00
+Salneurria                              400,00
+Zerga                                    40,00
+Total                EUR                440,00",
+        values: || json!({ "subtotal": null, "vat_amount": null, "total": 440 }),
+        reason: "uncertain:vat_amount",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "two lines stood to each other as a net amount and its tax by accident",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    400,00
+Hinge                                    40,00
+Total                EUR                440,00",
+        values: || json!({ "subtotal": null, "vat_amount": null, "total": 440 }),
+        reason: "uncertain:vat_amount",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the tax that a rate makes within the total stands under it, and nothing names it",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    286,00
+Hinge                                   154,00
+Total                EUR                440,00
+Zerga                                    40,00",
+        values: || json!({ "vat_amount": null, "total": 440 }),
+        reason: "uncertain:vat_amount",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "behind the label of something else a word that nobody knows names a day after the issue",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30
+
+Payment method:      transfer, epemuga 19.06.2023",
+        values: || json!({ "due_date": null }),
+        reason: "uncertain:due_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "one word with an identifier beside it is no certain name",
+        kind: "invoice",
+        page: "\
+INVOICE                                              No.: A-77
+Jatorrizkoa                                          Date: 5 June 2023
+
+Hornitzailea               VAT DE136695976
+Mill Road
+
+Product                          Amount
+Gate                             €74.50
+
+                         Total   €74.50",
+        values: || json!({ "supplier_name": "Hornitzailea" }),
+        reason: "uncertain:supplier_name",
+        doubtful: true,
+    },
 ];
 
 #[test]

@@ -444,6 +444,10 @@ mod tests {
             ("Rechnung 2025\nDatum 01.03.2024", Some("2025")),
             ("Αριθμός: ΤΠΥ-Α 1184\nΗμερομηνία: 10/06/2025", Some("ΤΠΥ-Α 1184")),
             ("Order #   AB-77\nInvoice #   AB-77", Some("AB-77")),
+            (
+                "Invoice number   KM-2024-0071182\nInvoice date   12 May 2024",
+                Some("KM-2024-0071182"),
+            ),
             ("#   : M/24-25/17   Place : North\nInvoice Date   : 05/09/2024", Some("M/24-25/17")),
             ("Quittung / Rechnung 600-44921", Some("600-44921")),
             ("Rechnung\nNr. W240 3391      Seite 1", Some("W240 3391")),

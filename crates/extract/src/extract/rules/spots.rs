@@ -86,6 +86,8 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
             }
             let word = |token: usize| cell.folded.get(token).map(|(_, word)| *word);
             if let (Some(start), Some(last)) = (word(at), word((at + length).saturating_sub(1))) {
+                let code = cell.words.get(start).filter(|_| length == 1);
+                let matches = if code.is_some_and(|word| is_code(word)) { vec![] } else { matches };
                 for found in matches {
                     spots.push(LabelMatch {
                         field: found.field.to_owned(),
@@ -101,6 +103,21 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
     }
     spots.retain(|spot| spot.field != "vat_amount" || !is_named_only(layout, spot));
     spots
+}
+
+/// Letters of the longest front of a code that is none of a label.
+const LONGEST_FRONT: usize = 3;
+
+/// `KM-2024-0071182`: a code begins as some label does, and goes on with numbers behind dashes.
+fn is_code(word: &str) -> bool {
+    let mut parts = word.split('-');
+    let front = parts.next().unwrap_or_default();
+    let numbers: Vec<&str> = parts.collect();
+    let is_number = |part: &&str| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit());
+    front.chars().count() <= LONGEST_FRONT
+        && front.chars().all(char::is_uppercase)
+        && !numbers.is_empty()
+        && numbers.iter().all(is_number)
 }
 
 /// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT` are the
