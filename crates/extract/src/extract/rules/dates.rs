@@ -110,6 +110,11 @@ impl<'a> DateSearch<'a> {
             }
             let after = calendar::after_year_mark(text.get(one.range.end..).unwrap_or_default());
             let mut signs = place_signs(self.spots, cell);
+            // Programs print no town beside the day of printing.
+            if head && calendar::ends_in_town(before) && signs.contains(&DateSign::Margin) {
+                signs.retain(|sign| *sign != DateSign::Margin);
+                signs.push(DateSign::Upper);
+            }
             let time = is_time(after);
             let rest = before.trim().len() + if time { 0 } else { after.trim().len() };
             let mut add = |sign: DateSign, holds: bool| {
@@ -175,6 +180,9 @@ impl<'a> DateSearch<'a> {
         }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
+        if role.issued {
+            mark_sole_label(&mut merged);
+        }
         let since = issued.filter(|_| !role.issued);
         let terms = since.map_or(Vec::new(), |_| term::count_days(self.spots.layout));
         for one in &mut merged {
@@ -397,8 +405,11 @@ impl<'a> DateSearch<'a> {
         let cell = self.spots.layout.cells.get(one.place.0)?;
         let open = if one.certain { 1.0 } else { OPEN_ORDER };
         // However alone it stands: something else is what the page calls it.
-        let is_other =
-            |sign: &DateSign| [DateSign::OtherLabel, DateSign::OtherBefore].contains(sign);
+        // `Factuurdatum / Datum` behind a number: its own label outweighs what stands before that.
+        let own = one.signs.contains(&DateSign::OwnLabel);
+        let is_other = |sign: &DateSign| {
+            *sign == DateSign::OtherLabel || *sign == DateSign::OtherBefore && !own
+        };
         let apart = |one: &&DateCandidate| {
             is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
         };
@@ -406,6 +417,31 @@ impl<'a> DateSearch<'a> {
         let doubted = one.signs.iter().any(is_other) || rivals && is_unnamed(one);
         let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
+    }
+}
+
+/// Marks the one day that a label calls that of issue, where no other one has such a label, and nothing else
+/// names it.
+fn mark_sole_label(merged: &mut [DateCandidate]) {
+    use DateSign::{
+        AmountRow, BehindNumber, Later, MidSentence, NumberBefore, OtherBefore, OtherLabel,
+        OwnLabel, Prose, SoleLabel, Titled, Town, WeakLabel,
+    };
+    let has =
+        |one: &DateCandidate, signs: &[DateSign]| signs.iter().any(|sign| one.signs.contains(sign));
+    let doubtful = [AmountRow, Later, MidSentence, OtherBefore, OtherLabel, Prose];
+    let named = [BehindNumber, NumberBefore, OwnLabel, Titled, Town];
+    for (wanted, rivals) in
+        [(OwnLabel, named.to_vec()), (WeakLabel, [named.as_slice(), &[WeakLabel]].concat())]
+    {
+        let mut called = merged.iter_mut().filter(|one| has(one, &rivals));
+        if let (Some(one), None) = (called.next(), called.next())
+            && one.signs.contains(&wanted)
+            && !has(one, &doubtful)
+        {
+            one.signs.push(SoleLabel);
+            return;
+        }
     }
 }
 

@@ -502,6 +502,137 @@ Gate                             €74.50
         reason: "uncertain:supplier_name",
         doubtful: true,
     },
+    DrawnDoubt {
+        what: "the recipient's identifier under his address was a rival of the one in the issuer's block",
+        kind: "invoice",
+        page: "\
+Erle Metallbau GmbH
+Mühlweg 20
+82216 Nordstadt
+USt-IdNr. DE136695976
+
+                                  Birke AG
+                                  Hafen 15
+                                  66812 Südhafen
+                                  USt-IdNr. DE811193231
+
+Rechnungsnummer      618205
+Rechnungsdatum   12.09.2023
+
+Geländer                                  100,00
+
+                     Nettobetrag          100,00 €
+                     zzgl. 19 % USt        19,00 €
+                     Gesamtbetrag         119,00 €",
+        values: || json!({ "supplier_vat_id": "DE136695976" }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the only day with a label was doubted for the days of its lines",
+        kind: "invoice",
+        page: "\
+Alder Plumbing Ltd
+Mill Road 12
+82216 Northtown
+
+Invoice number   A-77
+Date             07.09.2023
+
+06.09.2023   Labour                             690.00
+06.09.2023   Fittings                           272.40
+07.09.2023   Travel                              20.00
+Total                       EUR                 982.40",
+        values: || json!({ "invoice_date": "2023-09-07" }),
+        reason: "uncertain:invoice_date",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a number with the label of its day behind another one's was doubted",
+        kind: "invoice",
+        page: "\
+Alder Plumbing Ltd
+Mill Road 12
+82216 Northtown
+
+Bestelnummer / Order no.     4471
+Factuurdatum / Datum         07-09-2023
+Factuurnummer                A-77
+
+Labour                                          690.00
+Total                       EUR                 690.00",
+        values: || json!({ "invoice_date": "2023-09-07" }),
+        reason: "uncertain:invoice_date",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the only number beside a title within its line was doubted",
+        kind: "invoice",
+        page: "\
+Alder Roofs Ltd
+Mill Road 12
+82216 Northtown
+                                              7 September 2023
+Progress invoice AR 25-0317
+
+Labour                                          690.00
+Total                       EUR                 690.00",
+        values: || json!({ "invoice_number": "AR 25-0317" }),
+        reason: "uncertain:invoice_number",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "in the United States some write the month first with points, too",
+        kind: "invoice",
+        page: "\
+Alder Photography LLC
+811 Mill Road
+Northtown, WA 98225
+
+Invoice number   24-031
+Invoice date     06.02.2023
+
+Wedding                                       $2,800.00
+Total                                         $2,800.00",
+        values: || json!({}),
+        reason: "uncertain:invoice_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a domain speaks for one company, and for another one an identifier of which nobody knows whose it is",
+        kind: "invoice",
+        page: "\
+Birke Revision GmbH
+Hafen 15
+66812 Südhafen
+DE811193231
+
+
+
+
+
+
+
+
+
+                                  Erlenhof Metallbau GmbH
+                                  Mühlweg 20
+                                  82216 Nordstadt
+
+Rechnungsnummer      618205
+Rechnungsdatum   12.09.2023
+
+Geländer                                  100,00
+
+                     Nettobetrag          100,00 €
+                     zzgl. 19 % USt        19,00 €
+                     Gesamtbetrag         119,00 €
+
+Fragen an service@erlenhof.example",
+        values: || json!({}),
+        reason: "uncertain:supplier_name",
+        doubtful: true,
+    },
 ];
 
 #[test]

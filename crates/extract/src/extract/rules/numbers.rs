@@ -241,6 +241,11 @@ impl<'a> NumberSearch<'a> {
 
     /// What the number itself says, and whether it comes back.
     fn add_shape_signs(&self, merged: &mut [NumberCandidate<'_>]) {
+        let own = |one: &&mut NumberCandidate<'_>| one.signs.iter().any(|sign| sign.is_own());
+        let mut named = merged.iter_mut().filter(own);
+        if let (Some(only), None) = (named.next(), named.next()) {
+            only.signs.push(NumberSign::OnlyOwn);
+        }
         for one in merged {
             let digits = one.value.chars().filter(char::is_ascii_digit).count();
             let mut add = |sign: NumberSign, holds: bool| {

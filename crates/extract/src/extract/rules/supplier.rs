@@ -221,6 +221,7 @@ impl<'a> SupplierSearch<'a> {
         mark_over_person(&mut merged);
         mark_over_name(&mut merged);
         self.mark_trades(&mut merged);
+        mark_banner(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
@@ -417,6 +418,22 @@ fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
         };
         if short && names.iter().any(over) {
             one.signs.push(NameSign::OverName);
+        }
+    }
+}
+
+/// A company that is the first text of the page and set in large letters is no recipient.
+fn mark_banner(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{
+        Attention, Customer, Faint, First, Head, Large, LegalForm, OtherValue, Place, Prose,
+        Tangled, Window,
+    };
+    let wanted = [First, Head, Large, LegalForm];
+    let doubtful = [Attention, Customer, Faint, OtherValue, Place, Prose, Tangled, Window];
+    for one in merged {
+        let has = |sign: &NameSign| one.signs.contains(sign);
+        if wanted.iter().all(has) && !doubtful.iter().any(has) {
+            one.signs.push(NameSign::Banner);
         }
     }
 }
@@ -619,6 +636,35 @@ mod tests {
         let layout = CellLayout::new(&page);
         let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
         assert_eq!(found.name.unwrap().value, "Gasthof Birkblick");
+    }
+
+    #[test]
+    fn letters_tell_a_company_and_its_trades_apart_from_a_recipient_with_a_domain() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let named = |drawing: &str| {
+            let mut page = transcript(&[drawing]);
+            page.pages[0].lines[0].words.iter_mut().for_each(|word| {
+                word.bounding_box.y -= 5.0;
+                word.bounding_box.h = 15.0;
+            });
+            let layout = CellLayout::new(&page);
+            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            found.name.map(|name| (name.value, name.share.unwrap_or_default()))
+        };
+        let (name, share) = named(
+            "ALDER LTD.\n\nINVOICE\n\nAlder Billing\n123 Mill Road\nNew York, NY 10001\n\n\n\n\n\n\n\n\n\n\n\n\n\
+             Birchwood Corp\n123 Other St\nRedmond, WA 98052\n\n\nsomebody@birchwood.example",
+        )
+        .unwrap();
+        assert_eq!(name, "ALDER LTD.");
+        assert!(share > 0.85, "{share}");
+        let (name, _) = named(
+            "GARAGE DU TILLEUL\nRéparation toutes marques - Dépannage\nRoute de Loches - 37460 Genillé\n\
+             Tél. 02 47 55 01 18\n\n\n\nFacture FA0008841",
+        )
+        .unwrap();
+        assert_eq!(name, "GARAGE DU TILLEUL");
     }
 
     #[test]

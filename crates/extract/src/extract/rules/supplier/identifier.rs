@@ -2,7 +2,7 @@
 
 use super::address::tells_registration;
 use super::postal_code::has_postal_code;
-use super::{NameSign, SupplierSearch};
+use super::{NameSign, SupplierSearch, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
@@ -225,6 +225,11 @@ impl SupplierSearch<'_> {
             (false, false) => ReadingSign::IdBare,
         }];
         let (own, customers) = (compact_id(&vat.value), self.customer_ids());
+        // What stands under another address is that party's, where the issuer's stands near his name or beside
+        // his mail or account.
+        let sure = name.contains(&NameSign::VatNear)
+            || self.layout.cells.get(vat.cell).is_some_and(|cell| self.is_beside_contact(cell));
+        let theirs = |cell: &TextCell| sure && self.is_under_address(cell, vat.cell);
         // What is the customer's is no rival.
         let others = self.layout.cells.iter().enumerate().any(|(index, cell)| {
             (0..cell.words.len()).any(|start| {
@@ -240,14 +245,15 @@ impl SupplierSearch<'_> {
                     let known = id == own || customers.contains(&id);
                     !(known || chance || cell.from_picture && misread)
                 });
-                rival && self.vat_score(cell, index, start) > 0.0
+                rival && self.vat_score(cell, index, start) > 0.0 && !theirs(cell)
             })
         });
         // Two that have their labels, and neither stands with the recipient.
         let labelled = national
             && self.national_ids().any(|(_, found)| {
                 let id = compact_id(&found.value);
-                id != own && !customers.contains(&id)
+                let cell = self.layout.cells.get(found.cell);
+                id != own && !customers.contains(&id) && !cell.is_some_and(theirs)
             });
         signs.extend((others || labelled).then_some(ReadingSign::IdRivals));
         let sound = vat_digits::check_digits_hold(&vat.value) == Some(true);
@@ -390,18 +396,39 @@ impl SupplierSearch<'_> {
         if self.is_customer(cell) {
             score -= 4.0;
         }
-        // Who prints an account or a mail address beside it is the one to be paid.
+        if self.is_beside_contact(cell) {
+            score += BESIDE_CONTACT;
+        }
+        score
+    }
+
+    /// Whether a mail address, an account or a register stands in a cell's row: who prints an account or a mail
+    /// address beside an identifier is the one to be paid.
+    fn is_beside_contact(&self, cell: &TextCell) -> bool {
         let row = self.layout.row_cells(cell.row).iter();
-        let close = row.filter(|other| other.page == cell.page);
-        if close.into_iter().any(|other| {
+        let mut close = row.filter(|other| other.page == cell.page);
+        close.any(|other| {
             let text = other.joined_text();
             let register =
                 !std::ptr::eq(other, cell) && vocabulary().court.is_within(&fold_text(&text));
             text.contains('@') || text.contains("www.") || text.contains("IBAN") || register
-        }) {
-            score += BESIDE_CONTACT;
+        })
+    }
+
+    /// Whether the lines right over a cell are an address, and the cell `own` is none of them.
+    fn is_under_address(&self, cell: &TextCell, own: usize) -> bool {
+        let own = self.layout.cells.get(own);
+        let (mut at, mut town) = (cell, false);
+        for _ in 0..LINES_OF_ISSUER {
+            let mut above = self.layout.rows_before(at).filter(|other| is_next_line(other, at));
+            let Some(next) = above.next() else { break };
+            if own.is_some_and(|own| std::ptr::eq(own, next)) {
+                return false;
+            }
+            town |= has_postal_code(&next.joined_text());
+            at = next;
         }
-        score
+        town
     }
 }
 
