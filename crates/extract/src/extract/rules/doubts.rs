@@ -489,7 +489,7 @@ Payment method:      transfer, epemuga 19.06.2023",
         kind: "invoice",
         page: "\
 INVOICE                                              No.: A-77
-Jatorrizkoa                                          Date: 5 June 2023
+Kopia 1                                              Date: 5 June 2023
 
 Hornitzailea               VAT DE136695976
 Mill Road
@@ -503,13 +503,12 @@ Gate                             €74.50
         doubtful: true,
     },
     DrawnDoubt {
-        what: "the recipient's identifier under his address was a rival of the one in the issuer's block",
+        what: "the recipient's identifier under his address was a rival of the one beside the issuer's mail",
         kind: "invoice",
         page: "\
 Erle Metallbau GmbH
 Mühlweg 20
 82216 Nordstadt
-USt-IdNr. DE136695976
 
                                   Birke AG
                                   Hafen 15
@@ -523,7 +522,9 @@ Geländer                                  100,00
 
                      Nettobetrag          100,00 €
                      zzgl. 19 % USt        19,00 €
-                     Gesamtbetrag         119,00 €",
+                     Gesamtbetrag         119,00 €
+
+info@erle.example       USt-IdNr. DE136695976",
         values: || json!({ "supplier_vat_id": "DE136695976" }),
         reason: "uncertain:supplier_vat_id",
         doubtful: false,
@@ -541,8 +542,7 @@ Date             07.09.2023
 
 06.09.2023   Labour                             690.00
 06.09.2023   Fittings                           272.40
-07.09.2023   Travel                              20.00
-Total                       EUR                 982.40",
+Total                       EUR                 962.40",
         values: || json!({ "invoice_date": "2023-09-07" }),
         reason: "uncertain:invoice_date",
         doubtful: false,
