@@ -267,7 +267,8 @@ impl<'a> DateSearch<'a> {
         let text = beside.value_words().join(" ");
         let start = date::find_dates(&text).first().map_or(0, |day| day.range.start);
         // `Faktura nr 14/02/2025`: that is the number.
-        if spot.strong && beside.inline && start == 0 {
+        let numbered = || spot.strong || self.spots.has_days_without_strokes(&beside.value_words());
+        if beside.inline && start == 0 && numbered() {
             one.signs.push(DateSign::OtherLabel);
             return;
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::layout::{CellLayout, TextCell};
 use super::vocabulary::vocabulary;
 use docmill_core::model::BoundingBox;
-use docmill_formats::notation::currency;
+use docmill_formats::notation::{currency, date};
 use docmill_gate::kinds::{LabelHit, LabelIndex};
 
 /// The headings that make a row of a table's header.
@@ -250,6 +250,19 @@ impl<'a> LabelMatches<'a> {
 
     pub(super) fn cell_of(&self, spot: &LabelMatch) -> Option<&'a TextCell> {
         self.layout.cells.get(spot.cell)
+    }
+
+    /// Whether a word written as days are, with strokes, is none: the page writes its days otherwise.
+    pub(super) fn has_days_without_strokes(&self, words: &[&str]) -> bool {
+        let [word] = words else { return false };
+        let days = self.layout.cells.iter().flat_map(|cell| {
+            let text = cell.joined_text();
+            let days = date::find_dates(&text).into_iter();
+            let other = days.filter(|day| text.get(day.range.clone()) != Some(*word));
+            other.map(|day| day.slashes).collect::<Vec<_>>()
+        });
+        let days: Vec<bool> = days.collect();
+        word.contains('/') && !days.is_empty() && !days.contains(&true)
     }
 
     /// Whether a cell begins with the label of a value.
