@@ -41,7 +41,7 @@ mod worldwide;
 
 pub use self::evidence::{CandidateEvidence, gather_evidence};
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive as _;
+use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 use serde_json::{Map, Number, Value};
 
 use self::certainty::ReadingSign;
@@ -114,6 +114,27 @@ fn name_dollars<'a>(
 
 fn abs_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
     (a - b).abs() <= tolerance
+}
+
+/// What speaks for and against it that an amount is not printed which was not found; `all`: the lines make the
+/// total, `seen`: a label of it is printed.
+fn absence_signs(
+    field: &str,
+    totals: &totals::TotalAmounts<'_>,
+    seen: bool,
+    all: Option<ReadingSign>,
+    parts: totals::OpenParts,
+) -> impl Iterator<Item = ReadingSign> + use<> {
+    // The label is accounted for where its amount is the total.
+    let apart = totals.tax_table && totals.taxed;
+    let accounted = field == "subtotal" && (totals.net_is_total || apart);
+    let seen = (seen && !accounted).then_some(ReadingSign::LabelSeen);
+    let seen = seen.or_else(|| apart.then_some(ReadingSign::TaxedApart));
+    let settled = totals.paid && seen.is_none() && all.is_none();
+    let settled = settled.then_some(ReadingSign::PaidWithout);
+    let open = field == "subtotal" && parts.net || field == "vat_amount" && parts.tax;
+    let open = open.then_some(ReadingSign::OpenParts);
+    [seen, all, settled, open].into_iter().flatten()
 }
 
 /// Reads a transcript.
@@ -390,23 +411,21 @@ impl RulesExtractor<'_> {
             .gross
             .as_ref()
             .is_some_and(|gross| totals::has_open_amount_below(spots, gross, self.mark));
+        let items = self.amounts_of_lines();
+        let parts = totals.gross.as_ref().map_or_else(totals::OpenParts::default, |gross| {
+            let place = (gross.page, gross.line);
+            totals::find_open_parts(spots, gross.value, place, &items, self.mark)
+        });
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
         let fields = ["subtotal", "vat_amount", "total"];
         for ((field, found), none) in fields.into_iter().zip(found).zip(none) {
             let mut signs = match found {
                 None => {
-                    // The label is accounted for where its amount is the total.
-                    let apart = totals.tax_table && totals.taxed;
-                    let seen = spots.of_field(field).next().map(|_| ReadingSign::LabelSeen);
-                    let seen =
-                        seen.filter(|_| !(field == "subtotal" && (totals.net_is_total || apart)));
-                    let seen = seen.or_else(|| apart.then_some(ReadingSign::TaxedApart));
                     let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
-                    let settled = totals.paid && seen.is_none() && all.is_none();
-                    let settled = settled.then_some(ReadingSign::PaidWithout);
-                    let signs = [none].into_iter().chain(seen).chain(all).chain(settled);
-                    self.note_reading(field, signs.collect());
+                    let seen = spots.of_field(field).next().is_some();
+                    let signs = absence_signs(field, totals, seen, all, parts);
+                    self.note_reading(field, [none].into_iter().chain(signs).collect());
                     continue;
                 }
                 Some(_)
@@ -433,6 +452,13 @@ impl RulesExtractor<'_> {
             }
             self.note_reading(field, signs);
         }
+    }
+
+    /// The amounts of the document's lines.
+    fn amounts_of_lines(&self) -> Vec<Decimal> {
+        let lines = self.data.get("line_items").and_then(Value::as_array);
+        let amounts = lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64());
+        amounts.filter_map(Decimal::from_f64).map(|amount| amount.round_dp(4)).collect()
     }
 
     /// Rows of a table, as far as the entries have fields that are columns we know.

@@ -28,6 +28,8 @@ pub struct FoundDate {
     pub month_first: Option<Date>,
     /// Written with slashes, as both orders are.
     pub slashes: bool,
+    /// Written with points, before which the day stands nearly everywhere.
+    pub points: bool,
     /// Bytes of the text it stands in.
     pub range: Range<usize>,
 }
@@ -47,7 +49,13 @@ impl FoundDate {
     }
 
     fn from_certain(date: Date, range: Range<usize>) -> Self {
-        Self { day_first: Some(date), month_first: Some(date), slashes: false, range }
+        Self {
+            day_first: Some(date),
+            month_first: Some(date),
+            slashes: false,
+            points: false,
+            range,
+        }
     }
 }
 
@@ -351,12 +359,12 @@ fn date_from_numeric(captures: &Captures<'_>) -> Option<FoundDate> {
     let (first, second, year) =
         (capture_number(captures, 1)?, capture_number(captures, 3)?, capture_year(captures, 5)?);
     let day_first = build_date(year, second, first);
-    // Nobody writes the month first with dots.
-    let month_first = if separator == "." { day_first } else { build_date(year, first, second) };
+    let (slashes, points) = (separator == "/", separator == ".");
+    // Few write the month first with points.
+    let month_first = day_first.filter(|_| points).or_else(|| build_date(year, first, second));
     day_first.or(month_first)?;
-    let slashes = separator == "/";
     let range = captures.get(0)?.start()..captures.get(5)?.end();
-    Some(FoundDate { day_first, month_first, slashes, range })
+    Some(FoundDate { day_first, month_first, slashes, points, range })
 }
 
 fn parse_day_month(captures: &Captures<'_>) -> Option<FoundDate> {
@@ -512,6 +520,7 @@ mod tests {
             ("10/10/2018", false, true),
             ("10/19/2018", false, true),
             ("10.06.2018", false, false),
+            ("10.19.2018", false, false),
             ("10 June 2018", false, false),
         ] {
             let date = find_dates(text).remove(0);

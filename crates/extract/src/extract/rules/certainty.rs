@@ -31,6 +31,8 @@ pub(super) enum ReadingSign {
     Outdone,
     /// Under the total stands an amount that nothing names, and that is larger, or the same but for cents.
     OpenBelow,
+    /// Amounts that nothing names make the total as a net amount and its tax do, or are the same.
+    OpenParts,
     /// The field is the net amount.
     Net,
     /// The field is the tax.
@@ -122,7 +124,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 54] = [
+const WEIGHTS: [(ReadingSign, f32); 55] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -135,6 +137,7 @@ const WEIGHTS: [(ReadingSign, f32); 54] = [
     (S::Outdone, -2.4),
     // Set by hand.
     (S::OpenBelow, -6.0),
+    (S::OpenParts, -6.0),
     (S::Net, -0.7),
     (S::Tax, 0.8),
     (S::NoNet, 3.0),

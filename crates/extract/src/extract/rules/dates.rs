@@ -110,6 +110,11 @@ impl<'a> DateSearch<'a> {
             }
             let after = calendar::after_year_mark(text.get(one.range.end..).unwrap_or_default());
             let mut signs = place_signs(self.spots, cell);
+            // Programs print no town beside the day of printing.
+            if head && calendar::ends_in_town(before) && signs.contains(&DateSign::Margin) {
+                signs.retain(|sign| *sign != DateSign::Margin);
+                signs.push(DateSign::Upper);
+            }
             let time = is_time(after);
             let rest = before.trim().len() + if time { 0 } else { after.trim().len() };
             let mut add = |sign: DateSign, holds: bool| {
@@ -175,6 +180,9 @@ impl<'a> DateSearch<'a> {
         }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
+        if role.issued {
+            mark_sole_label(&mut merged);
+        }
         let since = issued.filter(|_| !role.issued);
         let terms = since.map_or(Vec::new(), |_| term::count_days(self.spots.layout));
         for one in &mut merged {
@@ -259,7 +267,8 @@ impl<'a> DateSearch<'a> {
         let text = beside.value_words().join(" ");
         let start = date::find_dates(&text).first().map_or(0, |day| day.range.start);
         // `Faktura nr 14/02/2025`: that is the number.
-        if spot.strong && beside.inline && start == 0 {
+        let numbered = || spot.strong || self.spots.has_days_without_strokes(&beside.value_words());
+        if beside.inline && start == 0 && numbered() {
             one.signs.push(DateSign::OtherLabel);
             return;
         }
@@ -342,11 +351,36 @@ impl<'a> DateSearch<'a> {
         let scores: Vec<f32> =
             candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
         let likely: f32 = share_certainty(&scores, sign::none_of_them(role.issued)).iter().sum();
-        // In a sentence as well: `to be paid no later than 3 May`.
-        let may_be =
-            |one: &DateCandidate| one.signs.contains(&DateSign::AfterIssue) && is_open(one);
+        let may_be = |one: &DateCandidate| {
+            one.signs.contains(&DateSign::AfterIssue) && self.may_have_any_role(one)
+        };
         let most = if candidates.iter().any(may_be) { OPEN_DAY } else { 1.0 };
         (1.0 - likely).min(most)
+    }
+
+    /// Whether a day may be any that is not found: nothing names it, or it stands in a sentence (`to be paid no
+    /// later than 3 May`), with amounts as well, or the label beside it is followed by a word nobody knows:
+    /// `Payment: transfer, until 3 May`.
+    fn may_have_any_role(&self, one: &DateCandidate) -> bool {
+        use DateSign::{AmountRow, OtherLabel, Prose};
+        let excused =
+            [(AmountRow, one.signs.contains(&Prose)), (OtherLabel, self.is_behind_open_word(one))];
+        let mut rest = one.clone();
+        for (sign, _) in excused.iter().filter(|(_, holds)| *holds) {
+            rest.signs.retain(|own| own != sign);
+        }
+        is_open(&rest)
+    }
+
+    /// Whether a word stands right before a day that belongs to no label.
+    fn is_behind_open_word(&self, one: &DateCandidate) -> bool {
+        let Some(cell) = self.spots.layout.cells.get(one.place.0) else { return false };
+        let text = cell.joined_text();
+        let before = text.get(..one.place.1).unwrap_or_default();
+        let words: Vec<&str> = before.split(' ').filter(|word| !word.is_empty()).collect();
+        let (count, last) = (words.len(), words.last().copied().unwrap_or_default());
+        let is_word = last.chars().filter(|c| c.is_alphabetic()).count() >= 3;
+        is_word && count > 1 && !self.spots.in_cell(one.place.0).any(|spot| spot.words.end == count)
     }
 
     /// The best day for a role and its share of certainty.
@@ -372,8 +406,11 @@ impl<'a> DateSearch<'a> {
         let cell = self.spots.layout.cells.get(one.place.0)?;
         let open = if one.certain { 1.0 } else { OPEN_ORDER };
         // However alone it stands: something else is what the page calls it.
-        let is_other =
-            |sign: &DateSign| [DateSign::OtherLabel, DateSign::OtherBefore].contains(sign);
+        // `Factuurdatum / Datum` behind a number: its own label outweighs what stands before that.
+        let own = one.signs.contains(&DateSign::OwnLabel);
+        let is_other = |sign: &DateSign| {
+            *sign == DateSign::OtherLabel || *sign == DateSign::OtherBefore && !own
+        };
         let apart = |one: &&DateCandidate| {
             is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
         };
@@ -381,6 +418,31 @@ impl<'a> DateSearch<'a> {
         let doubted = one.signs.iter().any(is_other) || rivals && is_unnamed(one);
         let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
+    }
+}
+
+/// Marks the one day that a label calls that of issue, where no other one has such a label, and nothing else
+/// names it.
+fn mark_sole_label(merged: &mut [DateCandidate]) {
+    use DateSign::{
+        AmountRow, BehindNumber, Later, MidSentence, NumberBefore, OtherBefore, OtherLabel,
+        OwnLabel, Prose, SoleLabel, Titled, Town, WeakLabel,
+    };
+    let has =
+        |one: &DateCandidate, signs: &[DateSign]| signs.iter().any(|sign| one.signs.contains(sign));
+    let doubtful = [AmountRow, Later, MidSentence, OtherBefore, OtherLabel, Prose];
+    let named = [BehindNumber, NumberBefore, OwnLabel, Titled, Town];
+    for (wanted, rivals) in
+        [(OwnLabel, named.to_vec()), (WeakLabel, [named.as_slice(), &[WeakLabel]].concat())]
+    {
+        let mut called = merged.iter_mut().filter(|one| has(one, &rivals));
+        if let (Some(one), None) = (called.next(), called.next())
+            && one.signs.contains(&wanted)
+            && !has(one, &doubtful)
+        {
+            one.signs.push(SoleLabel);
+            return;
+        }
     }
 }
 

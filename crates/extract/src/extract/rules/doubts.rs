@@ -367,6 +367,272 @@ Gate                             £74.50
         reason: "uncertain:supplier_name",
         doubtful: true,
     },
+    DrawnDoubt {
+        what: "a long number behind a word that nobody knows stands in the issuer's block",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+Zergaduna 550409432
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30",
+        values: || json!({ "supplier_vat_id": null }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a long number stands alone under the name of a tax",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd                    Sales tax zenbakia
+Mill Road 12                        119944223
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30",
+        values: || json!({}),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "amounts that nothing names make the total as a net amount and its tax do",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    286,00
+Hinge                                   154,00
+Salneurria                              400,00
+Zerga                                    40,00
+Total                EUR                440,00",
+        values: || json!({ "subtotal": null, "vat_amount": null, "total": 440 }),
+        reason: "uncertain:vat_amount",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "two lines stood to each other as a net amount and its tax by accident",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    400,00
+Hinge                                    40,00
+Total                EUR                440,00",
+        values: || json!({ "subtotal": null, "vat_amount": null, "total": 440 }),
+        reason: "uncertain:vat_amount",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the tax that a rate makes within the total stands under it, and nothing names it",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    286,00
+Hinge                                   154,00
+Total                EUR                440,00
+Zerga                                    40,00",
+        values: || json!({ "vat_amount": null, "total": 440 }),
+        reason: "uncertain:vat_amount",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "behind the label of something else a word that nobody knows names a day after the issue",
+        kind: "invoice",
+        page: "\
+Kettle Works Ltd
+Mill Road 12
+82216 Northtown
+
+INVOICE
+Invoice number   A-77
+Invoice date     05.06.2023
+
+Gate                                    236,30
+Total                EUR                236,30
+
+Payment method:      transfer, epemuga 19.06.2023",
+        values: || json!({ "due_date": null }),
+        reason: "uncertain:due_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "one word with an identifier beside it is no certain name",
+        kind: "invoice",
+        page: "\
+INVOICE                                              No.: A-77
+Kopia 1                                              Date: 5 June 2023
+
+Hornitzailea               VAT DE136695976
+Mill Road
+
+Product                          Amount
+Gate                             €74.50
+
+                         Total   €74.50",
+        values: || json!({ "supplier_name": "Hornitzailea" }),
+        reason: "uncertain:supplier_name",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "the recipient's identifier under his address was a rival of the one beside the issuer's mail",
+        kind: "invoice",
+        page: "\
+Erle Metallbau GmbH
+Mühlweg 20
+82216 Nordstadt
+
+                                  Birke AG
+                                  Hafen 15
+                                  66812 Südhafen
+                                  USt-IdNr. DE811193231
+
+Rechnungsnummer      618205
+Rechnungsdatum   12.09.2023
+
+Geländer                                  100,00
+
+                     Nettobetrag          100,00 €
+                     zzgl. 19 % USt        19,00 €
+                     Gesamtbetrag         119,00 €
+
+info@erle.example       USt-IdNr. DE136695976",
+        values: || json!({ "supplier_vat_id": "DE136695976" }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the only day with a label was doubted for the days of its lines",
+        kind: "invoice",
+        page: "\
+Alder Plumbing Ltd
+Mill Road 12
+82216 Northtown
+
+Invoice number   A-77
+Date             07.09.2023
+
+06.09.2023   Labour                             690.00
+06.09.2023   Fittings                           272.40
+Total                       EUR                 962.40",
+        values: || json!({ "invoice_date": "2023-09-07" }),
+        reason: "uncertain:invoice_date",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a number with the label of its day behind another one's was doubted",
+        kind: "invoice",
+        page: "\
+Alder Plumbing Ltd
+Mill Road 12
+82216 Northtown
+
+Bestelnummer / Order no.     4471
+Factuurdatum / Datum         07-09-2023
+Factuurnummer                A-77
+
+Labour                                          690.00
+Total                       EUR                 690.00",
+        values: || json!({ "invoice_date": "2023-09-07" }),
+        reason: "uncertain:invoice_date",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the only number beside a title within its line was doubted",
+        kind: "invoice",
+        page: "\
+Alder Roofs Ltd
+Mill Road 12
+82216 Northtown
+                                              7 September 2023
+Progress invoice AR 25-0317
+
+Labour                                          690.00
+Total                       EUR                 690.00",
+        values: || json!({ "invoice_number": "AR 25-0317" }),
+        reason: "uncertain:invoice_number",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "in the United States some write the month first with points, too",
+        kind: "invoice",
+        page: "\
+Alder Photography LLC
+811 Mill Road
+Northtown, WA 98225
+
+Invoice number   24-031
+Invoice date     06.02.2023
+
+Wedding                                       $2,800.00
+Total                                         $2,800.00",
+        values: || json!({}),
+        reason: "uncertain:invoice_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a domain speaks for one company, and for another one an identifier of which nobody knows whose it is",
+        kind: "invoice",
+        page: "\
+Birke Revision GmbH
+Hafen 15
+66812 Südhafen
+DE811193231
+
+
+
+
+
+
+
+
+
+                                  Erlenhof Metallbau GmbH
+                                  Mühlweg 20
+                                  82216 Nordstadt
+
+Rechnungsnummer      618205
+Rechnungsdatum   12.09.2023
+
+Geländer                                  100,00
+
+                     Nettobetrag          100,00 €
+                     zzgl. 19 % USt        19,00 €
+                     Gesamtbetrag         119,00 €
+
+Fragen an service@erlenhof.example",
+        values: || json!({}),
+        reason: "uncertain:supplier_name",
+        doubtful: true,
+    },
 ];
 
 #[test]

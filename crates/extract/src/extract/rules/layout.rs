@@ -200,6 +200,17 @@ impl CellLayout {
         rows.get(cell.row).copied().unwrap_or(false)
     }
 
+    /// The last row with an amount of each page.
+    pub(super) fn last_amount_rows(&self) -> Vec<Option<usize>> {
+        let mut last = vec![None; self.heights.len()];
+        for cell in self.cells.iter().filter(|cell| self.is_on_amount_row(cell)) {
+            if let Some(row) = last.get_mut(cell.page) {
+                *row = Some(cell.row);
+            }
+        }
+        last
+    }
+
     /// The cells of the few rows before a cell's.
     pub(super) fn rows_before(&self, cell: &TextCell) -> impl Iterator<Item = &TextCell> {
         let first = cell.row.saturating_sub(NEXT_ROWS);

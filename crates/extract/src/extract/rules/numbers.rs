@@ -89,7 +89,9 @@ impl<'a> NumberSearch<'a> {
             if own && !beside.inline && names_other(&words) {
                 continue;
             }
-            let like_day = || series::number_like_day(&words).filter(|_| own && spot.strong);
+            let numbered =
+                || spot.strong || beside.inline && self.spots.has_days_without_strokes(&words);
+            let like_day = || series::number_like_day(&words).filter(|_| own && numbered());
             let read = read_identifier(&words, beside.inline).or_else(like_day);
             let Some(value) = read else { continue };
             // `Beitragsrechnung 2025`
@@ -241,6 +243,11 @@ impl<'a> NumberSearch<'a> {
 
     /// What the number itself says, and whether it comes back.
     fn add_shape_signs(&self, merged: &mut [NumberCandidate<'_>]) {
+        let own = |one: &&mut NumberCandidate<'_>| one.signs.iter().any(|sign| sign.is_own());
+        let mut named = merged.iter_mut().filter(own);
+        if let (Some(only), None) = (named.next(), named.next()) {
+            only.signs.push(NumberSign::OnlyOwn);
+        }
         for one in merged {
             let digits = one.value.chars().filter(char::is_ascii_digit).count();
             let mut add = |sign: NumberSign, holds: bool| {
@@ -444,6 +451,12 @@ mod tests {
             ("Rechnung 2025\nDatum 01.03.2024", Some("2025")),
             ("Αριθμός: ΤΠΥ-Α 1184\nΗμερομηνία: 10/06/2025", Some("ΤΠΥ-Α 1184")),
             ("Order #   AB-77\nInvoice #   AB-77", Some("AB-77")),
+            ("Faktura 17/04/2024\nKonin, 2024-04-30", Some("17/04/2024")),
+            ("Faktura 17/04/2024\nTermin 30/04/2024", None),
+            (
+                "Invoice number   KM-2024-0071182\nInvoice date   12 May 2024",
+                Some("KM-2024-0071182"),
+            ),
             ("#   : M/24-25/17   Place : North\nInvoice Date   : 05/09/2024", Some("M/24-25/17")),
             ("Quittung / Rechnung 600-44921", Some("600-44921")),
             ("Rechnung\nNr. W240 3391      Seite 1", Some("W240 3391")),

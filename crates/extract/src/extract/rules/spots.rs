@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::layout::{CellLayout, TextCell};
 use super::vocabulary::vocabulary;
 use docmill_core::model::BoundingBox;
-use docmill_formats::notation::currency;
+use docmill_formats::notation::{currency, date};
 use docmill_gate::kinds::{LabelHit, LabelIndex};
 
 /// The headings that make a row of a table's header.
@@ -86,6 +86,8 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
             }
             let word = |token: usize| cell.folded.get(token).map(|(_, word)| *word);
             if let (Some(start), Some(last)) = (word(at), word((at + length).saturating_sub(1))) {
+                let code = cell.words.get(start).filter(|_| length == 1);
+                let matches = if code.is_some_and(|word| is_code(word)) { vec![] } else { matches };
                 for found in matches {
                     spots.push(LabelMatch {
                         field: found.field.to_owned(),
@@ -101,6 +103,21 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
     }
     spots.retain(|spot| spot.field != "vat_amount" || !is_named_only(layout, spot));
     spots
+}
+
+/// Letters of the longest front of a code that is none of a label.
+const LONGEST_FRONT: usize = 3;
+
+/// `KM-2024-0071182`: a code begins as some label does, and goes on with numbers behind dashes.
+fn is_code(word: &str) -> bool {
+    let mut parts = word.split('-');
+    let front = parts.next().unwrap_or_default();
+    let numbers: Vec<&str> = parts.collect();
+    let is_number = |part: &&str| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit());
+    front.chars().count() <= LONGEST_FRONT
+        && front.chars().all(char::is_uppercase)
+        && !numbers.is_empty()
+        && numbers.iter().all(is_number)
 }
 
 /// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT` are the
@@ -233,6 +250,19 @@ impl<'a> LabelMatches<'a> {
 
     pub(super) fn cell_of(&self, spot: &LabelMatch) -> Option<&'a TextCell> {
         self.layout.cells.get(spot.cell)
+    }
+
+    /// Whether a word written as days are, with strokes, is none: the page writes its days otherwise.
+    pub(super) fn has_days_without_strokes(&self, words: &[&str]) -> bool {
+        let [word] = words else { return false };
+        let days = self.layout.cells.iter().flat_map(|cell| {
+            let text = cell.joined_text();
+            let days = date::find_dates(&text).into_iter();
+            let other = days.filter(|day| text.get(day.range.clone()) != Some(*word));
+            other.map(|day| day.slashes).collect::<Vec<_>>()
+        });
+        let days: Vec<bool> = days.collect();
+        word.contains('/') && !days.is_empty() && !days.contains(&true)
     }
 
     /// Whether a cell begins with the label of a value.

@@ -575,6 +575,68 @@ Date                      22 October 2024
 Total                     541,69 EUR",
         values: || json!({ "invoice_number": null }),
     },
+    DrawnLayout {
+        what: "a page ends early, with its issuer's line under the amounts, parted by strokes, and a recipient first",
+        kind: "invoice",
+        page: "\
+Birke Fahrradhandel GmbH
+Hafen 15
+66812 Südhafen
+
+                              Rechnung Nr. 1043
+                              Datum 01.11.2024
+
+Beschreibung                              Betrag
+Gestaltung                              8.200,00
+
+Nettobetrag                             8.200,00
+MwSt 19 %                               1.558,00
+Gesamtbetrag EUR                        9.758,00
+
+Erle Gestaltung GmbH / Mühlweg 20 / 82216 Nordstadt / USt-IdNr. DE136695976 / hallo@erle-gestaltung.example",
+        values: || json!({ "supplier_name": "Erle Gestaltung GmbH", "supplier_address": "Mühlweg 20, 82216 Nordstadt" }),
+    },
+    DrawnLayout {
+        what: "a sentence ends behind the legal form, the town and the identifier",
+        kind: "invoice",
+        page: "\
+To:
+Mrs E Kettle
+Pool House
+Leeds LS1 4AB
+
+SALES INVOICE
+Invoice number   TV-2291
+Invoice date     09/05/2024
+
+Windows                                        100.00
+VAT @ 20%                                       20.00
+Total                                         £120.00
+
+
+
+Alder & Vale Joinery Ltd. Unit 3, Old Dairy Yard, Bath BA1 5QT. Tel 01531 555 018.
+Registered in England No. 07114482. VAT Registration No. 555 0123 45. Director: M. Vale",
+        values: || json!({ "supplier_name": "Alder & Vale Joinery Ltd", "supplier_address": "Unit 3, Old Dairy Yard, Bath BA1 5QT", "supplier_vat_id": "555 0123 45" }),
+    },
+    DrawnLayout {
+        what: "a total without a label is what a labelled tax makes with what its rate is of",
+        kind: "invoice",
+        page: "\
+Erle Treuhand AG
+Mühlweg 20
+6370 Nordstadt
+
+Rechnung Nr. 240388
+Datum 20.06.2024
+
+Abschluss, 8 Stunden                Fr.     1'520.00
+Auslagen                            Fr.       120.00
+                                    Fr.     1'640.00
+MWST 8.1 %                          Fr.       132.84
+                                    Fr.     1'772.85",
+        values: || json!({ "subtotal": 1640, "vat_amount": 132.84, "total": 1772.85 }),
+    },
 ];
 
 #[test]

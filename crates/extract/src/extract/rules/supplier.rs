@@ -92,7 +92,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         x.total_cmp(y).then_with(|| (b.cell.page, b.cell.row).cmp(&(a.cell.page, a.cell.row)))
     });
     let Some(((best, _), share)) = best else {
-        let (id_reading, address_reading) = (search.id_reading(vat.as_ref(), &[]), vec![]);
+        let (id_reading, address_reading) = (search.id_reading(vat.as_ref(), &[], &[]), vec![]);
         return SupplierDetails {
             buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()),
             vat_id: vat,
@@ -109,7 +109,9 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     // Whatever else speaks for it.
     let doubtful = [NameSign::Customer, NameSign::OverName, NameSign::Tangled];
     let doubted = best.signs.iter().any(|sign| doubtful.contains(sign))
-        || search.is_under_other_name(best, &candidates);
+        || search.is_under_other_name(best, &candidates)
+        || is_bare_word(&best.signs)
+        || search.has_equal_company(best, &candidates);
     let most = if doubted { DOUBTFUL } else { 1.0 };
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
@@ -125,7 +127,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()),
         name: Some(FoundValue::weighed(name, share.min(most), best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
-        id_reading: search.id_reading(vat.as_ref(), &best.signs),
+        id_reading: search.id_reading(vat.as_ref(), &best.signs, &search.block_below(best.cell)),
         address_reading,
         vat_id: vat,
     }
@@ -153,6 +155,8 @@ struct SupplierSearch<'a> {
     height: f32,
     /// Cells in blocks under headings of the recipient, by index.
     recipient: Vec<usize>,
+    /// The last row with an amount of each page.
+    last_amounts: Vec<Option<usize>>,
 }
 
 impl<'a> SupplierSearch<'a> {
@@ -164,7 +168,9 @@ impl<'a> SupplierSearch<'a> {
         heights.sort_by(f32::total_cmp);
         let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
         let (domains, recipient) = (Vec::new(), Vec::new());
-        let mut search = Self { spots, layout, labels, folded, domains, height, recipient };
+        let last_amounts = layout.last_amount_rows();
+        let mut search =
+            Self { spots, layout, labels, folded, domains, height, recipient, last_amounts };
         search.domains = search.find_domains();
         search.recipient = search.find_recipient_cells();
         search
@@ -214,6 +220,8 @@ impl<'a> SupplierSearch<'a> {
         mark_letterhead(&mut merged);
         mark_over_person(&mut merged);
         mark_over_name(&mut merged);
+        self.mark_trades(&mut merged);
+        mark_banner(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
         merged
@@ -319,6 +327,13 @@ impl<'a> SupplierSearch<'a> {
     }
 }
 
+/// Whether one word alone is the name, and nothing but its place and an identifier near it tells so.
+fn is_bare_word(signs: &[NameSign]) -> bool {
+    use NameSign::{Digits, Head, OneWord, Upper, VatNear};
+    signs.contains(&OneWord)
+        && signs.iter().all(|sign| [Digits, Head, OneWord, Upper, VatNear].contains(sign))
+}
+
 /// Whether a name heads the letter with its address.
 fn has_letterhead(merged: &[NameCandidate<'_>]) -> bool {
     merged.iter().any(|one| heads_letter(&one.signs))
@@ -403,6 +418,22 @@ fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
         };
         if short && names.iter().any(over) {
             one.signs.push(NameSign::OverName);
+        }
+    }
+}
+
+/// A company that is the first text of the page and set in large letters is no recipient.
+fn mark_banner(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{
+        Attention, Customer, Faint, First, Head, Large, LegalForm, OtherValue, Place, Prose,
+        Tangled, Window,
+    };
+    let wanted = [First, Head, Large, LegalForm];
+    let doubtful = [Attention, Customer, Faint, OtherValue, Place, Prose, Tangled, Window];
+    for one in merged {
+        let has = |sign: &NameSign| one.signs.contains(sign);
+        if wanted.iter().all(has) && !doubtful.iter().any(has) {
+            one.signs.push(NameSign::Banner);
         }
     }
 }
@@ -605,6 +636,35 @@ mod tests {
         let layout = CellLayout::new(&page);
         let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
         assert_eq!(found.name.unwrap().value, "Gasthof Birkblick");
+    }
+
+    #[test]
+    fn letters_tell_a_company_and_its_trades_apart_from_a_recipient_with_a_domain() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let named = |drawing: &str| {
+            let mut page = transcript(&[drawing]);
+            page.pages[0].lines[0].words.iter_mut().for_each(|word| {
+                word.bounding_box.y -= 5.0;
+                word.bounding_box.h = 15.0;
+            });
+            let layout = CellLayout::new(&page);
+            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            found.name.map(|name| (name.value, name.share.unwrap_or_default()))
+        };
+        let (name, share) = named(
+            "ALDER LTD.\n\nINVOICE\n\nAlder Billing\n123 Mill Road\nNew York, NY 10001\n\n\n\n\n\n\n\n\n\n\n\n\n\
+             Birchwood Corp\n123 Other St\nRedmond, WA 98052\n\n\nsomebody@birchwood.example",
+        )
+        .unwrap();
+        assert_eq!(name, "ALDER LTD.");
+        assert!(share > 0.85, "{share}");
+        let (name, _) = named(
+            "GARAGE DU TILLEUL\nRéparation toutes marques - Dépannage\nRoute de Loches - 37460 Genillé\n\
+             Tél. 02 47 55 01 18\n\n\n\nFacture FA0008841",
+        )
+        .unwrap();
+        assert_eq!(name, "GARAGE DU TILLEUL");
     }
 
     #[test]

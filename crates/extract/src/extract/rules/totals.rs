@@ -3,10 +3,12 @@
 //! Three candidates that add up are worth more than any label: tables of tax rates, prepayments
 //! and carry-overs print the same labels as the totals do.
 
+mod by_rate;
 mod charges;
 mod column;
 mod included;
 mod labelled;
+mod open_parts;
 mod printed;
 mod row;
 mod tax_table;
@@ -14,10 +16,12 @@ mod till;
 
 use rust_decimal::Decimal;
 
+use self::by_rate::add_sums_of_rate;
 use self::charges::{PrintedRests, possible_roundings};
 use self::column::add_sum_of_column;
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
+pub(super) use self::open_parts::{OpenParts, find_open_parts};
 use self::printed::{find_printed, money_right_of, printed_amounts, stands_beside_rate};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
@@ -96,6 +100,7 @@ pub(super) fn find_totals<'a>(
     add_included_tax(spots, mark, &mut candidates);
     add_sums_by_rate(spots.layout, mark, &mut candidates);
     add_rows_of_sums(spots.layout, mark, &mut candidates);
+    add_sums_of_rate(spots, mark, &mut candidates);
     add_sum_of_column(spots, mark, &mut candidates);
     let paid = paid_amounts(spots, mark);
     for (amount, cell) in printed_amounts(spots.layout, mark) {

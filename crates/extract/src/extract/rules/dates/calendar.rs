@@ -14,6 +14,8 @@ pub(in super::super) struct DateReader {
     order: DayMonthOrder,
     /// Nothing shows the order, and both are usual in the document's language.
     open: bool,
+    /// The document is from where some write the month first with points, too.
+    american: bool,
 }
 
 /// Currencies of countries that write the day first, in English, too.
@@ -78,19 +80,20 @@ impl DateReader {
         let dates: Vec<date::FoundDate> =
             layout.cells.iter().flat_map(|cell| date::find_dates(&cell.joined_text())).collect();
         if let Some(order) = date::infer_order(dates.iter()) {
-            return Self { order, open: false };
+            let american = order == DayMonthOrder::MonthFirst;
+            return Self { order, open: false, american };
         }
         let dollars = currency.is_none_or(|code| code == "USD");
         let zip = layout.cells.iter().any(ends_in_zip_code);
         if dollars && zip {
-            return Self { order: DayMonthOrder::MonthFirst, open: false };
+            return Self { order: DayMonthOrder::MonthFirst, open: false, american: true };
         }
         let mut words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
         let firm = !spots.till && words.any(|(word, _)| vocabulary().american.has(word));
         let american = zip || firm;
         if !american && currency.is_some_and(|code| DAY_FIRST.contains(&code)) {
-            return Self { order: DayMonthOrder::DayFirst, open: false };
+            return Self { order: DayMonthOrder::DayFirst, open: false, american: false };
         }
         let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         let (mut english, mut others) = (0, 0);
@@ -100,11 +103,15 @@ impl DateReader {
         }
         let american = english > others && currency == Some("USD");
         let order = if american { DayMonthOrder::MonthFirst } else { DayMonthOrder::DayFirst };
-        Self { order, open: english > others }
+        Self { order, open: english > others, american: zip }
     }
 
     pub(super) fn resolve_date(&self, found: &date::FoundDate) -> Option<(Date, bool)> {
-        let certain = !(self.open && found.slashes && found.is_ambiguous());
+        let swapped = found
+            .day_first
+            .is_some_and(|date| date.day() <= 12 && date.day() != u8::from(date.month()));
+        let certain = !(self.open && found.slashes && found.is_ambiguous()
+            || self.american && found.points && swapped);
         Some((found.date_under(self.order)?, certain))
     }
 }

@@ -60,6 +60,8 @@ pub(in super::super) enum DateSign {
     Earliest,
     /// No other is after it.
     Latest,
+    /// A label of this day stands beside it and beside no other.
+    SoleLabel,
     /// No label of this day is beside it, wherever it stands.
     Unlabelled,
     /// Before the day of issue.
@@ -79,7 +81,7 @@ pub(in super::super) enum DateSign {
 use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
-const ISSUED: [(DateSign, f32); 28] = [
+const ISSUED: [(DateSign, f32); 29] = [
     (S::OwnLabel, 3.3),
     (S::WeakLabel, 2.2),
     (S::LabelAbove, -1.1),
@@ -87,6 +89,7 @@ const ISSUED: [(DateSign, f32); 28] = [
     (S::Titled, 4.0),
     (S::NumberBefore, 3.5),
     // Set by hand.
+    (S::SoleLabel, 2.0),
     (S::BehindNumber, 3.5),
     (S::OtherBefore, -4.0),
     (S::MidSentence, -2.1),

@@ -48,6 +48,8 @@ pub(in super::super) enum NumberSign {
     Decimal,
     /// Comes back on the document, and no label calls it the document's own.
     Again,
+    /// No other text stands beside such a label or mark.
+    OnlyOwn,
     /// The label of the day of issue stands right over, under or behind its label.
     DayBeside,
 }
@@ -55,7 +57,7 @@ pub(in super::super) enum NumberSign {
 use NumberSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(NumberSign, f32); 23] = [
+const WEIGHTS: [(NumberSign, f32); 24] = [
     (S::OwnLabel, 6.6),
     (S::WeakLabel, 1.6),
     (S::OtherLabel, -4.3),
@@ -79,6 +81,8 @@ const WEIGHTS: [(NumberSign, f32); 23] = [
     (S::Decimal, -1.5),
     (S::Again, -2.0),
     (S::DayBeside, 3.0),
+    // Set by hand.
+    (S::OnlyOwn, 1.0),
 ];
 
 /// What speaks for none of the texts being it.

@@ -47,6 +47,11 @@ fn value_behind(cell: &TextCell, labels: &WordList) -> Option<String> {
 }
 
 impl SupplierSearch<'_> {
+    /// Whether a cell stands at the foot of its page, or where a page ends early.
+    fn is_at_foot(&self, cell: &TextCell) -> bool {
+        self.layout.depth_on_page(cell) > FOOT || self.is_closing(cell)
+    }
+
     /// Adds what the line with name, street and town of a sender says. It stands over the recipient
     /// in the window, and is none.
     pub(super) fn mark_sender_line(&self, cell: &TextCell, signs: &mut Vec<NameSign>) {
@@ -70,7 +75,7 @@ impl SupplierSearch<'_> {
             }
             let line = self.layout.cells.get(index);
             paid || line.is_some_and(|line| {
-                let foot = self.layout.depth_on_page(line) > FOOT;
+                let foot = self.is_at_foot(line);
                 tells_registration(&line.joined_text()) || foot && self.sender_parts(line).is_some()
             })
         };
@@ -183,7 +188,7 @@ impl SupplierSearch<'_> {
         let labelled = || plain().find_map(|cell| self.labelled_office(cell));
         let of_company = plain().find_map(|cell| {
             // Bills of one page leave their foot empty: what tells the registered office is its line.
-            let foot = self.layout.depth_on_page(cell) > FOOT;
+            let foot = self.is_at_foot(cell);
             let sender = || self.sender_parts(cell).filter(|_| foot);
             let (name, address) = self.office_of_line(cell).or_else(sender)?;
             let lines = vec![address];
@@ -202,7 +207,7 @@ impl SupplierSearch<'_> {
         let index = self.layout.index_of(cell)?;
         let mut labels = self.spots.in_cell(index).filter(|spot| {
             spot.field == "registered_office"
-                || spot.field == "party_address" && self.layout.depth_on_page(cell) > FOOT
+                || spot.field == "party_address" && self.is_at_foot(cell)
         });
         labels.find_map(|spot| {
             let text = cell.words.get(spot.words.end..)?.join(" ");

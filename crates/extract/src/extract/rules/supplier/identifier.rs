@@ -1,12 +1,17 @@
 //! The supplier's VAT identifier, kept apart from the customer's.
 
-use super::{NameSign, SupplierSearch};
+use super::address::tells_registration;
+use super::postal_code::has_postal_code;
+use super::{NameSign, SupplierSearch, is_next_line};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
-use docmill_formats::notation::{account, fold_text, vat_digits, vat_id};
+use docmill_formats::notation::{account, date, fold_text, vat_digits, vat_id};
+
+/// Lines under the issuer's name in which his identifier may stand.
+const LINES_OF_ISSUER: usize = 6;
 
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
@@ -64,6 +69,23 @@ fn canadian_account(cell: &TextCell) -> Option<String> {
     })
 }
 
+/// How many words are digits in groups, up to a mark that ends a sentence: `418 2209 36. Director: …`.
+fn count_groups(words: &[&str]) -> usize {
+    let mut count = 0;
+    for word in words {
+        let bare = word.trim_end_matches(['.', ',', ';', ')']);
+        let group = (1..=4).contains(&bare.len()) && bare.chars().all(|c| c.is_ascii_digit());
+        if !group {
+            break;
+        }
+        count += 1;
+        if bare.len() < word.len() {
+            break;
+        }
+    }
+    count
+}
+
 /// As many letters and digits as numbers of taxpayers have, digits most of them.
 fn is_id_long(word: &str) -> bool {
     let compact = compact_id(word);
@@ -84,6 +106,14 @@ fn is_taxpayer_form(word: &str) -> bool {
     groups == [8, 1, 2] && digits == 11
         || letter && digits >= 7 && word.len() == 9 && spanish()
         || is_mexican(&compact)
+}
+
+/// Whether a word is a number as long as taxpayers have: digits, and points or dashes.
+fn is_taxpayer_number(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    (8..=12).contains(&digits)
+        && word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
+        && date::find_dates(word).is_empty()
 }
 
 /// Letters and digits alone.
@@ -170,16 +200,20 @@ impl SupplierSearch<'_> {
         again.unwrap_or(found)
     }
 
-    /// How the identifier was found; `name`: the signs of the issuer's name.
+    /// How the identifier was found; `name`: the signs of the issuer's name, `block`: the lines under it.
     pub(super) fn id_reading(
         &self,
         vat: Option<&FoundValue<String>>,
         name: &[NameSign],
+        block: &[&TextCell],
     ) -> Vec<ReadingSign> {
         let Some(vat) = vat else {
             let seen = self.spots.of_field("supplier_vat_id").next();
             let seen = seen.map(|_| ReadingSign::LabelSeen);
-            let open = self.has_open_id().then_some(ReadingSign::IdOpen);
+            let open = self.has_open_id()
+                || block.iter().take(LINES_OF_ISSUER).any(|line| self.ends_in_open_id(line))
+                || self.has_open_tax_number();
+            let open = open.then_some(ReadingSign::IdOpen);
             return [ReadingSign::NoId].into_iter().chain(seen).chain(open).collect();
         };
         // Spain's and Mexico's begin with a letter, and with no country's.
@@ -191,6 +225,11 @@ impl SupplierSearch<'_> {
             (false, false) => ReadingSign::IdBare,
         }];
         let (own, customers) = (compact_id(&vat.value), self.customer_ids());
+        // What stands under another address is that party's, where the issuer's stands near his name or beside
+        // his mail or account.
+        let sure = name.contains(&NameSign::VatNear)
+            || self.layout.cells.get(vat.cell).is_some_and(|cell| self.is_beside_contact(cell));
+        let theirs = |cell: &TextCell| sure && self.is_under_address(cell, vat.cell);
         // What is the customer's is no rival.
         let others = self.layout.cells.iter().enumerate().any(|(index, cell)| {
             (0..cell.words.len()).any(|start| {
@@ -206,14 +245,15 @@ impl SupplierSearch<'_> {
                     let known = id == own || customers.contains(&id);
                     !(known || chance || cell.from_picture && misread)
                 });
-                rival && self.vat_score(cell, index, start) > 0.0
+                rival && self.vat_score(cell, index, start) > 0.0 && !theirs(cell)
             })
         });
         // Two that have their labels, and neither stands with the recipient.
         let labelled = national
             && self.national_ids().any(|(_, found)| {
                 let id = compact_id(&found.value);
-                id != own && !customers.contains(&id)
+                let cell = self.layout.cells.get(found.cell);
+                id != own && !customers.contains(&id) && !cell.is_some_and(theirs)
             });
         signs.extend((others || labelled).then_some(ReadingSign::IdRivals));
         let sound = vat_digits::check_digits_hold(&vat.value) == Some(true);
@@ -242,6 +282,37 @@ impl SupplierSearch<'_> {
                 !named && (short || is_taxpayer_form(word))
             });
             open && !self.is_customer(cell)
+        })
+    }
+
+    /// `Contribuinte 550409432` in the issuer's block: a long number behind words that nobody knows.
+    fn ends_in_open_id(&self, line: &TextCell) -> bool {
+        let [words @ .., number] = line.words.as_slice() else { return false };
+        let text = line.joined_text();
+        let is_lettered = |word: &String| word.chars().filter(|c| c.is_alphabetic()).count() >= 3;
+        let index = self.layout.index_of(line);
+        let mut known = index.into_iter().flat_map(|index| self.spots.in_cell(index));
+        (1..=3).contains(&words.len())
+            && is_taxpayer_number(number)
+            && words.first().is_some_and(is_lettered)
+            && !known.any(|spot| spot.field != "legal_form")
+            && !self.is_customer(line)
+            && !self.tells_reach(line)
+            && !tells_registration(&text)
+            && !has_postal_code(&text)
+    }
+
+    /// The name of a tax without an amount, and under it a long number alone.
+    fn has_open_tax_number(&self) -> bool {
+        self.spots.of_field("vat_amount").any(|spot| {
+            let label = self
+                .spots
+                .cell_of(spot)
+                .filter(|cell| !self.is_customer(cell) && !self.layout.is_on_amount_row(cell));
+            let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
+            below.is_some_and(
+                |(_, cell)| matches!(cell.words.as_slice(), [number] if is_taxpayer_number(number)),
+            )
         })
     }
 
@@ -288,12 +359,8 @@ impl SupplierSearch<'_> {
             let first = beside.iter().find(|beside| !beside.below || alone)?;
             let words = first.value_words();
             let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
-            // `418 2209 36`: digits in groups.
-            let is_group = |word: &&&str| {
-                (1..=4).contains(&word.len()) && word.chars().all(|c| c.is_ascii_digit())
-            };
-            let groups = words.iter().skip(at).take_while(is_group).count().max(1);
-            let id = words.get(at..at + groups)?.join(" ");
+            let rest = words.get(at..).unwrap_or_default();
+            let id = words.get(at..at + count_groups(rest).max(1))?.join(" ");
             let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
@@ -329,18 +396,39 @@ impl SupplierSearch<'_> {
         if self.is_customer(cell) {
             score -= 4.0;
         }
-        // Who prints an account or a mail address beside it is the one to be paid.
+        if self.is_beside_contact(cell) {
+            score += BESIDE_CONTACT;
+        }
+        score
+    }
+
+    /// Whether a mail address, an account or a register stands in a cell's row: who prints an account or a mail
+    /// address beside an identifier is the one to be paid.
+    fn is_beside_contact(&self, cell: &TextCell) -> bool {
         let row = self.layout.row_cells(cell.row).iter();
-        let close = row.filter(|other| other.page == cell.page);
-        if close.into_iter().any(|other| {
+        let mut close = row.filter(|other| other.page == cell.page);
+        close.any(|other| {
             let text = other.joined_text();
             let register =
                 !std::ptr::eq(other, cell) && vocabulary().court.is_within(&fold_text(&text));
             text.contains('@') || text.contains("www.") || text.contains("IBAN") || register
-        }) {
-            score += BESIDE_CONTACT;
+        })
+    }
+
+    /// Whether the lines right over a cell are an address, and the cell `own` is none of them.
+    fn is_under_address(&self, cell: &TextCell, own: usize) -> bool {
+        let own = self.layout.cells.get(own);
+        let (mut at, mut town) = (cell, false);
+        for _ in 0..LINES_OF_ISSUER {
+            let mut above = self.layout.rows_before(at).filter(|other| is_next_line(other, at));
+            let Some(next) = above.next() else { break };
+            if own.is_some_and(|own| std::ptr::eq(own, next)) {
+                return false;
+            }
+            town |= has_postal_code(&next.joined_text());
+            at = next;
         }
-        score
+        town
     }
 }
 

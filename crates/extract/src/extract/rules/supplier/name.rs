@@ -50,9 +50,19 @@ impl SupplierSearch<'_> {
             use NameSign::{Attention, Customer, Window};
             one.signs.iter().any(|sign| matches!(sign, Attention | Customer | Window))
         };
+        // `Example Billing` beside `Example Ltd.`: a part of it.
+        let is_part = |whole: &[&str], part: &[&str], name: &str| {
+            matches!((whole, part), ([own, form @ ..], [first, rest @ ..])
+                if own == first
+                    && own.len() >= SHORTEST_PART
+                    && self.labels.has_label_at("legal_form", form)
+                    && (1..=2).contains(&rest.len()))
+                && !self.has_legal_form(name)
+        };
         let parties = other_party(one) || other_party(other);
         a == b
             || !parties && (begins(&a, &b) || begins(&b, &a))
+            || !parties && (is_part(&a, &b, &other.name) || is_part(&b, &a, &one.name))
             || within(&a, &b)
             || within(&b, &a)
             || longer(&a, &b)

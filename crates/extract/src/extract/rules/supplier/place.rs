@@ -91,6 +91,7 @@ impl SupplierSearch<'_> {
                 signs.push(NameSign::Head);
                 signs.extend(self.spots.till.then_some(NameSign::TillHead));
             }
+            (0, ..0.85) if self.closes_with_company(cell) => signs.push(NameSign::Foot),
             (0, ..0.5) => signs.push(NameSign::Upper),
             (_, 0.85..) => signs.push(NameSign::Foot),
             (0, _) => {}
@@ -124,6 +125,14 @@ impl SupplierSearch<'_> {
         }
         self.add_block_signs(cell, vat, &mut signs);
         signs
+    }
+
+    /// Whether the cell is the front of a closing line, and names a company: who writes signs there, too.
+    fn closes_with_company(&self, cell: &TextCell) -> bool {
+        let first = self.layout.row_cells(cell.row).first();
+        self.is_closing(cell)
+            && first.is_some_and(|first| std::ptr::eq(first, cell))
+            && self.has_legal_form(&cell.joined_text())
     }
 
     /// Whether the cell is one word right under the line with the town of a block: its country.

@@ -21,6 +21,9 @@ pub(super) const HEADING: f32 = 1.25;
 /// Letters of the shortest brand that a company is looked for by.
 const SHORTEST_BRAND: usize = 4;
 
+/// What parts the things that somebody does.
+const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
+
 /// Cells behind a name in one line that can be its street and town.
 const CELLS_BEHIND: usize = 4;
 
@@ -47,6 +50,30 @@ impl SupplierSearch<'_> {
 
     pub(super) fn heads_page(&self, line: &TextCell) -> bool {
         line.page == 0 && self.layout.depth_on_page(line) < HEAD
+    }
+
+    /// `Repairs - Towing` right under a name in large letters: what it does, over the same address.
+    pub(super) fn mark_trades(&self, merged: &mut [NameCandidate<'_>]) {
+        use NameSign::{
+            Attention, Customer, Domain, Labelled, Large, LegalForm, OneWord, Place, Repeated,
+            SenderLine, Witnessed,
+        };
+        let theirs = [Attention, Customer, OneWord, Place];
+        let named = [Domain, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
+        let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+            signs.iter().any(|sign| one.signs.contains(sign))
+        };
+        let under: Vec<&TextCell> = merged
+            .iter()
+            .filter(|one| has(one, &[Large]) && !has(one, &theirs))
+            .filter_map(|one| self.line_under_heading(one.cell))
+            .collect();
+        for one in merged.iter_mut().filter(|one| !has(one, &named)) {
+            let parted = TRADE_MARKS.iter().any(|mark| one.name.contains(mark));
+            if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell)) {
+                one.signs.push(NameSign::Trades);
+            }
+        }
     }
 
     /// The line under a heading in larger letters, which a wider gap parts from it.
@@ -79,6 +106,40 @@ impl SupplierSearch<'_> {
                 && !self.is_same_firm(best, first)
                 && !self.is_same_firm(first, best)
         })
+    }
+
+    /// Whether another company stands over an address as well, and a brand, a domain or the foot of the page
+    /// speaks for it, while nothing of that kind does for this one: an identifier near it may be the recipient's.
+    pub(super) fn has_equal_company(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        use NameSign::{
+            AddressBelow, AmountRow, Attention, Contact, Customer, Digits, Domain, Foot, Labelled,
+            Large, LegalForm, Letterhead, OnTill, OtherValue, Place, Prose, Registered, SenderLine,
+            Window, Witnessed,
+        };
+        let own = [
+            Contact, Domain, Foot, Labelled, Large, Letterhead, OnTill, Registered, SenderLine,
+            Witnessed,
+        ];
+        let told = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
+        let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+            signs.iter().any(|sign| one.signs.contains(sign))
+        };
+        !has(best, &own)
+            && candidates.iter().any(|one| {
+                has(one, &[AddressBelow])
+                    && has(one, &[LegalForm])
+                    && !has(one, &told)
+                    && !self.is_same_firm(best, one)
+                    && !self.is_same_firm(one, best)
+                    && candidates.iter().any(|brand| {
+                        has(brand, &[Domain, Foot, Large, Witnessed])
+                            && (self.is_same_firm(one, brand) || self.is_same_firm(brand, one))
+                    })
+            })
     }
 
     /// The company whose name begins with what heads the page in large letters: `ALDER` over the letter of

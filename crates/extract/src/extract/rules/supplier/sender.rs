@@ -13,7 +13,7 @@ const LINE_OF_COMPANY: usize = 6;
 const MOST_WORDS_OF_COMPANY: usize = 8;
 
 /// What separates name, street and town on a sender line.
-const SEPARATORS: [&str; 7] = [" - ", " – ", " • ", " · ", " | ", " * ", ", "];
+const SEPARATORS: [&str; 8] = [" - ", " – ", " • ", " · ", " | ", " * ", " / ", ", "];
 
 /// Lines of a page's end.
 const LAST_LINES: usize = 3;
@@ -25,7 +25,8 @@ impl<'a> SupplierSearch<'a> {
     /// The company that a long line at the foot of a page begins with: `Example Ltd. Registered in
     /// Leeds. Directors: …`, its name up to the legal form.
     pub(super) fn company_of_line(&self, cell: &TextCell) -> Option<String> {
-        if cell.words.len() <= LINE_OF_COMPANY || self.layout.depth_on_page(cell) < 0.5 {
+        let foot = self.layout.depth_on_page(cell) >= 0.5 || self.is_closing(cell);
+        if cell.words.len() <= LINE_OF_COMPANY || !foot {
             return None;
         }
         let most = MOST_WORDS_OF_COMPANY.min(cell.words.len());
@@ -35,6 +36,16 @@ impl<'a> SupplierSearch<'a> {
         });
         // `Example GmbH & Co. KG`: the whole form.
         let (name, end) = name?;
+        // Under the amounts of a page that ends early stand sentences as well.
+        let parted = |last: &String, next: &String| {
+            last.ends_with(['.', ',', ';']) || !next.starts_with(char::is_alphabetic)
+        };
+        let ends = end.checked_sub(1).and_then(|last| cell.words.get(last..=end));
+        // `ab 5 Tagen`: what is written small is a word.
+        let apart = matches!(ends, Some([last, next]) if parted(last, next) && !is_small(last));
+        if self.layout.depth_on_page(cell) < 0.5 && !apart {
+            return None;
+        }
         let longer = (end + 1..=most.min(end + 3)).rev().find_map(|last| {
             let rest = fold_text(&cell.words_in(end..last).join(" "));
             let rest: Vec<&str> = rest.split(' ').collect();
@@ -92,6 +103,13 @@ impl<'a> SupplierSearch<'a> {
         self.sender_of(&parts, cell)
     }
 
+    /// Whether the cell stands in one of the last lines of its page, under all of its amounts: pages whose text
+    /// ends early have their foot there.
+    pub(super) fn is_closing(&self, cell: &TextCell) -> bool {
+        let amounts = self.last_amounts.get(cell.page).copied().flatten();
+        !self.spots.till && amounts.is_some_and(|row| cell.row > row) && self.is_in_last_lines(cell)
+    }
+
     /// Whether the cell stands in one of the last lines of its page.
     fn is_in_last_lines(&self, cell: &TextCell) -> bool {
         let last = self.layout.cells.iter().filter(|other| other.page == cell.page);
@@ -114,7 +132,10 @@ impl<'a> SupplierSearch<'a> {
         }
         // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
         let name = name.split(" au capital ").next().unwrap_or(name);
-        let (name, office) = self.part_at_office(name);
+        let (name, office) = match self.part_at_office(name) {
+            (name, None) => self.part_behind_form(&name),
+            parted => parted,
+        };
         let name = tidy_name(&name);
         let company = self.has_legal_form(&name);
         // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name, or one in larger letters,
@@ -154,6 +175,21 @@ impl<'a> SupplierSearch<'a> {
 }
 
 impl SupplierSearch<'_> {
+    /// `Example Ltd. Unit 3`: a sentence ends behind the legal form, and the address begins.
+    fn part_behind_form(&self, text: &str) -> (String, Option<String>) {
+        let mut ends = text.match_indices(". ");
+        let parted = ends.find_map(|(at, _)| {
+            let (name, rest) = (text.get(..at)?, text.get(at + 2..)?);
+            // `Example Co. Ltd`, `J. B. Example`: the name goes on.
+            let whole = self.ends_in_legal_form(name) && !self.has_legal_form(&format!("x {rest}"));
+            // `Example S.r.l. Unit 3`: the point is the form's as well.
+            let pointed = name.rsplit(' ').next().is_some_and(|last| last.contains('.'));
+            let name = text.get(..at + usize::from(pointed))?;
+            whole.then(|| (name.to_owned(), Some(rest.to_owned())))
+        });
+        parted.unwrap_or_else(|| (text.to_owned(), None))
+    }
+
     /// Whether a name in larger letters heads the page in one of the lines above.
     fn is_under_large_name(&self, cell: &TextCell) -> bool {
         let mut above = self.layout.cells.iter().take_while(|above| above.row < cell.row);
@@ -180,16 +216,22 @@ fn asks_for_payment(text: &str) -> bool {
     words.any(|word| vocabulary().paying.iter().any(|front| word.starts_with(front)))
 }
 
-/// What stands before details of a register or a tax: `Limerick V94 X2Y3. Registered in Ireland`, `12100
-/// Millau - TVA FR12…`.
+/// What stands before details of a register, a tax or a telephone: `Limerick V94 X2Y3. Registered in Ireland`,
+/// `12100 Millau - TVA FR12…`, `Ely CB7 4ZZ. Tel 555 0118`.
 fn before_registration(part: &str) -> &str {
     let ends = [". ", " - ", " – ", " · ", " | "];
     let mut ends = ends.iter().flat_map(|end| part.match_indices(*end));
     let at = ends.find(|(at, end)| {
         let tail = part.get(at + end.len()..).unwrap_or_default();
-        tells_registration(tail.split(' ').next().unwrap_or_default())
+        let first = tail.split(' ').next().unwrap_or_default();
+        tells_registration(first) || vocabulary().reach.has(&fold_text(first))
     });
     at.and_then(|(at, _)| part.get(..at)).unwrap_or(part)
+}
+
+/// Whether a word has small letters alone.
+fn is_small(word: &str) -> bool {
+    word.chars().all(char::is_lowercase)
 }
 
 /// Whether a word is one of letters, no code.

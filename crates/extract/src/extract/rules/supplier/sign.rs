@@ -55,6 +55,10 @@ pub(in super::super) enum NameSign {
     Customer,
     /// A short line, not the first, right over another name with its address: a heading, most likely.
     OverName,
+    /// A company, in large letters, and the first text of the page.
+    Banner,
+    /// Right under a name in large letters, several things parted by marks: what its owner does.
+    Trades,
     /// "Attn" follows.
     Attention,
     /// Under the sender line, where a window envelope shows the recipient.
@@ -86,7 +90,7 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 38] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 40] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
@@ -113,6 +117,8 @@ pub(super) const WEIGHTS: [(NameSign, f32); 38] = [
     (S::Customer, -2.5),
     // Set by hand.
     (S::OverName, -4.0),
+    (S::Trades, -3.0),
+    (S::Banner, 2.5),
     (S::Attention, -3.0),
     (S::Window, -3.0),
     (S::PlainAddress, -0.7),
