@@ -412,10 +412,8 @@ impl RulesExtractor<'_> {
             .as_ref()
             .is_some_and(|gross| totals::has_open_amount_below(spots, gross, self.mark));
         let items = self.amounts_of_lines();
-        let parts = totals.gross.as_ref().map_or_else(totals::OpenParts::default, |gross| {
-            let place = (gross.page, gross.line);
-            totals::find_open_parts(spots, gross.value, place, &items, self.mark)
-        });
+        let open_parts = |gross| totals::find_open_parts(spots, gross, &items, self.mark);
+        let parts = totals.gross.as_ref().map(open_parts).unwrap_or_default();
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
         let fields = ["subtotal", "vat_amount", "total"];

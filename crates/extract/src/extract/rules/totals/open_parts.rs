@@ -3,9 +3,9 @@
 
 use rust_decimal::Decimal;
 
-use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatches;
+use crate::extract::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// Rows above and below a total in which its parts stand.
@@ -34,13 +34,13 @@ pub(in super::super) struct OpenParts {
 /// What stands near the total as its net amount or its tax would; `lines`: the amounts of the document's lines.
 pub(in super::super) fn find_open_parts(
     spots: &LabelMatches<'_>,
-    total: Decimal,
-    place: (usize, u32),
+    gross: &FoundValue<Decimal>,
     lines: &[Decimal],
     mark: Option<DecimalSeparator>,
 ) -> OpenParts {
-    let layout = spots.layout;
-    let own = layout.cells.iter().find(|cell| (cell.page, cell.line) == place);
+    let (layout, total) = (spots.layout, gross.value);
+    let is_own = |cell: &&TextCell| (cell.page, cell.line) == (gross.page, gross.line);
+    let own = layout.cells.iter().find(is_own);
     let Some(own) = own.filter(|_| !spots.till) else { return OpenParts::default() };
     let above = amounts_of_rows(spots, own, own.row.saturating_sub(MOST_ROWS)..own.row, mark);
     let below = amounts_of_rows(spots, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
