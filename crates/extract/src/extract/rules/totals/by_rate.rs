@@ -4,8 +4,9 @@
 use rust_decimal::Decimal;
 
 use super::printed::printed_amounts;
-use super::{AmountCandidate, AmountRole, WHOLE};
+use super::{AmountCandidate, AmountRole, MOST_CANDIDATES, WHOLE};
 use crate::extract::rules::abs_close;
+use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
@@ -29,26 +30,27 @@ pub(super) fn add_sums_of_rate<'a>(
         return;
     }
     let printed: Vec<_> = printed_amounts(spots.layout, mark).collect();
+    let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero());
     let mut found = Vec::new();
-    for tax in candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero()) {
+    for tax in taxes.take(MOST_CANDIDATES) {
         let row = spots.layout.row_cells(tax.cell.row).iter().flat_map(|cell| &cell.words);
         let words: Vec<&str> = row.map(String::as_str).collect();
         let numbers = number::find_numbers(&words, mark).into_iter();
         let Some(rate) = numbers.filter(|one| one.percent).map(|one| one.value).next() else {
             continue;
         };
-        let base = printed.iter().filter(|(amount, cell)| {
-            let made = amount.value.checked_mul(rate).map(|made| made / Decimal::ONE_HUNDRED);
+        let is_base = |amount: Decimal, cell: &TextCell| {
+            let made = amount.checked_mul(rate).map(|made| made / Decimal::ONE_HUNDRED);
             cell.row <= tax.cell.row
-                && amount.value > tax.value
+                && amount > tax.value
                 && made.is_some_and(|made| abs_close(made, tax.value, ROUNDING))
-        });
-        for (net, net_cell) in base {
-            let under = tax.cell.row + 1..=tax.cell.row + ROWS_BELOW;
-            let total = printed.iter().find(|(amount, cell)| {
-                let sum = net.value + tax.value;
-                under.contains(&cell.row) && abs_close(amount.value, sum, ROUNDING)
-            });
+        };
+        let bases = printed.iter().filter(|(amount, cell)| is_base(amount.value, cell));
+        let is_under = |row: usize| row > tax.cell.row && row <= tax.cell.row + ROWS_BELOW;
+        let under: Vec<_> = printed.iter().filter(|(_, cell)| is_under(cell.row)).collect();
+        for (net, net_cell) in bases.take(MOST_CANDIDATES) {
+            let sum = net.value + tax.value;
+            let total = under.iter().find(|(amount, _)| abs_close(amount.value, sum, ROUNDING));
             let Some((total, cell)) = total else { continue };
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Gross, total, *cell)]

@@ -94,3 +94,12 @@ fn a_sum_that_nothing_names_is_looked_for_among_the_last_amounts_alone_in_their_
         assert_eq!(read(&drawing)[2], expected, "{behind} behind it");
     }
 }
+
+#[test]
+fn a_total_that_only_its_tax_tells_of_is_looked_for_beside_the_first_taxes() {
+    for (before, expected) in [(0, "1772.85"), (30, "1772.85"), (50, "-")] {
+        let others = "MWST 8,1 %   7,77\n".repeat(before);
+        let table = "Abschluss   1.640,00\nMWST 8,1 %   132,84\n             1.772,85";
+        assert_eq!(read(&(others + table))[2], expected, "{before} before it");
+    }
+}
