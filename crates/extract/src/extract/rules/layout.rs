@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use docmill_core::model::{BoundingBox, PageSource, PageText, TextWord, Transcript};
+use docmill_formats::notation::number::{DecimalSeparator, FoundNumber};
 use docmill_formats::notation::{fold_text, number};
 
 /// A gap wider than this many line heights separates two cells...
@@ -79,6 +80,9 @@ pub(super) struct CellLayout {
     heights: Vec<f32>,
     /// Which rows have an amount of money.
     amount_rows: OnceCell<Vec<bool>>,
+    /// The amounts of money as they are read with each mark of decimals and with none known, each with
+    /// the index of its cell.
+    amounts: [OnceCell<Vec<(FoundNumber, usize)>>; 3],
 }
 
 /// Most cells of a row: each is compared with those that are in it. No table has as many columns.
@@ -94,8 +98,13 @@ impl CellLayout {
     }
 
     fn empty() -> Self {
-        let amount_rows = OnceCell::new();
-        Self { cells: Vec::new(), rows: Vec::new(), heights: Vec::new(), amount_rows }
+        Self {
+            cells: Vec::new(),
+            rows: Vec::new(),
+            heights: Vec::new(),
+            amount_rows: OnceCell::new(),
+            amounts: [const { OnceCell::new() }; 3],
+        }
     }
 
     /// Only the cells of some pages; pages keep their numbers.
@@ -191,7 +200,7 @@ impl CellLayout {
     pub(super) fn is_on_amount_row(&self, cell: &TextCell) -> bool {
         let is_amount = |cell: &TextCell| {
             let words = cell.words_in(0..cell.words.len());
-            number::find_numbers(&words, None).iter().any(number::FoundNumber::is_money)
+            number::find_numbers(&words, None).iter().any(FoundNumber::is_money)
         };
         let of_row = |row: &Range<usize>| {
             self.cells.get(row.clone()).unwrap_or_default().iter().any(is_amount)
@@ -200,10 +209,32 @@ impl CellLayout {
         rows.get(cell.row).copied().unwrap_or(false)
     }
 
-    /// The last row with an amount of each page.
-    pub(super) fn last_amount_rows(&self) -> Vec<Option<usize>> {
+    /// Every amount of money, with the cell it stands in. Read once: labels ask for it by the thousand.
+    pub(super) fn amounts(
+        &self,
+        mark: Option<DecimalSeparator>,
+    ) -> impl Iterator<Item = (&FoundNumber, &TextCell)> {
+        let [comma, point, unknown] = &self.amounts;
+        let known = match mark {
+            Some(DecimalSeparator::Comma) => comma,
+            Some(DecimalSeparator::Point) => point,
+            None => unknown,
+        };
+        let amounts = known.get_or_init(|| {
+            let found = self.cells.iter().enumerate().flat_map(|(index, cell)| {
+                let words = cell.words_in(0..cell.words.len());
+                let numbers = number::find_numbers(&words, mark).into_iter();
+                numbers.filter(FoundNumber::is_money).map(move |amount| (amount, index))
+            });
+            found.collect()
+        });
+        amounts.iter().filter_map(|(amount, cell)| Some((amount, self.cells.get(*cell)?)))
+    }
+
+    /// The last row of each page that has such a cell.
+    pub(super) fn last_rows_with(&self, is_such: impl Fn(&TextCell) -> bool) -> Vec<Option<usize>> {
         let mut last = vec![None; self.heights.len()];
-        for cell in self.cells.iter().filter(|cell| self.is_on_amount_row(cell)) {
+        for cell in self.cells.iter().filter(|cell| is_such(cell)) {
             if let Some(row) = last.get_mut(cell.page) {
                 *row = Some(cell.row);
             }

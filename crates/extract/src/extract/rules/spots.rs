@@ -1,6 +1,6 @@
 //! Where labels stand on the pages, and which words stand beside a label.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::layout::{CellLayout, TextCell};
@@ -234,6 +234,8 @@ fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)])
 pub(super) struct LabelMatches<'a> {
     pub(super) layout: &'a CellLayout,
     pub(super) all: Vec<LabelMatch>,
+    /// Where in `all` the labels of each field are: asked for every cell, of a page of thousands of labels too.
+    by_field: HashMap<String, Vec<usize>>,
     /// Of a kind that tills print.
     pub(super) till: bool,
 }
@@ -241,11 +243,21 @@ pub(super) struct LabelMatches<'a> {
 impl<'a> LabelMatches<'a> {
     pub(super) fn new(layout: &'a CellLayout, labels: &LabelIndex) -> Self {
         let till = labels.labels_of("tendered").next().is_some();
-        Self { layout, all: find_labels(layout, labels), till }
+        let all = find_labels(layout, labels);
+        let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, spot) in all.iter().enumerate() {
+            by_field.entry(spot.field.clone()).or_default().push(at);
+        }
+        Self { layout, all, by_field, till }
     }
 
-    pub(super) fn of_field<'s>(&'s self, field: &'s str) -> impl Iterator<Item = &'s LabelMatch> {
-        self.all.iter().filter(move |spot| spot.field == field)
+    /// The labels of a field, in the order of the pages.
+    pub(super) fn of_field<'s>(
+        &'s self,
+        field: &str,
+    ) -> impl Iterator<Item = &'s LabelMatch> + use<'s, 'a> {
+        let places = self.by_field.get(field).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|at| self.all.get(*at))
     }
 
     pub(super) fn cell_of(&self, spot: &LabelMatch) -> Option<&'a TextCell> {
@@ -255,6 +267,10 @@ impl<'a> LabelMatches<'a> {
     /// Whether a word written as days are, with strokes, is none: the page writes its days otherwise.
     pub(super) fn has_days_without_strokes(&self, words: &[&str]) -> bool {
         let [word] = words else { return false };
+        // Before all pages are looked through for days.
+        if !word.contains('/') {
+            return false;
+        }
         let days = self.layout.cells.iter().flat_map(|cell| {
             let text = cell.joined_text();
             let days = date::find_dates(&text).into_iter();
@@ -262,7 +278,7 @@ impl<'a> LabelMatches<'a> {
             other.map(|day| day.slashes).collect::<Vec<_>>()
         });
         let days: Vec<bool> = days.collect();
-        word.contains('/') && !days.is_empty() && !days.contains(&true)
+        !days.is_empty() && !days.contains(&true)
     }
 
     /// Whether a cell begins with the label of a value.

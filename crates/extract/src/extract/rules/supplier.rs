@@ -19,6 +19,8 @@ mod sign;
 pub(super) use self::postal_code::{has_postal_code, is_british_code, is_canadian_code};
 pub(super) use self::sign::NameSign;
 
+use std::cell::OnceCell;
+
 use super::FoundValue;
 use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
@@ -155,6 +157,10 @@ struct SupplierSearch<'a> {
     height: f32,
     /// Cells in blocks under headings of the recipient, by index.
     recipient: Vec<usize>,
+    /// Whether each cell is the recipient's, once somebody asked: it is asked of every cell by many.
+    customers: Vec<OnceCell<bool>>,
+    /// The last row of each page.
+    last_rows: Vec<Option<usize>>,
     /// The last row with an amount of each page.
     last_amounts: Vec<Option<usize>>,
 }
@@ -168,11 +174,22 @@ impl<'a> SupplierSearch<'a> {
         heights.sort_by(f32::total_cmp);
         let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
         let (domains, recipient) = (Vec::new(), Vec::new());
-        let last_amounts = layout.last_amount_rows();
-        let mut search =
-            Self { spots, layout, labels, folded, domains, height, recipient, last_amounts };
+        let mut search = Self {
+            spots,
+            layout,
+            labels,
+            folded,
+            domains,
+            height,
+            recipient,
+            customers: Vec::new(),
+            last_rows: layout.last_rows_with(|_| true),
+            last_amounts: layout.last_rows_with(|cell| layout.is_on_amount_row(cell)),
+        };
         search.domains = search.find_domains();
         search.recipient = search.find_recipient_cells();
+        // Only now: whoever asked before did not know of the blocks.
+        search.customers = vec![OnceCell::new(); layout.cells.len()];
         search
     }
 

@@ -22,7 +22,7 @@ use self::column::add_sum_of_column;
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
 pub(super) use self::open_parts::{OpenParts, find_open_parts};
-use self::printed::{find_printed, money_right_of, printed_amounts, stands_beside_rate};
+use self::printed::{find_printed, money_right_of, stands_beside_rate};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::tax_table::{is_made_by_rates, taxes_that_make};
@@ -103,7 +103,7 @@ pub(super) fn find_totals<'a>(
     add_sums_of_rate(spots, mark, &mut candidates);
     add_sum_of_column(spots, mark, &mut candidates);
     let paid = paid_amounts(spots, mark);
-    for (amount, cell) in printed_amounts(spots.layout, mark) {
+    for (amount, cell) in spots.layout.amounts(mark) {
         if paid.contains(&amount.value) {
             let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: PAID, value, currency, cell });
@@ -207,7 +207,7 @@ fn is_unnamed_part(
     let totals = || candidates.iter().filter(|c| c.role == AmountRole::Gross);
     let named = totals().any(|c| c.value == part && c.weight >= 1.0);
     let again = |value: Decimal| {
-        let printed = printed_amounts(layout, mark);
+        let printed = layout.amounts(mark);
         printed.filter(|(amount, _)| amount.value == value).count() > 1
     };
     !named && totals().any(|c| c.weight >= WHOLE && c.value > part && again(c.value))
@@ -420,7 +420,7 @@ fn add_unlabelled_sums<'a>(
         totals.iter().filter(|(_, at)| !taxes.iter().any(|(_, by)| std::ptr::eq(*at, *by)));
     nets.extend(before_tax.copied().collect::<Vec<_>>());
     let mut found = Vec::new();
-    for (amount, cell) in printed_amounts(layout, mark) {
+    for (amount, cell) in layout.amounts(mark) {
         let own = |other: &TextCell| std::ptr::eq(other, cell);
         let total = nets.iter().any(|(net, at)| {
             let mut taxes = taxes.iter();

@@ -408,9 +408,9 @@ impl SupplierSearch<'_> {
 
     /// Whether a line under a name begins something else than an address.
     pub(super) fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
-        let labelled = self.spots.all.iter().any(|spot| {
+        let own = self.layout.index_of(line);
+        let labelled = own.into_iter().flat_map(|index| self.spots.in_cell(index)).any(|spot| {
             spot.words.start == 0
-                && self.spots.cell_of(spot).is_some_and(|c| std::ptr::eq(c, line))
                 && !is_part_of_address(spot, text)
                 && !is_within_text(spot, line)
                 // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.

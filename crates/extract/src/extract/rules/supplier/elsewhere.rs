@@ -255,7 +255,8 @@ impl SupplierSearch<'_> {
             let behind = self.sender_parts(cell).filter(|(own, _)| compact_name(own) == compact);
             let under = || {
                 let same = text.replace(' ', "") == compact;
-                let found = self.address_below(cell, 0).filter(|found| same && found.town)?;
+                let found = Some(cell).filter(|_| same)?;
+                let found = self.address_below(found, 0).filter(|found| found.town)?;
                 Some(found.text())
             };
             let address = behind.map(|(_, address)| address).or_else(under)?;

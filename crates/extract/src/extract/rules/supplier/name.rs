@@ -1,5 +1,7 @@
 //! What can be a name, whether it is the recipient's, and whether two are one firm's.
 
+use std::cell::LazyCell;
+
 use super::address::{is_street_line, tells_registration};
 use super::postal_code::has_postal_code;
 use super::relation;
@@ -95,23 +97,30 @@ impl SupplierSearch<'_> {
 
     /// Whether a heading such as "Bill to" stands over or before the cell.
     pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
+        let index = self.layout.index_of(cell);
+        match index.and_then(|index| self.customers.get(index)) {
+            Some(known) => *known.get_or_init(|| self.tell_customer(cell, index)),
+            None => self.tell_customer(cell, index),
+        }
+    }
+
+    fn tell_customer(&self, cell: &TextCell, index: Option<usize>) -> bool {
         if self.has_attention_below(cell) {
             return true;
         }
         if self.is_on_remittance_slip(cell) {
             return false;
         }
-        let index = self.layout.index_of(cell);
         if index.is_some_and(|index| self.recipient.binary_search(&index).is_ok()) {
             return true;
         }
+        // What a register tells stands under a recipient, not in its block.
+        let registration = LazyCell::new(|| tells_registration(&cell.joined_text()));
         self.spots.of_field("customer").any(|spot| {
             let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
                 return false;
             };
-            // What a register tells stands under a recipient, not in its block.
-            let heading = label.words.len() <= spot.words.len() + 2
-                && !tells_registration(&cell.joined_text());
+            let heading = label.words.len() <= spot.words.len() + 2 && !*registration;
             let drop = cell.area.y - label.area.bottom();
             let under = heading
                 && label.page == cell.page

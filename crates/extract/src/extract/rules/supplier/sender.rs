@@ -112,8 +112,8 @@ impl<'a> SupplierSearch<'a> {
 
     /// Whether the cell stands in one of the last lines of its page.
     fn is_in_last_lines(&self, cell: &TextCell) -> bool {
-        let last = self.layout.cells.iter().filter(|other| other.page == cell.page);
-        last.map(|other| other.row).max().is_some_and(|row| cell.row + LAST_LINES > row)
+        let last = self.last_rows.get(cell.page).copied().flatten();
+        last.is_some_and(|row| cell.row + LAST_LINES > row)
     }
 
     fn sender_of(&self, parts: &[&str], cell: &TextCell) -> Option<(String, String)> {

@@ -3,7 +3,6 @@
 
 use rust_decimal::Decimal;
 
-use super::printed::printed_amounts;
 use super::{AmountCandidate, AmountRole, MOST_CANDIDATES, WHOLE};
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::TextCell;
@@ -29,7 +28,7 @@ pub(super) fn add_sums_of_rate<'a>(
     if spots.till || candidates.iter().any(named) {
         return;
     }
-    let printed: Vec<_> = printed_amounts(spots.layout, mark).collect();
+    let printed: Vec<_> = spots.layout.amounts(mark).collect();
     let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero());
     let mut found = Vec::new();
     for tax in taxes.take(MOST_CANDIDATES) {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 
-use super::printed::printed_amounts;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::{CellLayout, TextCell};
@@ -107,7 +106,7 @@ pub(super) fn add_sums_by_rate<'a>(
         return;
     }
     let mut printed: BTreeMap<Decimal, (&'a TextCell, Option<&'static str>)> = BTreeMap::new();
-    for (amount, cell) in printed_amounts(layout, mark) {
+    for (amount, cell) in layout.amounts(mark) {
         printed.entry(amount.value).or_insert((cell, amount.currency()));
     }
     let mut found = Vec::new();

@@ -13,20 +13,7 @@ pub(in super::super) fn largest_amount(
     layout: &CellLayout,
     mark: Option<DecimalSeparator>,
 ) -> Option<Decimal> {
-    printed_amounts(layout, mark).map(|(amount, _)| amount.value.abs()).max()
-}
-
-/// Every amount of money, with the cell it stands in.
-pub(super) fn printed_amounts(
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> impl Iterator<Item = (FoundNumber, &TextCell)> {
-    layout.cells.iter().flat_map(move |cell| {
-        let words = cell.words_in(0..cell.words.len());
-        let amounts = number::find_numbers(&words, mark).into_iter();
-        let money = amounts.filter(|amount| amount.is_money() && !amount.percent);
-        money.map(move |amount| (amount, cell)).collect::<Vec<_>>()
-    })
+    layout.amounts(mark).map(|(amount, _)| amount.value.abs()).max()
 }
 
 /// Rows under a total in which another total may follow.
@@ -65,10 +52,8 @@ pub(super) fn find_printed(
     value: Decimal,
     mark: Option<DecimalSeparator>,
 ) -> Option<&TextCell> {
-    layout.cells.iter().find(|cell| {
-        let words = cell.words_in(0..cell.words.len());
-        number::find_numbers(&words, mark).iter().any(|a| a.value == value && a.is_money())
-    })
+    let mut amounts = layout.amounts(mark);
+    amounts.find(|(amount, _)| amount.value == value).map(|(_, cell)| cell)
 }
 
 /// Whether an amount is printed in a row with a percentage, as in a table of taxes by rate.

@@ -4,7 +4,7 @@
 use rust_decimal::Decimal;
 
 use super::charges::PrintedRests;
-use super::printed::{find_printed, printed_amounts};
+use super::printed::find_printed;
 use super::tax_table::{taxes_of_part, taxes_that_make};
 use super::{
     AmountCandidate, AmountRole, MOST_LABELLED, PAID, TOLERANCE, TotalAmounts, UNNAMED,
@@ -192,8 +192,7 @@ pub(super) fn add_unnamed_totals<'a>(
     candidates.extend(paid);
     for spot in spots.of_field("card_payment").filter(|spot| spot.words.start == 0) {
         let Some((amount, cell)) = amounts_beside(spots, spot, mark).0.pop() else { continue };
-        let again =
-            printed_amounts(spots.layout, mark).filter(|(one, _)| one.value == amount.value);
+        let again = spots.layout.amounts(mark).filter(|(one, _)| one.value == amount.value);
         if amount.is_money() && again.count() > 1 {
             let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
