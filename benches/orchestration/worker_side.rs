@@ -60,6 +60,7 @@ impl IngestionWork for EmptyWork {
             judged: None,
             stated: None,
             sha256: None,
+            duplicate_rule: None,
             detail: String::new(),
         })
     }

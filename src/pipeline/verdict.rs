@@ -100,6 +100,7 @@ pub(super) fn judged_result(
             grounded: verdict.grounded.clone(),
             certainty: verdict.certainty,
         }),
+        duplicate_rule: verdict.duplicate_rule.clone(),
         sha256,
     }
 }
@@ -146,6 +147,7 @@ pub fn early_result(
         judged: None,
         stated: None,
         sha256: None,
+        duplicate_rule: None,
         detail,
     }
 }

@@ -19,8 +19,8 @@ use docmill_core::model::{
     ProviderLane,
 };
 use docmill_ledger::ledger::{
-    ClaimOutcome, ClaimRequest, LeaseRenewal, LeaseStatus, OperatorPause, QuarantinedMessage,
-    ReadBack, VersionOutcome, WorkerStatus, WriteResult,
+    ClaimOutcome, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus, OperatorPause,
+    QuarantinedMessage, ReadBack, VersionOutcome, WorkerStatus, WriteResult,
 };
 
 use fixture::{Fixture, START, failed, object, record, renewal, terms};
@@ -452,6 +452,66 @@ async fn a_duplicate_is_the_newest_completed_one_of_another_document() {
             let find = |tenant| at.ledger().find_duplicate(document, tenant, " MÜLLER", number);
             assert_eq!(find(None).await.unwrap(), expected, "{number}");
             assert_eq!(find(Some("other")).await.unwrap(), None, "tenants share nothing");
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_two_copies_of_an_invoice_that_were_judged_beside_each_other_one_is_flagged() {
+    const COPIES: usize = 12;
+    for at in Fixture::both().await {
+        let mut claimed = Vec::new();
+        for _ in 0..COPIES {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            claimed.push((id, at.take(id).await.token));
+        }
+        // Nobody has completed when the gate looks; all are recorded at the same moment.
+        let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
+        let ledger = at.ledger();
+        let ends = claimed.iter().map(|(id, token)| ledger.record_result(*id, *token, &end));
+        for written in futures::future::join_all(ends).await {
+            assert_eq!(written.unwrap(), WriteResult::Yes);
+        }
+        let mut unflagged = 0;
+        for (id, _) in &claimed {
+            let row = at.row(*id).await.unwrap();
+            assert_eq!(row.status, IngestionStatus::Completed);
+            let reasons = if row.needs_human_review { vec!["again"] } else { vec![] };
+            assert_eq!(row.review_reasons, reasons);
+            unflagged += usize::from(!row.needs_human_review);
+        }
+        assert_eq!(unflagged, 1, "of the copies only the first one may be paid unseen");
+    }
+}
+
+#[tokio::test]
+async fn what_is_recorded_is_flagged_only_for_another_document_and_where_a_rule_asks() {
+    for at in Fixture::both().await {
+        let rule = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
+        let failed = IngestionResult { reason: Some(OutcomeReason::GateRefused), ..rule.clone() };
+        let mut other = rule.clone();
+        other.structured_data =
+            serde_json::json!({"supplier_name": "Müller", "invoice_number": "2"})
+                .as_object()
+                .cloned();
+        let own = DocumentId::random();
+        for (document, end, flagged) in [
+            (DocumentId::random(), &failed, true),
+            (own, &rule, false),
+            (own, &rule, false),
+            (DocumentId::random(), &other, false),
+            (DocumentId::random(), &record(None), false),
+            (DocumentId::random(), &rule, true),
+        ] {
+            let id = IngestionId::random();
+            at.insert(id, document).await;
+            let token = at.take(id).await.token;
+            at.ledger().record_result(id, token, end).await.unwrap();
+            let row = at.row(id).await.unwrap();
+            assert_eq!(row.needs_human_review, flagged);
+            let said = row.review_reasons.iter().any(|reason| reason == "again");
+            assert_eq!(said, flagged && end.reason.is_none());
         }
     }
 }

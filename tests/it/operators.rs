@@ -117,6 +117,7 @@ impl Office {
             judged: None,
             stated: None,
             sha256: None,
+            duplicate_rule: None,
             detail: "as the test wants".to_owned(),
         };
         PostgresLedger::new(self.db()).record_result(id, token, &end).await.unwrap()

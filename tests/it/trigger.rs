@@ -78,6 +78,7 @@ impl Stage1 {
             judged: None,
             stated: None,
             sha256: None,
+            duplicate_rule: None,
             detail: String::new(),
         };
         let (id, token) = self.claims[place];

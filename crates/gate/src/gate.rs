@@ -76,6 +76,10 @@ pub struct Verdict {
     /// weigh them.
     #[serde(default)]
     pub certainty: Option<f32>,
+    /// The kind's rule against a second document of one supplier and number, if it has one and it held:
+    /// whoever records the result looks once more.
+    #[serde(default)]
+    pub duplicate_rule: Option<String>,
 }
 
 impl Verdict {
@@ -177,7 +181,12 @@ pub fn judge_extraction(
         }
     }
     let certainty = least_certainty(extraction, kind);
-    Verdict { findings, score, grounded, certainty }
+    let mut held = kind.rules.iter().filter(applies);
+    let duplicate_rule = held.find(|rule| {
+        matches!(rule.check, RuleCheck::Duplicate) && subject.failed_fields(&rule.check).is_empty()
+    });
+    let duplicate_rule = duplicate_rule.map(|rule| rule.name.clone());
+    Verdict { findings, score, grounded, certainty, duplicate_rule }
 }
 
 /// Where the single values are read best. What is printed twice, or confirmed by other amounts, was

@@ -118,6 +118,10 @@ pub struct IngestionResult {
     pub judged: Option<VerdictDetails>,
     /// SHA-256 of the original, in hex, once it was read.
     pub sha256: Option<String>,
+    /// The gate's rule against a second document of one supplier and number, if it held. It is asked once
+    /// more as a completed result is recorded, because two that run beside each other did not see each
+    /// other; then its name becomes a review reason.
+    pub duplicate_rule: Option<String>,
     /// What an operator reads; never document content.
     pub detail: String,
 }

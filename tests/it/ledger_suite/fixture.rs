@@ -379,6 +379,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
             missing_fields: vec!["due_date".to_owned()],
         }),
         sha256: Some("0".repeat(64)),
+        duplicate_rule: None,
         detail: "all is well".to_owned(),
     }
 }

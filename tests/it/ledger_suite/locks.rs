@@ -8,7 +8,7 @@ use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Inge
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{
-    AttemptLedger, ClaimOutcome, LeaseRenewal, LeaseStatus, Ledger, WriteResult,
+    AttemptLedger, ClaimOutcome, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, WriteResult,
 };
 
 use super::fixture::{failed, record, renewal, terms};
@@ -59,6 +59,64 @@ async fn many_claimers_of_one_batch_get_each_row_once_and_never_deadlock() {
     let mut expected = ids.clone();
     expected.sort();
     assert_eq!(claimed, expected);
+}
+
+/// Both were judged before either had completed, and the first is still being written as the second comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for_it() {
+    let database = TestDatabase::create().await;
+    let (first, second) = (insert(&database, 1).await[0], insert(&database, 1).await[0]);
+    let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
+    let recorded = |id: IngestionId| {
+        let (ledger, end) = (PostgresLedger::new(database.db()), end.clone());
+        async move {
+            let answer = ledger.claim(&[id], &terms()).await.unwrap().pop();
+            let Some(ClaimOutcome::Claimed(claimed)) = answer else { panic!("{answer:?}") };
+            tokio::spawn(async move { ledger.record_result(id, claimed.token, &end).await })
+        }
+    };
+    // The end of the first stands half written, before the row of its document.
+    let mut holder = database.pool().begin().await.unwrap();
+    sqlx::query("SELECT FROM document d JOIN ingestion i ON i.document_id = d.id WHERE i.id = $1 FOR UPDATE OF d")
+        .bind(first.0)
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let held = recorded(first).await;
+    wait_for_lock(&database, "<> 'advisory'").await;
+    let copy = recorded(second).await;
+    wait_for_lock(&database, "= 'advisory'").await;
+    holder.rollback().await.unwrap();
+    for ended in [held, copy] {
+        assert_eq!(ended.await.unwrap().unwrap(), WriteResult::Yes);
+    }
+    for (id, reasons) in [(first, vec![]), (second, vec!["again".to_owned()])] {
+        let read = "SELECT i.review_reasons, d.needs_human_review FROM ingestion i
+            JOIN document d ON d.id = i.document_id WHERE i.id = $1";
+        let row: (Vec<String>, bool) =
+            sqlx::query_as(read).bind(id.0).fetch_one(database.pool()).await.unwrap();
+        assert_eq!(row, (reasons.clone(), !reasons.is_empty()));
+    }
+}
+
+/// Until a session of this database waits for a lock of that sort.
+async fn wait_for_lock(database: &TestDatabase, sort: &str) {
+    let waits = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+            AND wait_event_type = 'Lock' AND wait_event {sort}"
+    );
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(waits.clone()))
+            .fetch_one(database.pool())
+            .await
+            .unwrap();
+        if count > 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "nobody waits for a lock {sort}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

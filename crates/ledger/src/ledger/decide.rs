@@ -295,6 +295,7 @@ mod tests {
                 judged: None,
                 stated: None,
                 sha256: None,
+                duplicate_rule: None,
                 detail: String::new(),
             };
             assert_eq!(result_duplicate_key(&end), expected, "{text} {reason:?}");

@@ -114,19 +114,52 @@ impl MemoryLedger {
         token: ClaimToken,
         change: impl FnOnce(&mut LedgerRow, OffsetDateTime) -> Option<LedgerAttempt>,
     ) -> WriteResult {
-        let mut state = self.lock_state();
-        let now = state.now;
-        let Some(row) = state.rows.get_mut(&id).filter(|row| row.is_held_by(token)) else {
-            return WriteResult::Lost;
-        };
-        let ended = change(row, now);
-        let is_final = ended.as_ref().is_some_and(|attempt| attempt.is_final);
-        state.close_attempt(id, ended, is_final);
-        WriteResult::Yes
+        self.lock_state().update_if_held(id, token, change)
     }
 }
 
 impl MemoryLedgerState {
+    fn update_if_held(
+        &mut self,
+        id: IngestionId,
+        token: ClaimToken,
+        change: impl FnOnce(&mut LedgerRow, OffsetDateTime) -> Option<LedgerAttempt>,
+    ) -> WriteResult {
+        let now = self.now;
+        let Some(row) = self.rows.get_mut(&id).filter(|row| row.is_held_by(token)) else {
+            return WriteResult::Lost;
+        };
+        let ended = change(row, now);
+        let is_final = ended.as_ref().is_some_and(|attempt| attempt.is_final);
+        self.close_attempt(id, ended, is_final);
+        WriteResult::Yes
+    }
+
+    /// Whether another document of the same tenant has completed with this key.
+    fn has_duplicate(&self, id: IngestionId, key: Option<&String>) -> bool {
+        let own = self.rows.get(&id);
+        own.zip(key).is_some_and(|(own, key)| {
+            let other = self.completed_with(own.document_id, own.tenant.as_deref(), key);
+            other.is_some()
+        })
+    }
+
+    /// The newest completed ingestion of another document of the tenant with this key.
+    fn completed_with(
+        &self,
+        document: DocumentId,
+        tenant: Option<&str>,
+        key: &String,
+    ) -> Option<IngestionId> {
+        let same = self.rows.iter().filter(|(_, row)| {
+            row.duplicate_key.as_ref() == Some(key)
+                && row.document_id != document
+                && row.tenant.as_deref() == tenant
+                && row.status == IngestionStatus::Completed
+        });
+        same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id)
+    }
+
     fn close_attempt(&mut self, id: IngestionId, attempt: Option<LedgerAttempt>, is_final: bool) {
         if let Some(attempt) = attempt {
             self.attempts.entry(id).or_default().push(LedgerAttempt { is_final, ..attempt });
@@ -328,14 +361,7 @@ impl AttemptLedger for MemoryLedger {
         number: &str,
     ) -> Result<Option<IngestionId>> {
         let Some(key) = duplicate_key(supplier, number) else { return Ok(None) };
-        let state = self.lock_state();
-        let same = state.rows.iter().filter(|(_, row)| {
-            row.duplicate_key.as_ref() == Some(&key)
-                && row.document_id != document
-                && row.tenant.as_deref() == tenant
-                && row.status == IngestionStatus::Completed
-        });
-        Ok(same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id))
+        Ok(self.lock_state().completed_with(document, tenant, &key))
     }
 
     async fn add_spending(
@@ -433,9 +459,15 @@ impl Ledger for MemoryLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        Ok(self.update_if_held(id, token, |row, now| {
-            row.record_result(end, result_duplicate_key(end), now)
-        }))
+        let key = result_duplicate_key(end);
+        let mut state = self.lock_state();
+        let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, key.as_ref()));
+        let end = IngestionResult {
+            needs_human_review: end.needs_human_review || rule.is_some(),
+            review_reasons: end.review_reasons.iter().chain(rule).cloned().collect(),
+            ..end.clone()
+        };
+        Ok(state.update_if_held(id, token, |row, now| row.record_result(&end, key, now)))
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::write_result;
+use crate::db::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{
     DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_key,
@@ -17,6 +18,8 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
 };
+
+const RECORDING: &str = "recording an outcome";
 
 /// Gives a claim back; see [`crate::ledger::Ledger::release_claim`].
 pub(super) async fn release_claim(
@@ -95,6 +98,9 @@ pub(super) struct ResultRow {
     output_tokens: i64,
     sha256: Option<String>,
     duplicate_key: Option<String>,
+    /// Only of one that has a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_rule: Option<String>,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     gate_score: Option<f32>,
@@ -111,6 +117,9 @@ pub(super) struct ResultRow {
 impl ResultRow {
     pub(super) fn new(id: IngestionId, token: ClaimToken, end: &IngestionResult) -> Self {
         let status = end.reason.map_or(IngestionStatus::Completed, |reason| reason.status());
+        let duplicate_key = result_duplicate_key(end);
+        let duplicate_rule = stored::strip_nul_optional(end.duplicate_rule.as_deref())
+            .filter(|_| duplicate_key.is_some());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
         Self {
             id: id.0,
@@ -133,7 +142,8 @@ impl ResultRow {
             input_tokens: i64::try_from(end.usage.prompt_tokens()).unwrap_or(i64::MAX),
             output_tokens: i64::try_from(end.usage.output).unwrap_or(i64::MAX),
             sha256: end.sha256.clone(),
-            duplicate_key: result_duplicate_key(end),
+            duplicate_key,
+            duplicate_rule,
             detail: stored::strip_nul(&end.detail).into_owned(),
             gate_score: end.judged.as_ref().map(|judged| judged.score),
             grounded: end.judged.as_ref().map(|judged| judged.grounded.clone()),
@@ -152,10 +162,19 @@ impl BatchedStatement for EndStatement {
     type Answer = WriteResult;
 
     async fn run_together(db: &Db, ends: &[ResultRow]) -> Result<Vec<RowAnswer<WriteResult>>> {
-        let written = sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _)
-            .fetch_all(db.pool())
-            .await
-            .context("recording an outcome")?;
+        let keys = keys_to_lock(ends);
+        let statement =
+            || sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _);
+        let written = if keys.is_empty() {
+            statement().fetch_all(db.pool()).await.context(RECORDING)?
+        } else {
+            let mut transaction = db.pool().begin().await.context(RECORDING)?;
+            lock_keys(&mut transaction, &keys).await?;
+            // Sees what was committed while this one waited for its keys.
+            let written = statement().fetch_all(&mut transaction).await.context(RECORDING)?;
+            transaction.commit().await.context(RECORDING)?;
+            written
+        };
         let answer = |end: &ResultRow| {
             let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
             match own.next() {
@@ -181,6 +200,26 @@ impl BatchedStatement for EndStatement {
     fn claim(end: &ResultRow) -> Option<ClaimToken> {
         Some(ClaimToken(end.token))
     }
+}
+
+/// What is locked while ends are recorded whose supplier and number no other document may have: halves of
+/// their keys, in one order for everybody, before any row is locked.
+fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
+    let asked = ends.iter().filter(|end| end.duplicate_rule.is_some());
+    let keys = asked.filter_map(|end| end.duplicate_key.as_deref()?.get(..16));
+    let mut keys: Vec<i64> =
+        keys.filter_map(|half| u64::from_str_radix(half, 16).ok()).map(u64::cast_signed).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+async fn lock_keys(connection: &mut StatementTransaction, keys: &[i64]) -> Result<()> {
+    sqlx::query!("SELECT count(pg_advisory_xact_lock(key)) FROM unnest($1::bigint[]) AS key", keys)
+        .fetch_one(connection)
+        .await
+        .context(RECORDING)?;
+    Ok(())
 }
 
 /// Reads back what became of a claim; see [`crate::ledger::Ledger::read_back`]. An attempt that was

@@ -7,15 +7,28 @@ WITH clock AS MATERIALIZED (
         id uuid, token uuid, status text, outcome text, reason text, stage text,
         structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
+        duplicate_rule text,
         detail text, gate_score real, grounded jsonb, successful boolean, confidence text,
         missing_fields text[])
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
-    SELECT e.*, i.claims, i.worker, i.started_at
+    SELECT e.*, i.claims, i.worker, i.started_at, i.document_id, i.tenant
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
     ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
+), told AS MATERIALIZED (
+    -- Whose supplier and number another document has: one that completed since the gate looked, or one
+    -- that completes here. Nobody else completes one meanwhile: the keys are locked (see `finish.rs`).
+    SELECT h.*, h.duplicate_rule IS NOT NULL AND (
+        first_value(h.document_id) OVER (PARTITION BY h.tenant, h.duplicate_key ORDER BY h.id)
+            <> h.document_id
+        OR EXISTS (
+            SELECT 1 FROM ingestion o
+            WHERE o.duplicate_key = h.duplicate_key AND o.document_id <> h.document_id
+              AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
+            OFFSET 0)) AS repeated
+    FROM held h
 ), ended AS (
     UPDATE ingestion i SET
         status = e.status, reason = e.reason, completed_at = c.now, updated_at = c.now,
@@ -24,14 +37,17 @@ WITH clock AS MATERIALIZED (
         structured_data = e.structured_data,
         valid_structured_data = CASE e.status
             WHEN 'completed' THEN true WHEN 'failed' THEN false END,
-        needs_human_review = e.review, review_reasons = e.review_reasons, reader = e.reader,
+        needs_human_review = e.review OR e.repeated,
+        review_reasons = CASE WHEN e.repeated THEN e.review_reasons || e.duplicate_rule
+            ELSE e.review_reasons END,
+        reader = e.reader,
         kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
         extraction_input_tokens = e.input_tokens, extraction_output_tokens = e.output_tokens,
         sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key,
         gate_score = e.gate_score, grounded = e.grounded,
         extraction_successful = e.successful, extraction_confidence = e.confidence,
         missing_fields = e.missing_fields
-    FROM held e, clock c
+    FROM told e, clock c
     WHERE i.id = e.id AND e.token = i.claim_token
     RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
         e.model, e.input_tokens, e.output_tokens, e.detail
