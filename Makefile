@@ -69,7 +69,7 @@ guards:         ## each guard of tests/guards taken out, and the tests that have
 
 # Not part of `make test`: they need a clock, an idle machine or a long time.
 PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh \
-	scripts/reading_memory.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
+	scripts/reading_memory.sh scripts/repeat_pages.sh scripts/capacity.sh scripts/restore.sh scripts/kill_loop.sh \
 	scripts/killed_without_database.sh scripts/bucket_lfs.sh scripts/submit_many.sh \
 	scripts/throttle.sh scripts/random_vision.sh scripts/structure_peers.sh scripts/olmocr_peer.sh scripts/redis_peers.sh scripts/blobforge_peer.sh \
 	scripts/contracts.sh scripts/killed_calls.sh scripts/batch_kills.sh \

@@ -119,7 +119,11 @@ impl NumberRows {
         if !self.comparisons.spend(all.len().saturating_mul(amounts.len())) {
             return false;
         }
-        let edges = all.iter().filter(|it| amounts.iter().any(|value| is(it, value)));
+        let sought: BTreeSet<Decimal> = amounts.iter().map(Decimal::abs).collect();
+        // One of each column: what stands in it is told by its edge alone.
+        let mut seen = BTreeSet::new();
+        let edges = all.iter().filter(|it| sought.contains(&it.value.abs()));
+        let edges = edges.filter(|it| seen.insert(it.right.to_bits()));
         let column = |right: f32| {
             let near = move |it: &&&PrintedNumber| (it.right - right).abs() <= 0.5 * it.height;
             all.iter().filter(near).copied().collect::<Vec<&PrintedNumber>>()
