@@ -278,7 +278,7 @@ impl<'a> PipelineRun<'a> {
         let (transcript, told, extraction) = Box::pin(read).await?;
         let input = GateInput::of_text(&told, note, &transcript);
         let verdict = Box::pin(self.judge(input, &extraction)).await?;
-        Ok((transcript, EscalationOutcome::Judged(extraction, verdict)))
+        Ok((transcript, EscalationOutcome::Judged(extraction, Box::new(verdict))))
     }
 
     /// Takes the data from the XML, and the text of the pages beside it.
@@ -340,7 +340,7 @@ impl<'a> PipelineRun<'a> {
         let Some(first) = rungs.first() else {
             let extraction = extract::extract_by_rules(services, kind, input.transcript).await?;
             let verdict = Box::pin(self.judge(input, &extraction)).await?;
-            return Ok(EscalationOutcome::Judged(extraction, verdict));
+            return Ok(EscalationOutcome::Judged(extraction, Box::new(verdict)));
         };
         let readings = ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first);
         let readings = Box::pin(readings).await?;

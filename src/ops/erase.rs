@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 pub use docmill_ledger::db::erasure::{TenantRetention, list_retentions, set_retention};
@@ -22,8 +23,8 @@ use super::erasable_keys;
 use crate::ops::dead::{self, LetterReader};
 use crate::ops::janitor::ChoreTurn;
 use docmill_core::fault::{Error, Result};
-use docmill_core::model::IngestionId;
 use docmill_core::model::message::MessageBody;
+use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::erasure::{self, ErasableDocument, TenantPage, TenantPosition};
 use docmill_ledger::db::operators::{self, AuditNote};
@@ -143,34 +144,91 @@ pub async fn erase_tenant(
     Ok(done)
 }
 
-/// Erases what is older than its tenant's retention, batch by batch until `turn` is over. `sweep`
-/// keeps where the look for each tenant's documents goes on.
+/// Where the look for what is past its retention goes on. Kept as it goes: whoever looks may be cut off.
+#[derive(Debug, Default)]
+pub struct RetentionSweep(Mutex<RetentionPosition>);
+
+#[derive(Debug, Default)]
+struct RetentionPosition {
+    /// Of tenants with more documents than one pass looks through.
+    documents: BTreeMap<String, TenantPosition>,
+    /// The tenant that was looked at last: the next one is first in the next pass.
+    tenant: Option<String>,
+}
+
+impl RetentionSweep {
+    /// The tenants, by name, from the one whose turn it is.
+    fn in_turn(&self, mut kept: Vec<TenantRetention>) -> Vec<TenantRetention> {
+        let last = self.0.lock().tenant.clone();
+        let behind = kept.partition_point(|one| Some(&one.tenant) <= last.as_ref());
+        kept.rotate_left(behind);
+        kept
+    }
+}
+
+/// Erases what is older than its tenant's retention, batch by batch until `turn` is over: first what is marked
+/// already, so that marking, which may take longer than a turn, cannot keep anything from being erased.
 ///
 /// # Errors
-/// Postgres does not answer. What goes wrong with one document stops no other; see
+/// Postgres does not answer. What goes wrong with one document or one tenant stops no other; see
 /// [`ExpiryReport::failed`].
 pub async fn erase_expired(
     places: ErasureBackends<'_>,
-    sweep: &mut BTreeMap<String, TenantPosition>,
+    sweep: &RetentionSweep,
     turn: Option<ChoreTurn<'_>>,
 ) -> Result<ExpiryReport> {
     let is_over = || turn.is_some_and(|turn| turn.is_over());
-    for kept in list_retentions(places.db).await? {
-        for _ in 0..PAGES {
-            let after = sweep.remove(&kept.tenant).unwrap_or(TenantPosition::START);
-            let page =
-                erasure::find_tenant_documents(places.db, &kept.tenant, kept.days, after, BATCH)
-                    .await?;
-            let ids: Vec<_> = page.documents.iter().map(|document| document.id).collect();
-            if !ids.is_empty() {
-                erasure::doom_expired(places.db, &ids).await?;
-            }
-            let Some(next) = page.next else { break };
-            sweep.insert(kept.tenant.clone(), next);
-        }
-    }
     let mut done = ExpiryReport::default();
     let mut tried = HashSet::new();
+    erase_marked(places, &mut tried, &mut done, is_over).await?;
+    for kept in sweep.in_turn(list_retentions(places.db).await?) {
+        if is_over() {
+            return Ok(done);
+        }
+        if let Err(error) = mark_expired(places, sweep, &kept, is_over).await {
+            done.failed = Some(error);
+        }
+        sweep.0.lock().tenant = Some(kept.tenant);
+    }
+    erase_marked(places, &mut tried, &mut done, is_over).await?;
+    Ok(done)
+}
+
+/// Marks what of a tenant is past its retention, from where the last pass came to.
+async fn mark_expired(
+    places: ErasureBackends<'_>,
+    sweep: &RetentionSweep,
+    kept: &TenantRetention,
+    is_over: impl Fn() -> bool,
+) -> Result<()> {
+    for _ in 0..PAGES {
+        let after = sweep.0.lock().documents.get(&kept.tenant).copied();
+        let after = after.unwrap_or(TenantPosition::START);
+        let page = erasure::find_tenant_documents(places.db, &kept.tenant, kept.days, after, BATCH)
+            .await?;
+        let ids: Vec<_> = page.documents.iter().map(|document| document.id).collect();
+        if !ids.is_empty() {
+            erasure::doom_expired(places.db, &ids).await?;
+        }
+        let Some(next) = page.next else {
+            sweep.0.lock().documents.remove(&kept.tenant);
+            break;
+        };
+        sweep.0.lock().documents.insert(kept.tenant.clone(), next);
+        if is_over() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Erases what is marked and was not tried in this pass.
+async fn erase_marked(
+    places: ErasureBackends<'_>,
+    tried: &mut HashSet<DocumentId>,
+    done: &mut ExpiryReport,
+    is_over: impl Fn() -> bool,
+) -> Result<()> {
     while !is_over() {
         let batch = erasure::take_doomed(places.db, BATCH).await?;
         // Those that failed a moment ago come round again.
@@ -188,7 +246,7 @@ pub async fn erase_expired(
             }
         }
     }
-    Ok(done)
+    Ok(())
 }
 
 /// One document: objects, then rows.

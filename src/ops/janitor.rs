@@ -11,7 +11,6 @@ mod chores;
 
 pub use chores::lost_messages;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,14 +18,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::ops::batches::BatchCollector;
+use crate::ops::erase::RetentionSweep;
 use crate::shutdown::Shutdown;
 use docmill_core::config::{AcknowledgeMode, Config, JanitorConfig, WebhooksConfig};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::Db;
-use docmill_ledger::db::erasure::TenantPosition;
 use docmill_ledger::db::janitor::{self as rows, SendPosition};
+use docmill_ledger::db::retention::ExpiredAttempt;
 use docmill_queue::queue::MessageQueue;
 use docmill_storage::store::ObjectStore;
 
@@ -64,6 +64,7 @@ pub struct Maintenance {
     /// The name of this worker, for the lease.
     holder: String,
     progress: Mutex<SweepProgress>,
+    retention: RetentionSweep,
     /// Runs beside the passes, under a lead of its own.
     batches: Option<BatchCollector>,
 }
@@ -72,7 +73,8 @@ pub struct Maintenance {
 #[derive(Debug, Default)]
 struct SweepProgress {
     resend: Option<SendPosition>,
-    retention: BTreeMap<String, TenantPosition>,
+    /// The last attempt that was looked at.
+    attempts: Option<ExpiredAttempt>,
 }
 
 /// One thing that maintenance does.
@@ -196,6 +198,7 @@ impl Maintenance {
             early: config.queue.acknowledge == AcknowledgeMode::Early,
             holder,
             progress: Mutex::default(),
+            retention: RetentionSweep::default(),
             batches: None,
         }
     }

@@ -49,7 +49,7 @@ pub(super) trait EscalationStep: Send {
 #[derive(Debug)]
 pub(super) enum EscalationOutcome {
     /// With data and the verdict on it.
-    Judged(Extraction, Verdict),
+    Judged(Extraction, Box<Verdict>),
     /// No model gave an acceptable reply.
     Unfinished(UnfinishedExtraction),
 }
@@ -134,7 +134,7 @@ async fn merge_attempt(
     Ok(match (before, read) {
         (None, ExtractionOutcome::Whole(reading)) => {
             let verdict = step.judge(&reading).await?;
-            EscalationOutcome::Judged(reading, verdict)
+            EscalationOutcome::Judged(reading, Box::new(verdict))
         }
         (None, ExtractionOutcome::Unfinished(unfinished)) => {
             EscalationOutcome::Unfinished(unfinished)
@@ -149,7 +149,7 @@ async fn merge_attempt(
                 None => new.usage += before.usage,
             }
             let verdict = step.judge(&new).await?;
-            EscalationOutcome::Judged(new, verdict)
+            EscalationOutcome::Judged(new, Box::new(verdict))
         }
         (
             Some(EscalationOutcome::Judged(mut before, verdict)),
@@ -174,13 +174,13 @@ async fn choose_better(
     let (newer, older) = (combine_extractions(new, before), combine_extractions(before, new));
     let verdict = step.judge(&newer).await?;
     if !verdict.is_refused() {
-        return Ok(EscalationOutcome::Judged(newer, verdict));
+        return Ok(EscalationOutcome::Judged(newer, Box::new(verdict)));
     }
     let other = step.judge(&older).await?;
     Ok(if severity(&other) < severity(&verdict) {
-        EscalationOutcome::Judged(older, other)
+        EscalationOutcome::Judged(older, Box::new(other))
     } else {
-        EscalationOutcome::Judged(newer, verdict)
+        EscalationOutcome::Judged(newer, Box::new(verdict))
     })
 }
 

@@ -117,14 +117,16 @@ pub async fn write_release(
     let end = if how.counted { JobEnd::Failed } else { JobEnd::GivenBack };
     let write =
         || guard_call(FailureSeam::Release, ledger.release_claim(claim.id, claim.token, how));
-    // There is nothing else that could be written instead, so no refusal is the last.
-    match write_until_answered(claim, ledger, u32::MAX, write).await {
+    match write_until_answered(claim, ledger, REFUSALS, write).await {
         Ok(WriteResult::Yes) => {
             // What waits for a batch is woken by its answer: its message is parked when it comes.
             let hide = if matches!(how.fault, Fault::Batched(_)) { PARKED_SOON } else { how.after };
             FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(hide)) }
         }
-        Ok(WriteResult::Lost) | Err(_) => finish_fenced(outcome),
+        Ok(WriteResult::Lost) => finish_fenced(outcome),
+        // Nothing else could be written instead. The lease ends by itself, the next claim counts a crash, and
+        // after some of these the ingestion ends: rather than a slot that writes the same for ever.
+        Err(_) => finish_lost(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::erase::{self, ErasureBackends};
+use docmill::ops::erase::{self, ErasureBackends, RetentionSweep};
 use docmill::ops::submit::{self, SubmitContext, SubmitOptions};
 use docmill_core::config::QueueDestination;
 use docmill_core::model::{DocumentId, IngestionId};
@@ -186,7 +186,7 @@ async fn only_documents_past_their_tenants_retention_expire() {
     let day = Duration::from_secs(24 * 3600);
     world.database.advance(day * 29).await;
     let expire = async || {
-        let done = erase::erase_expired(places, &mut BTreeMap::new(), None).await.unwrap();
+        let done = erase::erase_expired(places, &RetentionSweep::default(), None).await.unwrap();
         assert!(done.failed.is_none(), "{:?}", done.failed);
         done.erased
     };
@@ -226,7 +226,7 @@ async fn retention_keeps_an_original_that_a_younger_row_names_by_whatever_of_its
     let expire = async || {
         let backends =
             ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
-        let done = erase::erase_expired(backends, &mut BTreeMap::new(), None).await.unwrap();
+        let done = erase::erase_expired(backends, &RetentionSweep::default(), None).await.unwrap();
         let key = world.store.head("documents/x.pdf").await.unwrap();
         (done.erased, done.failed.is_some(), key.is_some())
     };

@@ -3,23 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use docmill::ops::dead;
-use docmill::ops::erase::{self, ErasureBackends};
+use docmill::ops::erase::{self, ErasureBackends, RetentionSweep};
 use docmill::ops::janitor::{Maintenance, MaintenanceBackends, MaintenanceChore};
 use docmill::shutdown::Shutdown;
 use docmill_core::config::Config;
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::idempotency::{self, IdempotentAnswer};
 use docmill_ledger::db::operators::{AuditNote, PauseScope};
 use docmill_ledger::db::{Db, erasure, janitor, operators, overview, reports};
 use docmill_ledger::ledger::{AttemptLedger as _, FirstProvider, Ledger as _, PauseTerms};
 use docmill_queue::queue::{MessageQueue, OutgoingMessage};
+use docmill_storage::store::ObjectStore;
 use docmill_storage::store::memory::MemoryStore;
 use sqlx::{AssertSqlSafe, Executor};
 
+use crate::support::controlled_store::{ControlledStore, ListingFault};
 use crate::support::documents;
 use crate::support::memory_queue::{Call, MemoryQueue};
 use crate::support::postgres::TestDatabase;
@@ -179,6 +183,72 @@ async fn a_pass_deletes_so_many_old_attempts_and_leaves_the_rest_to_the_next() {
         deleted.push(pass.deleted_rows);
     }
     assert_eq!(deleted, [10_000, 2_000, 0], "a pass stays short however much is left behind");
+}
+
+/// With finished pages that may be left in the store, of the ended ones from the oldest on.
+async fn leave_pages(database: &TestDatabase, from: u32, to: u32) {
+    let crashed = format!(
+        "UPDATE attempt SET outcome = 'crashed'
+         WHERE ingestion_id IN (SELECT md5('i' || n)::uuid FROM generate_series({from}, {to}) n)"
+    );
+    database.pool().execute(AssertSqlSafe(crashed)).await.unwrap();
+    database.advance(HOUR * 24 * 120).await;
+}
+
+async fn count_attempts(database: &TestDatabase) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM attempt").fetch_one(database.pool()).await.unwrap()
+}
+
+fn maintenance_with(database: &TestDatabase, store: &Arc<ControlledStore>) -> Maintenance {
+    let store: Arc<dyn ObjectStore> = store.clone();
+    let backends = MaintenanceBackends { db: database.db(), queue: memory_queue(), store };
+    Maintenance::new(backends, &Config::default(), "test".to_owned())
+}
+
+#[tokio::test]
+async fn a_pass_that_is_cut_off_over_a_slow_store_has_deleted_what_it_came_to() {
+    let database = TestDatabase::create().await;
+    fill(&database, 400).await;
+    leave_pages(&database, 1_001, 1_400).await;
+    let store = Arc::new(ControlledStore::default());
+    store.lists_until(250, ListingFault::Silent);
+    let maintenance = maintenance_with(&database, &store);
+    tokio::select! {
+        _ = maintenance.run_pass(false) => panic!("it waits for the store"),
+        () = until(SOON, || async { store.lists.load(Ordering::SeqCst) > 250 }) => {}
+    }
+    assert_eq!(count_attempts(&database).await, 200, "two groups of a hundred are gone");
+}
+
+#[tokio::test]
+async fn attempts_whose_pages_cannot_be_removed_hold_up_none_behind_them() {
+    let database = TestDatabase::create().await;
+    fill(&database, 5_200).await;
+    leave_pages(&database, 1_101, 6_200).await;
+    let store = Arc::new(ControlledStore::default());
+    store.lists_until(0, ListingFault::Refused);
+    let pass = maintenance_with(&database, &store).run_pass(false).await;
+    let failed: Vec<_> = pass.failed.iter().map(|failed| failed.chore).collect();
+    assert_eq!(failed, [MaintenanceChore::OldRows], "those that stay are told");
+    assert_eq!(count_attempts(&database).await, 5_100);
+}
+
+#[tokio::test]
+async fn a_named_answer_that_is_too_old_gives_way_before_it_is_deleted() {
+    let database = TestDatabase::create().await;
+    let answer = |text: &str| IdempotentAnswer {
+        fingerprint: text.to_owned(),
+        answer: serde_json::json!(text),
+    };
+    let (first, second) = (answer("first"), answer("second"));
+    let db = database.db();
+    for (kept, after, found) in [(&first, 0, &first), (&second, 1, &first), (&second, 24, &second)]
+    {
+        database.advance(HOUR * after).await;
+        idempotency::keep_answer(&db, "a program", "key", kept).await.unwrap();
+        let answer = idempotency::find_answer(&db, "a program", "key").await.unwrap();
+        assert_eq!(answer.as_ref(), Some(found));
+    }
 }
 
 #[tokio::test]
@@ -464,7 +534,7 @@ async fn retention_erases_rows_with_their_objects_and_one_that_cannot_go_holds_u
     let stuck = ended_document(&world, "../outside.pdf", Some("acme"), "acme").await;
     let by_ingestion = ended_document(&world, "documents/a.pdf", None, "acme").await;
     let of_next = ended_document(&world, "documents/z.pdf", Some("zeta"), "zeta").await;
-    let done = erase::erase_expired(places, &mut BTreeMap::new(), None).await.unwrap();
+    let done = erase::erase_expired(places, &RetentionSweep::default(), None).await.unwrap();
     assert_eq!(done.erased, 2);
     assert!(done.failed.is_some(), "the one that stays is told");
     assert_eq!(
@@ -476,6 +546,22 @@ async fn retention_erases_rows_with_their_objects_and_one_that_cannot_go_holds_u
         (true, false, false)
     );
     assert_eq!(world.store.list("documents/", None, 10).await.unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_marked_already_is_erased_before_anything_else_is_marked() {
+    let world = World::new().await;
+    let db = world.database.db();
+    let places =
+        ErasureBackends { db: &db, store: world.store.as_ref(), queue: world.queue.as_ref() };
+    erasure::set_retention(&db, "acme", Some(30), &by()).await.unwrap();
+    let doomed = ended_document(&world, "documents/doomed.pdf", Some("acme"), "acme").await;
+    assert_eq!(erasure::doom_expired(&db, &[doomed]).await.unwrap(), 1);
+    // Nobody can tell any more what else is to be marked.
+    world.execute("ALTER TABLE docmill.tenant_retention RENAME COLUMN days TO nights").await;
+    let sweep = RetentionSweep::default();
+    assert!(erase::erase_expired(places, &sweep, None).await.is_err());
+    assert!(!there(&world, doomed).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -509,7 +595,7 @@ async fn a_document_that_is_worked_on_again_keeps_its_original_and_a_doomed_one_
     );
     let refused = sqlx::query(AssertSqlSafe(reopened)).execute(&world.pool).await;
     assert!(refused.is_err(), "nor is what it has opened again");
-    let done = erase::erase_expired(places, &mut BTreeMap::new(), None).await.unwrap();
+    let done = erase::erase_expired(places, &RetentionSweep::default(), None).await.unwrap();
     assert_eq!((done.erased, done.failed.is_none()), (1, true));
     let left = world.store.list("documents/", None, 10).await.unwrap();
     let left: Vec<_> = left.into_iter().map(|entry| entry.key).collect();

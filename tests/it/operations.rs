@@ -262,7 +262,7 @@ async fn old_rows_are_deleted_in_batches_and_never_those_of_running_ingestions()
     }
     operators::cancel_ingestions(&db, &ids[..1], &by()).await.unwrap();
     let delete = async |age| {
-        let old = retention::find_expired_attempts(&db, age, 2).await?;
+        let old = retention::find_expired_attempts(&db, age, None, 2).await?;
         retention::delete_attempts(&db, &old).await
     };
     assert_eq!(delete(QUIET).await.unwrap(), 0);

@@ -225,6 +225,21 @@ async fn a_document_that_postgres_lets_end_in_no_way_is_given_back_for_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_postgres_lets_be_given_back_in_no_way_keeps_no_slot() {
+    let world = World::new().await;
+    let id = world.insert("a.pdf", documents::invoice("R-4")).await;
+    let held = "status = 'in-progress' AND (claims = 0 OR claim_token IS NOT NULL)";
+    refuse_unless(&world, id, "no_release", held).await;
+    world.send(id.to_string()).await;
+    let worker = world.worker_with(|config| config.worker.slots = 1).await;
+    world.until(id, "claims", "1").await;
+    let other = world.submit("b.pdf", documents::invoice("R-5")).await;
+    world.until(other, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!(world.attempts(id).await, Vec::<String>::new(), "its lease ends by itself");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_an_operator_has_locked_holds_up_no_other_job_of_the_worker() {
     let world = World::new().await;
     let locked = world.insert("a.pdf", documents::invoice("L-0")).await;

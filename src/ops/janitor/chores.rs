@@ -8,6 +8,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use super::{ChoreTurn, JanitorReport, Maintenance};
+use futures::StreamExt as _;
+
 use crate::ops::dead::{self, ReconcileTerms};
 use crate::ops::erase::{self, ErasureBackends};
 use crate::ops::sending;
@@ -29,6 +31,11 @@ const ROWS_TOGETHER: u32 = 5000;
 /// Batches of old attempts that one pass deletes: however many there are, it stays short, and what
 /// waits to be woken does not wait for them. A pass a minute deletes 14 million a day.
 const BATCHES_PER_PASS: usize = 2;
+/// Attempts whose pages are cleared and which are deleted before the next ones: a pass that is cut off has got
+/// somewhere, however slow the store.
+const ATTEMPTS_TOGETHER: usize = 100;
+/// Ingestions whose pages are cleared at the same time.
+const CLEARED_AT_ONCE: usize = 16;
 /// No message can come any more for what was erased longer ago (SQS keeps 14 days).
 const MESSAGES_LIVE: Duration = Duration::from_secs(15 * 24 * 3600);
 /// A worker not heard of for so long is gone.
@@ -165,15 +172,28 @@ impl Maintenance {
         pass.deleted_rows += erasure::forget_erased(&self.db, age.max(MESSAGES_LIVE)).await?;
         pass.deleted_rows += idempotency::delete_answers(&self.db, ROWS_TOGETHER).await?;
         self.tidy_webhooks(pass, turn).await?;
+        let mut failed = None;
         for _ in 0..BATCHES_PER_PASS {
-            let old = retention::find_expired_attempts(&self.db, age, ROWS_TOGETHER).await?;
-            let is_last = u32::try_from(old.len()).unwrap_or(u32::MAX) < ROWS_TOGETHER;
-            pass.deleted_rows += self.delete_attempts(old).await?;
-            if is_last || turn.is_over() {
+            let after = self.lock_progress().attempts;
+            let old =
+                retention::find_expired_attempts(&self.db, age, after.as_ref(), ROWS_TOGETHER)
+                    .await?;
+            for together in old.chunks(ATTEMPTS_TOGETHER) {
+                if turn.is_over() {
+                    return failed.map_or(Ok(()), Err);
+                }
+                let (deleted, error) = self.delete_attempts(together).await?;
+                pass.deleted_rows += deleted;
+                failed = error.or(failed);
+                // Behind those whose pages stay as well: they would keep all others for ever.
+                self.lock_progress().attempts = together.last().copied();
+            }
+            if u32::try_from(old.len()).unwrap_or(u32::MAX) < ROWS_TOGETHER {
+                self.lock_progress().attempts = None;
                 break;
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Gives up what nobody sends any more, and deletes what ended long ago.
@@ -197,19 +217,25 @@ impl Maintenance {
     }
 
     /// Finished pages that were left in the store go before the attempts, which are what leads to
-    /// them. Attempts whose pages cannot be removed stay, the others go.
-    async fn delete_attempts(&self, mut old: Vec<ExpiredAttempt>) -> Result<u64> {
+    /// them. Attempts whose pages cannot be removed stay, the others go: how many, and why one stays.
+    async fn delete_attempts(&self, old: &[ExpiredAttempt]) -> Result<(u64, Option<Error>)> {
         let left_over: BTreeSet<IngestionId> =
             old.iter().filter(|attempt| attempt.left_pages).map(|old| old.ingestion).collect();
-        let mut failed = None;
-        for id in left_over {
-            if let Err(error) = journal::clear_journal(self.store.as_ref(), id).await {
-                old.retain(|attempt| attempt.ingestion != id);
+        let clear = left_over
+            .into_iter()
+            .map(|id| async move { (id, journal::clear_journal(self.store.as_ref(), id).await) });
+        let cleared: Vec<_> =
+            futures::stream::iter(clear).buffer_unordered(CLEARED_AT_ONCE).collect().await;
+        let (mut kept, mut failed) = (BTreeSet::new(), None);
+        for (id, outcome) in cleared {
+            if let Err(error) = outcome {
+                kept.insert(id);
                 failed = Some(error);
             }
         }
-        let deleted = retention::delete_attempts(&self.db, &old).await?;
-        failed.map_or(Ok(deleted), Err)
+        let gone: Vec<ExpiredAttempt> =
+            old.iter().filter(|attempt| !kept.contains(&attempt.ingestion)).copied().collect();
+        Ok((retention::delete_attempts(&self.db, &gone).await?, failed))
     }
 
     pub(super) async fn erase_expired(
@@ -219,10 +245,7 @@ impl Maintenance {
     ) -> Result<()> {
         let (store, queue) = (self.store.as_ref(), self.queue.as_ref());
         let places = ErasureBackends { db: &self.db, store, queue };
-        let mut sweep = std::mem::take(&mut self.lock_progress().retention);
-        let ended = erase::erase_expired(places, &mut sweep, Some(turn)).await;
-        self.lock_progress().retention = sweep;
-        let done = ended?;
+        let done = erase::erase_expired(places, &self.retention, Some(turn)).await?;
         pass.expired = done.erased;
         match done.failed {
             None => Ok(()),

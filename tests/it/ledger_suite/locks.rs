@@ -3,13 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use docmill_core::fault::Fault;
+use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::ledger::{
     AttemptLedger, ClaimOutcome, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, WriteResult,
 };
+
+use tokio::task::JoinHandle;
 
 use super::fixture::{failed, record, renewal, terms};
 use crate::support::postgres::TestDatabase;
@@ -67,14 +69,6 @@ async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for
     let database = TestDatabase::create().await;
     let (first, second) = (insert(&database, 1).await[0], insert(&database, 1).await[0]);
     let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
-    let recorded = |id: IngestionId| {
-        let (ledger, end) = (PostgresLedger::new(database.db()), end.clone());
-        async move {
-            let answer = ledger.claim(&[id], &terms()).await.unwrap().pop();
-            let Some(ClaimOutcome::Claimed(claimed)) = answer else { panic!("{answer:?}") };
-            tokio::spawn(async move { ledger.record_result(id, claimed.token, &end).await })
-        }
-    };
     // The end of the first stands half written, before the row of its document.
     let mut holder = database.pool().begin().await.unwrap();
     sqlx::query("SELECT FROM document d JOIN ingestion i ON i.document_id = d.id WHERE i.id = $1 FOR UPDATE OF d")
@@ -82,9 +76,9 @@ async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for
         .execute(&mut *holder)
         .await
         .unwrap();
-    let held = recorded(first).await;
+    let held = begin_recording(&database, first, &end).await;
     wait_for_lock(&database, "<> 'advisory'").await;
-    let copy = recorded(second).await;
+    let copy = begin_recording(&database, second, &end).await;
     wait_for_lock(&database, "= 'advisory'").await;
     holder.rollback().await.unwrap();
     for ended in [held, copy] {
@@ -97,6 +91,33 @@ async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for
             sqlx::query_as(read).bind(id.0).fetch_one(database.pool()).await.unwrap();
         assert_eq!(row, (reasons.clone(), !reasons.is_empty()));
     }
+}
+
+/// Claims it and lets its result be written beside the test.
+async fn begin_recording(
+    database: &TestDatabase,
+    id: IngestionId,
+    end: &IngestionResult,
+) -> JoinHandle<Result<WriteResult>> {
+    let (ledger, end) = (PostgresLedger::new(database.db()), end.clone());
+    let answer = ledger.claim(&[id], &terms()).await.unwrap().pop();
+    let Some(ClaimOutcome::Claimed(claimed)) = answer else { panic!("{answer:?}") };
+    tokio::spawn(async move { ledger.record_result(id, claimed.token, &end).await })
+}
+
+/// Two to the power of 1,024 is no number of Postgres.
+#[tokio::test]
+async fn what_was_denied_more_often_than_a_delay_can_double_is_still_given_back() {
+    let database = TestDatabase::create().await;
+    let id = insert(&database, 1).await[0];
+    let often = "UPDATE ingestion SET denials = 5000 WHERE id = $1";
+    sqlx::query(often).bind(id.0).execute(database.pool()).await.unwrap();
+    let ledger = PostgresLedger::new(database.db());
+    let answer = ledger.claim(&[id], &terms()).await.unwrap().pop();
+    let Some(ClaimOutcome::Claimed(claimed)) = answer else { panic!("{answer:?}") };
+    let denied = failed(Fault::Denied, false, 60);
+    let given = ledger.release_claim(id, claimed.token, &denied).await.unwrap();
+    assert_eq!(given, WriteResult::Yes);
 }
 
 /// Until a session of this database waits for a lock of that sort.

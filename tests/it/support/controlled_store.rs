@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill_core::fault::Result;
+use docmill_core::fault::{Error, Result};
 use docmill_storage::store::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, memory,
 };
@@ -31,6 +31,17 @@ pub(crate) struct ControlledStore {
     follows: Mutex<Option<(String, String)>>,
     /// Writes that still arrive; `None`: all.
     writes_left: Mutex<Option<u32>>,
+    /// Listings that are answered, and what becomes of later ones; `None`: all are.
+    listing: Mutex<Option<(u64, ListingFault)>>,
+}
+
+/// What becomes of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListingFault {
+    /// It is refused.
+    Refused,
+    /// It is never answered.
+    Silent,
 }
 
 /// When simulated time began.
@@ -67,6 +78,11 @@ impl ControlledStore {
     /// Somebody else is so fast that `next` is there as soon as `key` is written.
     pub(crate) fn follow(&self, key: &str, next: &str) {
         *self.follows.lock().unwrap() = Some((key.to_owned(), next.to_owned()));
+    }
+
+    /// Answers so many listings in all.
+    pub(crate) fn lists_until(&self, answered: u64, then: ListingFault) {
+        *self.listing.lock().unwrap() = Some((answered, then));
     }
 
     /// Waits for ever once no more writes arrive.
@@ -195,7 +211,13 @@ impl ObjectStore for ControlledStore {
         after: Option<&str>,
         max: usize,
     ) -> Result<Vec<ObjectEntry>> {
-        self.lists.fetch_add(1, Ordering::SeqCst);
+        let before = self.lists.fetch_add(1, Ordering::SeqCst);
+        let fault = *self.listing.lock().unwrap();
+        match fault.filter(|(answered, _)| before >= *answered) {
+            Some((_, ListingFault::Refused)) => return Err(Error::transient("no listing")),
+            Some((_, ListingFault::Silent)) => std::future::pending::<()>().await,
+            None => {}
+        }
         let listed = self.inner.list(prefix, after, max).await?;
         let entry = |entry: ObjectEntry| ObjectEntry {
             modified: self.modified(&entry.key, entry.modified),

@@ -39,7 +39,7 @@ pub async fn find_answer(db: &Db, visitor: &str, key: &str) -> Result<Option<Ide
     .context("looking for the answer of a request")
 }
 
-/// Keeps an answer; one of two at once stays.
+/// Keeps an answer; one of two at once stays, and one that is too old gives way.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -50,12 +50,15 @@ pub async fn keep_answer(
     answer: &IdempotentAnswer,
 ) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO idempotency_key (visitor, key, fingerprint, answer) VALUES ($1, $2, $3, $4)
-         ON CONFLICT DO NOTHING",
+        "INSERT INTO idempotency_key AS k (visitor, key, fingerprint, answer) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (visitor, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+             answer = excluded.answer, kept_at = (SELECT docmill_now())
+         WHERE k.kept_at <= (SELECT docmill_now()) - make_interval(secs => $5)",
         visitor,
         key,
         answer.fingerprint,
         answer.answer,
+        KEPT.as_secs_f64(),
     )
     .execute(db.pool())
     .await

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
@@ -16,30 +17,38 @@ pub struct ExpiredAttempt {
     pub ingestion: IngestionId,
     /// Number of its claim.
     pub claims: i64,
+    /// When it ended.
+    pub ended_at: OffsetDateTime,
     /// Finished pages may be left in the store: the ingestion ended other than completed, or this
     /// attempt lost its claim and may have written one after its successor was done.
     pub left_pages: bool,
 }
 
-/// Up to `batch` attempts of terminal ingestions that ended longer ago than `age`, oldest first: fewer than
-/// `batch` means that these are all.
+/// Up to `batch` attempts of terminal ingestions that ended longer ago than `age`, those behind `after`, oldest
+/// first: fewer than `batch` means that these are all.
 ///
 /// # Errors
 /// No answer from Postgres.
 pub async fn find_expired_attempts(
     db: &Db,
     age: Duration,
+    after: Option<&ExpiredAttempt>,
     batch: u32,
 ) -> Result<Vec<ExpiredAttempt>> {
     let rows = sqlx::query!(
-        r#"SELECT a.ingestion_id, a.claims,
+        r#"SELECT a.ingestion_id, a.claims, a.ended_at AS "ended_at!",
              i.status <> 'completed' OR a.outcome = 'crashed' AS "left_pages!"
          FROM attempt a JOIN ingestion i ON i.id = a.ingestion_id
          WHERE a.ended_at < (SELECT docmill_now()) - make_interval(secs => $1)
+           AND a.ended_at >= COALESCE($3, '-infinity'::timestamptz)
+           AND ($3 IS NULL OR (a.ended_at, a.ingestion_id, a.claims) > ($3, $4, $5))
            AND i.status <> 'in-progress'
-         ORDER BY a.ended_at LIMIT $2"#,
+         ORDER BY a.ended_at, a.ingestion_id, a.claims LIMIT $2"#,
         age.as_secs_f64(),
         i64::from(batch),
+        after.map(|last| last.ended_at),
+        after.map(|last| last.ingestion.0),
+        after.map(|last| last.claims),
     )
     .fetch_all(db.pool())
     .await
@@ -49,6 +58,7 @@ pub async fn find_expired_attempts(
         .map(|row| ExpiredAttempt {
             ingestion: IngestionId(row.ingestion_id),
             claims: row.claims,
+            ended_at: row.ended_at,
             left_pages: row.left_pages,
         })
         .collect())

@@ -36,7 +36,7 @@ WITH clock AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT i.id, i.claims, i.worker, i.started_at, c.now,
         CASE WHEN $4::float8 > 0 THEN c.now + make_interval(
-                secs => $4 * CASE WHEN $10 THEN least(2 ^ i.denials, $11) ELSE 1 END)
+                secs => $4 * CASE WHEN $10 THEN least(2 ^ least(i.denials, 16), $11) ELSE 1 END)
             WHEN $8 THEN c.now END AS due
     FROM ingestion i CROSS JOIN clock c
     WHERE i.id = $1 AND i.claim_token = $2
