@@ -181,7 +181,11 @@ impl BucketBacklog {
     ) -> bool {
         let settings = self.settings.borrow().clone();
         let since = tokio::time::Instant::now();
-        match claim_document(&self.bucket, &self.who, &settings, candidate).await {
+        let answer = claim_document(&self.bucket, &self.who, &settings, candidate).await;
+        if answer.is_ok() {
+            self.intake_gate.open(PauseReason::SOURCE);
+        }
+        match answer {
             Ok(BucketClaimResult::Ours(claim)) => {
                 runner.start_job(self.claimed_job(*claim, since, settings.stale_after()), slot);
                 true

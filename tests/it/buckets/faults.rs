@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use docmill::ops::bucket::{
-    BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, SweepOptions,
-    WorkerRegistration, sweep_bucket,
+    BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, MarkerCandidate, SweepOptions,
+    WorkerIdentity, WorkerRegistration, claim_document, sweep_bucket,
 };
 use docmill::runner::JobEnd;
 use docmill::shutdown::Shutdown;
@@ -82,6 +82,34 @@ async fn a_document_that_kills_its_workers_is_dead_after_three_runs() {
     }
     assert_eq!(place.marks(), [dead_key(&hash)]);
     assert_eq!(place.store.json(&dead_key(&hash))["error"], "its worker fell silent");
+}
+
+#[tokio::test]
+async fn a_store_that_fails_while_runs_are_begun_costs_a_document_none_of_its_runs() {
+    let place = Place::new();
+    let hash = place.add("unlucky", Priority::Normal).await;
+    for _ in 0..5 {
+        // The lock is taken and the run counted; then the lock cannot be written.
+        place.store.refuse_writes(&lock_key(&hash), 1, 1);
+        let (who, settings) = (WorkerIdentity::new("w"), BucketSettings::default());
+        let candidate = MarkerCandidate { priority: Priority::Normal, hash: hash.clone() };
+        assert!(claim_document(&place.bucket, &who, &settings, &candidate).await.is_err());
+        assert_eq!(place.marks(), [todo_key(Priority::Normal, &hash)]);
+    }
+    assert_eq!(place.claim("w", &hash).await.run, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_outlasts_a_store_that_takes_nothing_for_minutes() {
+    let place = Place::simulated();
+    let hash = place.add("done", Priority::Normal).await;
+    place.store.refuse_writes("store/out/", 0, 10);
+    let began = tokio::time::Instant::now();
+    let convert = Fake::new(Manner::Well);
+    place.work_once(&convert).await;
+    assert!(began.elapsed() > Duration::from_secs(120), "{:?}", began.elapsed());
+    assert_eq!(convert.calls(&hash), 1);
+    assert_eq!((place.marks(), place.store.keys("store/out/")), (vec![], vec![out_key(&hash)]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

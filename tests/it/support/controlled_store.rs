@@ -31,8 +31,17 @@ pub(crate) struct ControlledStore {
     follows: Mutex<Option<(String, String)>>,
     /// Writes that still arrive; `None`: all.
     writes_left: Mutex<Option<u32>>,
+    /// Writes below a place that are refused: how many get through before, and how many are refused.
+    outage: Mutex<Option<WriteOutage>>,
     /// Listings that are answered, and what becomes of later ones; `None`: all are.
     listing: Mutex<Option<(u64, ListingFault)>>,
+}
+
+/// Writes that a store refuses for a while.
+struct WriteOutage {
+    prefix: String,
+    arriving: u32,
+    refused: u32,
 }
 
 /// What becomes of a listing.
@@ -75,6 +84,12 @@ impl ControlledStore {
         *self.writes_left.lock().unwrap() = writes;
     }
 
+    /// Lets `arriving` more writes below `prefix` through and refuses the `refused` next ones.
+    pub(crate) fn refuse_writes(&self, prefix: &str, arriving: u32, refused: u32) {
+        let outage = WriteOutage { prefix: prefix.to_owned(), arriving, refused };
+        *self.outage.lock().unwrap() = Some(outage);
+    }
+
     /// Somebody else is so fast that `next` is there as soon as `key` is written.
     pub(crate) fn follow(&self, key: &str, next: &str) {
         *self.follows.lock().unwrap() = Some((key.to_owned(), next.to_owned()));
@@ -85,8 +100,21 @@ impl ControlledStore {
         *self.listing.lock().unwrap() = Some((answered, then));
     }
 
-    /// Waits for ever once no more writes arrive.
-    async fn arrive(&self) {
+    fn is_refused(&self, key: &str) -> bool {
+        let mut outage = self.outage.lock().unwrap();
+        match outage.as_mut().filter(|outage| key.starts_with(&outage.prefix)) {
+            Some(outage) if outage.arriving > 0 => outage.arriving -= 1,
+            Some(outage) if outage.refused > 0 => {
+                outage.refused -= 1;
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Waits for ever once no more writes arrive; an error while they are refused.
+    async fn arrive(&self, key: &str) -> Result<()> {
         let arrives = match &mut *self.writes_left.lock().unwrap() {
             None => true,
             Some(0) => false,
@@ -99,6 +127,10 @@ impl ControlledStore {
             std::future::pending::<()>().await;
         }
         tokio::task::yield_now().await;
+        match self.is_refused(key) {
+            true => Err(Error::transient("the store refuses to write")),
+            false => Ok(()),
+        }
     }
 
     /// Makes an object older.
@@ -156,7 +188,7 @@ impl ObjectStore for ControlledStore {
     }
 
     async fn put(&self, key: &str, bytes: Bytes, metadata: &Labels) -> Result<Etag> {
-        self.arrive().await;
+        self.arrive(key).await?;
         let etag = self.inner.put(key, bytes, metadata).await?;
         self.written(key).await;
         Ok(etag)
@@ -166,7 +198,7 @@ impl ObjectStore for ControlledStore {
         if self.is_lenient() {
             return self.put(key, bytes, &Labels::new()).await.map(PutResult::Written);
         }
-        self.arrive().await;
+        self.arrive(key).await?;
         let put = self.inner.put_if_absent(key, bytes).await?;
         if put != PutResult::Refused {
             self.written(key).await;
@@ -178,7 +210,7 @@ impl ObjectStore for ControlledStore {
         if self.is_lenient() {
             return self.put(key, bytes, &Labels::new()).await.map(PutResult::Written);
         }
-        self.arrive().await;
+        self.arrive(key).await?;
         let put = self.inner.put_if_match(key, etag, bytes).await?;
         if put != PutResult::Refused {
             self.written(key).await;
@@ -187,13 +219,13 @@ impl ObjectStore for ControlledStore {
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.arrive().await;
+        self.arrive(key).await?;
         self.aged.lock().unwrap().remove(key);
         self.inner.delete(key).await
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
-        self.arrive().await;
+        self.arrive(key).await?;
         let is_there = self.inner.head(key).await?.is_some();
         let removed = match self.is_lenient() {
             true => self.inner.delete(key).await.map(|()| is_there)?,
