@@ -1,17 +1,19 @@
-//! The store in memory as tests need it: counts its listings, lets other tasks in between, makes
-//! objects older, and can ignore conditions or fall silent as some services do.
+//! The store in memory as tests need it: counts its listings and what was read and is still held, lets
+//! other tasks in between, makes objects older, and can ignore conditions or fall silent as some
+//! services do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill_core::fault::{Error, Result};
 use docmill_storage::store::{
-    Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, memory,
+    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
+    memory,
 };
 use futures::FutureExt as _;
 
@@ -35,6 +37,45 @@ pub(crate) struct ControlledStore {
     outage: Mutex<Option<WriteOutage>>,
     /// Listings that are answered, and what becomes of later ones; `None`: all are.
     listing: Mutex<Option<(u64, ListingFault)>>,
+    /// What was read and is still in somebody's hands.
+    pub(crate) held: Arc<HeldContents>,
+    /// Reading these is never answered.
+    silent: Mutex<BTreeSet<String>>,
+    /// Reads so far.
+    pub(crate) reads: AtomicU64,
+}
+
+/// How many contents that were read are in somebody's hands, and how many were at once.
+#[derive(Default)]
+pub(crate) struct HeldContents {
+    pub(crate) now: AtomicU64,
+    pub(crate) most: AtomicU64,
+}
+
+/// A content that is counted while anybody has it.
+struct HeldContent {
+    bytes: Bytes,
+    held: Arc<HeldContents>,
+}
+
+impl HeldContent {
+    fn count(bytes: Bytes, held: &Arc<HeldContents>) -> Bytes {
+        let now = held.now.fetch_add(1, Ordering::SeqCst) + 1;
+        held.most.fetch_max(now, Ordering::SeqCst);
+        Bytes::from_owner(Self { bytes, held: Arc::clone(held) })
+    }
+}
+
+impl AsRef<[u8]> for HeldContent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for HeldContent {
+    fn drop(&mut self) {
+        self.held.now.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Writes that a store refuses for a while.
@@ -113,6 +154,11 @@ impl ControlledStore {
         false
     }
 
+    /// Never answers whoever reads this.
+    pub(crate) fn silence(&self, key: &str) {
+        self.silent.lock().unwrap().insert(key.to_owned());
+    }
+
     /// Waits for ever once no more writes arrive; an error while they are refused.
     async fn arrive(&self, key: &str) -> Result<()> {
         let arrives = match &mut *self.writes_left.lock().unwrap() {
@@ -184,7 +230,13 @@ impl ObjectStore for ControlledStore {
 
     async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
         tokio::task::yield_now().await;
-        self.inner.get(key, what).await
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        if self.silent.lock().unwrap().contains(key) {
+            std::future::pending::<()>().await;
+        }
+        let found = self.inner.get(key, what).await?;
+        let GetResult::Found(FetchedObject { bytes, etag }) = found else { return Ok(found) };
+        Ok(GetResult::Found(FetchedObject { bytes: HeldContent::count(bytes, &self.held), etag }))
     }
 
     async fn put(&self, key: &str, bytes: Bytes, metadata: &Labels) -> Result<Etag> {
