@@ -35,7 +35,7 @@ pub use plan::{
 };
 pub use shared_state::{ProcessState, read_states};
 
-use call_queues::{CallQueues, QueueRefusal};
+use call_queues::{CallEnd, CallQueues, QueueRefusal};
 use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::machine;
@@ -95,12 +95,25 @@ pub struct CallPermit {
     scheduler: Arc<Scheduler>,
     model: String,
     since_ms: u64,
+    end: CallEnd,
+}
+
+impl CallPermit {
+    /// Says how the call ended; otherwise it counts as abandoned.
+    fn note_end(&mut self, is_answered: bool) {
+        self.end = if is_answered { CallEnd::Answered } else { CallEnd::Failed };
+    }
 }
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
         let now_ms = self.scheduler.clock.now_ms();
-        self.scheduler.lock_state().queues.finish_call(&self.model, self.since_ms, now_ms);
+        self.scheduler.lock_state().queues.finish_call(
+            &self.model,
+            self.since_ms,
+            now_ms,
+            self.end,
+        );
         self.scheduler.changed.notify_one();
     }
 }
@@ -262,7 +275,8 @@ impl Scheduler {
             .collect();
         drop(state);
         for (model, sender) in senders {
-            let permit = CallPermit { scheduler: Arc::clone(self), model, since_ms };
+            let end = CallEnd::Abandoned;
+            let permit = CallPermit { scheduler: Arc::clone(self), model, since_ms, end };
             // Gone meanwhile: the permit comes back and is dropped.
             drop(sender.send(permit));
         }
@@ -291,8 +305,10 @@ impl Llm for ScheduledLlm {
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        let _permit = self.scheduler.acquire_turn(self.inner.model()).await?;
-        self.inner.complete(prompt).await
+        let mut permit = self.scheduler.acquire_turn(self.inner.model()).await?;
+        let answer = self.inner.complete(prompt).await;
+        permit.note_end(answer.is_ok());
+        answer
     }
 }
 

@@ -23,6 +23,12 @@ impl DeviceProbe for Card {
     }
 }
 
+impl<T: DeviceProbe> DeviceProbe for Arc<T> {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
+        self.as_ref().read_devices()
+    }
+}
+
 fn card(mib: u64) -> Card {
     Card { total_mib: mib, free_mib: Arc::new(AtomicU64::new(mib)) }
 }
@@ -204,19 +210,83 @@ async fn a_job_whose_model_gets_no_memory_for_long_is_put_off() {
 #[tokio::test(start_paused = true)]
 async fn devices_are_read_again_for_as_long_as_a_call_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let full = Card { total_mib: 10, free_mib: Arc::default() };
-    let scheduler = Scheduler::with_probe(&config(&folder, &[("a", 6)]), Box::new(full.clone()));
-    let scheduler = scheduler.unwrap();
-    // While nobody waits they are not read, and what was read becomes old.
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    let full = Card { total_mib: 10, free_mib: Arc::new(AtomicU64::new(2)) };
+    let config = config(&folder, &[("a", 6), ("small", 2)]);
+    let scheduler = Scheduler::with_probe(&config, Box::new(full.clone())).unwrap();
+    // Beside a turn nothing is tried that does not fit.
+    let held = scheduler.acquire_turn("small").await.unwrap();
     let freed = async {
         tokio::time::sleep(Duration::from_secs(30)).await;
         full.free_mib.store(10, Ordering::SeqCst);
     };
     let since = Instant::now();
-    let (permit, ()) = tokio::join!(scheduler.acquire_turn("a"), freed);
-    drop(permit.unwrap());
-    assert!((30..40).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
+    let let_in = async {
+        drop(scheduler.acquire_turn("a").await.unwrap());
+        since.elapsed().as_secs()
+    };
+    let (waited_s, ()) = tokio::join!(let_in, freed);
+    assert!((30..40).contains(&waited_s), "{waited_s} s");
+    drop(held);
+}
+
+/// Devices that stop answering after the start.
+struct Hanging(Mutex<Option<std::sync::mpsc::Receiver<()>>>);
+
+impl DeviceProbe for Hanging {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
+        let answers = self.0.lock().take();
+        let _over = answers.map(|answers| answers.recv());
+        card(10).read_devices()
+    }
+}
+
+#[tokio::test]
+async fn what_ends_while_the_devices_do_not_answer_is_free_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(&folder, &[("a", 6), ("b", 6)]);
+    let (hangs, answers) = std::sync::mpsc::channel();
+    let hanging = Arc::new(Hanging(Mutex::new(None)));
+    let ours = Scheduler::with_probe(&config, Box::new(Arc::clone(&hanging))).unwrap();
+    *hanging.0.lock() = Some(answers);
+    let held = ours.acquire_turn("a").await.unwrap();
+    let has_begun = async || hanging.0.lock().is_none();
+    wait_until(has_begun).await;
+    drop(held);
+    let theirs = scheduler(&config, 10);
+    let let_in = tokio::time::timeout(Duration::from_secs(20), theirs.acquire_turn("b")).await;
+    drop(let_in.unwrap().unwrap());
+    drop(hangs);
+}
+
+#[tokio::test]
+async fn an_idle_process_says_that_its_model_is_gone_once_another_has_taken_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(&folder, &[("a", 7), ("b", 6)]);
+    let ours = scheduler(&config, 10);
+    let model = Arc::new(Counting { name: "a", calls: Arc::default() });
+    ours.wrap_model(model).complete(&prompt()).await.unwrap();
+    let is_idle = async || {
+        let posts = read_states(folder.path()).unwrap().into_iter().flat_map(|it| it.posts);
+        posts.filter_map(|post| post.idle).count() == 1
+    };
+    wait_until(is_idle).await;
+    // A reading that shows its memory as missing.
+    let loaded_ms = ours.clock.now_ms();
+    wait_until(async || ours.clock.now_ms() > loaded_ms).await;
+    let full = Card { free_mib: Arc::new(AtomicU64::new(3)), ..card(10) };
+    let theirs = Scheduler::with_probe(&config, Box::new(full)).unwrap();
+    let held = theirs.acquire_turn("b").await.unwrap();
+    let is_gone = async || !is_idle().await;
+    wait_until(is_gone).await;
+    drop(held);
+}
+
+async fn wait_until(is_so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "it did not happen");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
