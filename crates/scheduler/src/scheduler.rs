@@ -22,10 +22,11 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -69,16 +70,24 @@ struct SchedulerState {
     tickets: u64,
 }
 
-/// Milliseconds since 1970 that never run backwards within a process.
+/// The machine's clock as this process counts it on.
 struct SchedulerClock {
     began_ms: u64,
     began: Instant,
 }
 
+/// Milliseconds of the clock that all processes of this machine see alike: nobody sets it, and as
+/// the clock of `Instant` it stands still while the machine is suspended. The time of day would be
+/// off for life in a process that began before somebody set it.
+pub fn machine_ms() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let parts = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);
+    u64::try_from(parts).unwrap_or_default()
+}
+
 impl SchedulerClock {
     fn start() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { began_ms: as_milliseconds(since), began: Instant::now() }
+        Self { began_ms: machine_ms(), began: Instant::now() }
     }
 
     fn now_ms(&self) -> u64 {
@@ -302,6 +311,10 @@ impl Llm for ScheduledLlm {
 
     fn is_down(&self) -> bool {
         self.inner.is_down()
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

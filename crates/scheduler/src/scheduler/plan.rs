@@ -39,13 +39,13 @@ pub struct MemoryDevice {
     pub free_mib: u64,
 }
 
-/// What was read of the devices, and when. Times are milliseconds since 1970 everywhere here,
-/// because processes compare them.
+/// What was read of the devices, and when. Times are milliseconds of the machine's own clock
+/// everywhere here ([`super::machine_ms`]), because processes compare them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
     /// All devices of this machine.
     pub devices: Vec<MemoryDevice>,
-    /// When they were read, in milliseconds since 1970.
+    /// When they were read.
     pub at_ms: u64,
 }
 
@@ -110,7 +110,7 @@ pub struct ModelDemand {
     /// do not write it.
     #[serde(default)]
     pub longest_ms: u64,
-    /// When its last turn ended, in milliseconds since 1970; 0 if it has had none.
+    /// When its last turn ended; 0 if it has had none.
     #[serde(default)]
     pub ended_ms: u64,
 }

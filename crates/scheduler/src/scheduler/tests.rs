@@ -66,6 +66,13 @@ impl Llm for Counting {
         self.name == "down"
     }
 
+    async fn ping(&self) -> Result<()> {
+        match self.name {
+            "down" => Err(Error::internal("it does not answer")),
+            _ => Ok(()),
+        }
+    }
+
     async fn complete(&self, _: &Prompt) -> Result<ModelReply> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let (model, usage, limits) =
@@ -107,16 +114,23 @@ async fn a_scheduled_model_is_known_by_its_own_name_and_state() {
     for (name, is_down) in [("local", false), ("down", true)] {
         let model = scheduler.wrap_model(Arc::new(Counting { name, calls: Arc::default() }));
         assert_eq!((model.provider(), model.model(), model.is_down()), ("test", name, is_down));
+        assert_eq!(model.ping().await.is_err(), is_down);
     }
 }
 
 #[test]
-fn times_are_milliseconds_since_1970_for_every_process_and_seconds_for_operators() {
-    let since_1970 = || as_milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap());
-    let (before, clock) = (since_1970(), SchedulerClock::start());
-    let now_ms = clock.now_ms();
-    // A reading each of two clocks, which the machine may have set meanwhile.
-    assert!(now_ms.abs_diff(before) < 60_000 && now_ms > 1_700_000_000_000, "{now_ms}");
+fn every_process_tells_the_time_alike_whatever_the_clock_on_the_wall_says_and_operators_see_seconds()
+ {
+    let clock = SchedulerClock::start();
+    // The machine's own, in seconds, as other processes read it.
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    if let Some(up_s) = uptime.split('.').next().and_then(|up| up.parse::<u64>().ok()) {
+        let slept_s = docmill_core::suspension::suspended_time().as_secs();
+        let now_s = clock.now_ms() / 1000;
+        assert!(now_s.abs_diff(up_s - slept_s) < 60, "{now_s} s, up for {up_s} s");
+    }
+    let (counted_ms, read_ms) = (clock.now_ms(), machine_ms());
+    assert!(read_ms.abs_diff(counted_ms) < 60_000, "{counted_ms} {read_ms}");
     for (since_ms, now_ms, expected) in [(1_000, 3_500, 2.5), (3_500, 1_000, 0.0)] {
         assert_eq!(seconds_between(since_ms, now_ms), expected);
     }
