@@ -14,6 +14,7 @@ use docmill_testkit::models::{Answer, Script, Server};
 use crate::long_documents::scans;
 use crate::support::documents;
 use crate::support::process::Process;
+use crate::support::whole::ReadWhole as _;
 use crate::support::world::{SOON, World, until};
 
 /// A program that looks like `nvidia-smi` and shows one card of 10000 MiB.
