@@ -34,7 +34,7 @@ use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 use docmill_client::throttle::Governor;
 use docmill_core::config::{
-    Config, DatabaseConfig, OcrConfig, OcrEngineChoice, QueueBackend, StoreBackend,
+    Config, DatabaseConfig, OcrConfig, OcrEngineChoice, OcrProvider, QueueBackend, StoreBackend,
 };
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
@@ -52,6 +52,7 @@ use docmill_queue::queue::MessageQueue;
 use docmill_queue::queue::objects::ObjectQueue;
 use docmill_queue::queue::redis::RedisQueue;
 use docmill_queue::queue::sqs::SqsQueue;
+use docmill_scheduler::scheduler::Scheduler;
 use docmill_storage::store::ObjectStore;
 use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::s3::S3Store;
@@ -199,7 +200,7 @@ impl App {
     /// # Errors
     /// One does not answer, or does not take our key.
     pub async fn connect_models(&self) -> anyhow::Result<ModelChain> {
-        let scheduler = models::start_scheduler(&self.config.llm)?;
+        let scheduler = models::start_scheduler(&self.config.llm, false)?;
         let governor = self.make_governor();
         Ok(models::build_chain(&self.config.llm, &governor, scheduler.as_ref()).await?)
     }
@@ -216,10 +217,12 @@ impl App {
         let pool = Arc::new(CpuPool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.load_kinds()?);
         let governor = self.make_governor();
-        let reader = Box::pin(self.build_reader(&pool, &kinds, &governor)).await?;
-        start_reading(&reader).await?;
         let llm = &self.config.llm;
-        let scheduler = models::start_scheduler(llm)?;
+        let named = providers::named_providers(&self.config, &kinds);
+        let scheduler = models::start_scheduler(llm, named.contains(&OcrProvider::Vision))?;
+        let reader = self.build_reader(&pool, &kinds, &governor, scheduler.as_ref());
+        let reader = Box::pin(reader).await?;
+        start_reading(&reader).await?;
         let models = Box::pin(models::build_chain(llm, &governor, scheduler.as_ref())).await?;
         Ok(PipelineServices {
             reader,
@@ -369,12 +372,14 @@ impl App {
         pool: &Arc<CpuPool>,
         kinds: &KindSet,
         governor: &Arc<Governor>,
+        scheduler: Option<&Arc<Scheduler>>,
     ) -> anyhow::Result<Arc<DocumentReader>> {
         let engines = self.find_engines()?;
         report_engines(&self.config.ocr, &engines);
         let recipe = self.page_recipe();
         let processes = self.build_processes(&engines, pool.thread_count())?;
-        let remote_ocr = providers::build_remote_ocr(&self.config, kinds, pool, governor).await?;
+        let remote_ocr =
+            providers::build_remote_ocr(&self.config, kinds, pool, governor, scheduler).await?;
         Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(engines), recipe, remote_ocr }))
     }
 
