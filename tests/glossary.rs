@@ -13,8 +13,6 @@ use syn::{Attribute, FnArg, ImplItem, Item, Signature, TraitItem, Type};
 
 /// Names of types that mean something only behind their module (`queue::Config`).
 const BEHIND_THEIR_MODULE: &[&str] = &["Config", "Error", "Row"];
-/// Of all types, in percent: those that share their bare name with another one.
-const SHARED_TYPE_NAMES: usize = 8;
 /// Of all types, in percent: those whose name is one word.
 const ONE_WORD_TYPES: usize = 35;
 /// Of all functions, in percent: those whose name is one word.
@@ -165,11 +163,7 @@ fn a_type_has_its_name_to_itself_and_most_names_say_more_than_one_word() {
         .iter()
         .filter(|(name, files)| files.len() > 1 && !BEHIND_THEIR_MODULE.contains(&name.as_str()))
         .collect();
-    let sharing: usize = shared.iter().map(|(_, files)| files.len()).sum();
-    assert!(
-        percent(sharing, all) <= SHARED_TYPE_NAMES,
-        "{sharing} of {all} types share their name: {shared:#?}"
-    );
+    assert!(shared.is_empty(), "types that share their name: {shared:#?}");
     let short = found.types.iter().filter(|(name, _)| words_of_type(name) < 2);
     let short: usize = short.map(|(_, files)| files.len()).sum();
     assert!(percent(short, all) <= ONE_WORD_TYPES, "{short} of {all} types have one word");
@@ -198,9 +192,10 @@ fn every_name_in_the_glossary_and_in_the_walk_is_one_of_the_code() {
     let walk = architecture.split("\n## ").find(|part| part.starts_with("One document")).unwrap();
     let first_cells =
         glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    let quoted = first_cells.chain([walk]).flat_map(|text| text.split('`').skip(1).step_by(2));
     // Paths and commands are no names.
-    let names: Vec<_> = quoted
+    let names: Vec<_> = first_cells
+        .chain([walk])
+        .flat_map(quoted)
         .filter(|name| !name.contains(['/', ' ']))
         .filter_map(|name| name.split("::").last())
         .collect();
@@ -211,6 +206,35 @@ fn every_name_in_the_glossary_and_in_the_walk_is_one_of_the_code() {
     };
     let unknown: Vec<_> = names.into_iter().filter(|name| !is_declared(name)).collect();
     assert!(unknown.is_empty(), "no such type or function: {unknown:?}");
+}
+
+/// What stands in backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_type_in_the_glossary_stands_under_the_library_that_has_it() {
+    let found = Declarations::of_workspace();
+    let glossary = fs::read_to_string("docs/glossary.md").unwrap();
+    let mut misplaced = Vec::new();
+    for section in glossary.split("\n## ").skip(1) {
+        let heading = section.lines().next().unwrap();
+        let places: Vec<&str> = quoted(heading).collect();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+        for name in rows.flat_map(quoted) {
+            let Some(files) = found.types.get(name) else { continue };
+            let is_here = |file: &PathBuf| {
+                places
+                    .iter()
+                    .any(|place| file.starts_with(place) || file.starts_with(format!("{place}.rs")))
+            };
+            if !files.iter().any(is_here) {
+                misplaced.push(format!("{name} under {heading}: {files:?}"));
+            }
+        }
+    }
+    assert!(misplaced.is_empty(), "{misplaced:#?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::ops::Db;
 use crate::ops::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
-    ReviewOrder, ReviewQuery, ReviewRow, TruthExport,
+    ReviewFilter, ReviewOrder, ReviewRow, TruthExport,
 };
 use docmill_core::config::ConfigNeeds;
 use docmill_core::fault::{Error, Fault};
@@ -275,7 +275,7 @@ async fn list_reviews(
     list: ReviewListArgs,
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
-    let wanted = ReviewQuery {
+    let wanted = ReviewFilter {
         tenant: list.tenant,
         kind: list.kind,
         reason: list.reason,

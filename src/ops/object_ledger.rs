@@ -143,12 +143,12 @@ struct DailySpending {
     cost_nanos: u64,
     /// Calls, or readings of pages, for which there is no price.
     unpriced_calls: u64,
-    rows: Vec<SpendingRow>,
+    rows: Vec<ObjectSpendingRow>,
 }
 
 /// What was paid for one model of one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct SpendingRow {
+struct ObjectSpendingRow {
     provider: String,
     model: String,
     calls: u64,
@@ -340,8 +340,9 @@ impl DailySpending {
         if spent.cost_nanos.is_none() {
             self.unpriced_calls += calls.max(u64::from(pages > 0));
         }
-        let is_it =
-            |row: &&mut SpendingRow| row.provider == spent.provider && row.model == spent.model;
+        let is_it = |row: &&mut ObjectSpendingRow| {
+            row.provider == spent.provider && row.model == spent.model
+        };
         if let Some(row) = self.rows.iter_mut().find(is_it) {
             row.calls += calls;
             row.pages += pages;
@@ -351,7 +352,7 @@ impl DailySpending {
         }
         let (provider, model) = (spent.provider.clone(), spent.model.clone());
         let (usage, cost_nanos) = (spent.usage, nanos);
-        self.rows.push(SpendingRow { provider, model, calls, pages, usage, cost_nanos });
+        self.rows.push(ObjectSpendingRow { provider, model, calls, pages, usage, cost_nanos });
     }
 }
 

@@ -23,7 +23,7 @@ pub use docmill_ledger::db::reviews::leases::{
     LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
 };
 pub use docmill_ledger::db::reviews::{
-    DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewOrder, ReviewQuery,
+    DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewFilter, ReviewOrder,
     ReviewRow, list_reviews,
 };
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use docmill::ops::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewOrder,
-    ReviewQuery,
+    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewFilter,
+    ReviewOrder,
 };
 use docmill_core::config::{KindsConfig, ReviewConfig};
 use docmill_core::fault::Fault;
@@ -82,7 +82,7 @@ impl ReviewDesk {
         review::load_case(&self.database.db(), &ingestion.to_string()).await.unwrap()
     }
 
-    async fn waiting(&self, wanted: &ReviewQuery) -> Vec<String> {
+    async fn waiting(&self, wanted: &ReviewFilter) -> Vec<String> {
         let rows = review::list_reviews(&self.database.db(), wanted, 10, None).await.unwrap();
         rows.into_iter().map(|row| row.document_id.to_string()).collect()
     }
@@ -127,7 +127,7 @@ async fn a_correction_is_carried_by_the_document_kept_with_what_was_before_and_n
     let first = &after.revisions[0];
     assert_eq!((first.reviewer.as_str(), first.decision.as_str()), ("ann", "corrected"));
     assert_eq!((&first.data_before, &first.data_after), (&None, &Some(invoice(12.0))));
-    assert_eq!(desk.waiting(&ReviewQuery::default()).await, Vec::<String>::new());
+    assert_eq!(desk.waiting(&ReviewFilter::default()).await, Vec::<String>::new());
 
     // A later ingestion reads something else.
     let later = IngestionId::random();
@@ -217,7 +217,7 @@ async fn the_largest_amount_comes_first_where_that_is_asked_for() {
         documents.push(desk.refused("acme", &invoice(total)).await.0.to_string());
     }
     let (bare, _) = desk.refused("acme", &json!(["no", "fields"])).await;
-    let largest = ReviewQuery { order: ReviewOrder::Amount, ..ReviewQuery::default() };
+    let largest = ReviewFilter { order: ReviewOrder::Amount, ..ReviewFilter::default() };
     let [small, large, middle] = documents.try_into().unwrap();
     assert_eq!(desk.waiting(&largest).await, [large, middle, small, bare.to_string()]);
     let rows = review::list_reviews(&desk.database.db(), &largest, 1, None).await.unwrap();
@@ -232,14 +232,14 @@ async fn the_list_shows_who_waits_longest_first_by_tenant_kind_and_reason_page_b
     for tenant in ["acme", "acme", "other"] {
         documents.push(desk.refused(tenant, &invoice(1.0)).await.0.to_string());
     }
-    let of = |tenant: Option<&str>, kind: Option<&str>, reason: Option<&str>| ReviewQuery {
+    let of = |tenant: Option<&str>, kind: Option<&str>, reason: Option<&str>| ReviewFilter {
         tenant: tenant.map(str::to_owned),
         kind: kind.map(str::to_owned),
         reason: reason.map(str::to_owned),
         order: ReviewOrder::Age,
     };
     for (wanted, expected) in [
-        (ReviewQuery::default(), &documents[..]),
+        (ReviewFilter::default(), &documents[..]),
         (of(Some("acme"), None, None), &documents[..2]),
         (of(None, Some("invoice"), Some("totals")), &documents[..]),
         (of(None, Some("receipt"), None), &[]),
@@ -248,7 +248,7 @@ async fn the_list_shows_who_waits_longest_first_by_tenant_kind_and_reason_page_b
         assert_eq!(desk.waiting(&wanted).await, expected, "{wanted:?}");
     }
     let db = desk.database.db();
-    let everything = ReviewQuery::default();
+    let everything = ReviewFilter::default();
     let first = review::list_reviews(&db, &everything, 2, None).await.unwrap();
     let after = first.last().map(|row| row.document_id);
     let rest = review::list_reviews(&db, &everything, 2, after).await.unwrap();

@@ -20,7 +20,7 @@ use super::fields::{FieldValues, PostedForm};
 use super::ingestion::read_id;
 use super::layout::{foreign_name, form_secret};
 use super::state::ConsoleState;
-use crate::ops::review::{self, LeaseWish, ReviewCase, ReviewHold, ReviewQuery};
+use crate::ops::review::{self, LeaseWish, ReviewCase, ReviewFilter, ReviewHold};
 use docmill_core::config::WebRole;
 
 /// Documents that are tried in a row when others are as quick.
@@ -108,7 +108,7 @@ pub(super) async fn next_path(
     visitor: &ConsoleVisitor,
     left: Option<Uuid>,
 ) -> Result<String, ConsoleFailure> {
-    let wanted = ReviewQuery { tenant: visitor.narrow_tenant(None), ..ReviewQuery::default() };
+    let wanted = ReviewFilter { tenant: visitor.narrow_tenant(None), ..ReviewFilter::default() };
     let reviewer = visitor.audit_name();
     let db = state.database();
     let (mut after, mut from_start) = (left, left.is_none());

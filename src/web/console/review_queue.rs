@@ -15,7 +15,7 @@ use super::layout::{age_since, foreign_name, frame_page, next_link, state_mark};
 use super::listing::{PAGE, read_cursor};
 use super::review_desk::done_notice;
 use super::state::ConsoleState;
-use crate::ops::review::{self, ReviewOrder, ReviewQuery, ReviewRow};
+use crate::ops::review::{self, ReviewFilter, ReviewOrder, ReviewRow};
 use docmill_core::config::WebRole;
 
 /// One page of the queue.
@@ -34,7 +34,7 @@ pub(super) async fn load_queue(
     wanted: &FieldValues,
     limit: u32,
 ) -> Result<ReviewPage, ConsoleFailure> {
-    let query = ReviewQuery {
+    let query = ReviewFilter {
         tenant: visitor.narrow_tenant(wanted.text("tenant")),
         kind: wanted.text("kind"),
         reason: wanted.text("reason"),

@@ -91,10 +91,10 @@ pub(super) struct OverviewAnswer {
 /// Shared by all requests.
 #[derive(Clone)]
 pub(super) struct ConsoleState {
-    shared: Arc<SharedState>,
+    shared: Arc<ConsoleStateInner>,
 }
 
-struct SharedState {
+struct ConsoleStateInner {
     parts: ConsoleParts,
     access: AccessControl,
     style_path: String,
@@ -120,7 +120,7 @@ impl ConsoleState {
         let overview = SharedAnswer::new();
         let largest = usize::try_from(parts.limits.largest).unwrap_or(usize::MAX);
         let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
-        let shared = SharedState {
+        let shared = ConsoleStateInner {
             parts,
             access,
             style_path,

@@ -42,7 +42,7 @@ async fn what_somebody_has_open_nobody_else_decides_until_it_ends_or_is_taken_ov
     assert_eq!(hold_of(&desk, document, &wish("web:bob")).await.reviewer, "web:ann");
     let seen = desk.case(ingestion).await;
     assert_eq!(seen.held.as_ref().unwrap().reviewer, "web:ann");
-    let rows = review::list_reviews(&db, &ReviewQuery::default(), 10, None).await.unwrap();
+    let rows = review::list_reviews(&db, &ReviewFilter::default(), 10, None).await.unwrap();
     assert_eq!(rows[0].held_by.as_deref(), Some("web:ann"));
     let bob = reviewer("web:bob", &USUAL, "");
     let refused = review::accept_document(&db, &seen, AcceptedData::Document, &bob).await;
@@ -93,7 +93,7 @@ async fn the_next_document_is_one_that_nobody_has_and_that_does_not_wait_for_ano
         documents.push(desk.refused("acme", &invoice(9000.0)).await);
     }
     let next = async |who: &str, after| {
-        let found = find_free_review(&db, &ReviewQuery::default(), who, after).await.unwrap();
+        let found = find_free_review(&db, &ReviewFilter::default(), who, after).await.unwrap();
         found.map(DocumentId)
     };
     let ids: Vec<DocumentId> = documents.iter().map(|(id, _)| *id).collect();

@@ -54,7 +54,7 @@ struct ApiAnswer {
 }
 
 /// How one sending of a call went wrong.
-struct FailedTry {
+struct FailedRequest {
     failure: ApiFailure,
     /// Whether another sending may fare better.
     may_pass: bool,
@@ -296,7 +296,7 @@ impl ApiClient {
     async fn send(&self, call: &ApiCall) -> Result<ApiAnswer, ApiFailure> {
         let mut failed = 0;
         loop {
-            let FailedTry { failure, may_pass, told } = match self.send_once(call).await {
+            let FailedRequest { failure, may_pass, told } = match self.send_once(call).await {
                 Ok(answer) => return Ok(answer),
                 Err(tried) => tried,
             };
@@ -309,11 +309,11 @@ impl ApiClient {
         }
     }
 
-    async fn send_once(&self, call: &ApiCall) -> Result<ApiAnswer, FailedTry> {
+    async fn send_once(&self, call: &ApiCall) -> Result<ApiAnswer, FailedRequest> {
         let request = self.http.request(call.method.clone(), call.url.clone());
         let request = request.headers(call.headers.clone()).body(call.body.clone());
         // The address may name documents.
-        let unreachable = |error: reqwest::Error| FailedTry {
+        let unreachable = |error: reqwest::Error| FailedRequest {
             failure: ApiFailure::Unreachable(error.without_url()),
             may_pass: true,
             told: None,
@@ -322,7 +322,9 @@ impl ApiClient {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = match read_capped(response).await.map_err(unreachable)? {
             Some(body) => body,
-            None => return Err(FailedTry::final_with(ApiFailure::Unreadable("too long".into()))),
+            None => {
+                return Err(FailedRequest::final_with(ApiFailure::Unreadable("too long".into())));
+            }
         };
         if status.is_success() {
             return Ok(ApiAnswer { headers, body });
@@ -334,11 +336,11 @@ impl ApiClient {
             Ok(problem) => ApiFailure::Problem(problem),
             Err(_) => ApiFailure::Unreadable(format!("status {}", status.as_u16())),
         };
-        Err(FailedTry { failure, may_pass, told })
+        Err(FailedRequest { failure, may_pass, told })
     }
 }
 
-impl FailedTry {
+impl FailedRequest {
     fn final_with(failure: ApiFailure) -> Self {
         Self { failure, may_pass: false, told: None }
     }

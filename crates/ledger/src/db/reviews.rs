@@ -64,7 +64,7 @@ pub const MOST_COMPARED: u32 = 10_000;
 
 /// Which documents to review are meant; `None` does not matter.
 #[derive(Debug, Clone, Default)]
-pub struct ReviewQuery {
+pub struct ReviewFilter {
     /// Only documents of this tenant.
     pub tenant: Option<String>,
     /// Only documents whose newest ingestion is of this kind.
@@ -204,7 +204,7 @@ impl ReviewDecision {
 /// No answer from Postgres.
 pub async fn list_reviews(
     db: &Db,
-    wanted: &ReviewQuery,
+    wanted: &ReviewFilter,
     limit: u32,
     after: Option<Uuid>,
 ) -> Result<Vec<ReviewRow>> {

@@ -16,7 +16,7 @@ const REMEMBERED: usize = 32;
 
 /// A call that waits for its model to have memory.
 #[derive(Debug, Clone, Copy)]
-struct WaitingCall {
+struct TurnRequest {
     ticket: u64,
     since_ms: u64,
 }
@@ -25,7 +25,7 @@ struct WaitingCall {
 struct ModelQueue {
     need: MemoryNeed,
     /// First come, first served.
-    line: VecDeque<WaitingCall>,
+    line: VecDeque<TurnRequest>,
     running: u32,
     turn: Option<ModelTurn>,
     idle: Option<IdleModel>,
@@ -91,7 +91,7 @@ impl CallQueues {
         if model.line.len() >= most {
             return Err(QueueRefusal::Full);
         }
-        model.line.push_back(WaitingCall { ticket, since_ms: now_ms });
+        model.line.push_back(TurnRequest { ticket, since_ms: now_ms });
         Ok(())
     }
 

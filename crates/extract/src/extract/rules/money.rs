@@ -7,7 +7,7 @@ use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
 use super::supplier::{is_british_code, is_canadian_code};
-use super::vocabulary::{WordList, vocabulary};
+use super::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{account, currency, number, vat_id};
 
 /// Finds the currency of the document's amounts.
@@ -145,8 +145,9 @@ fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
 /// How many words of each country with crowns the page has.
 fn crowns_of_words(spots: &LabelMatches<'_>) -> Vec<(usize, &'static str)> {
     let text: String = spots.layout.cells.iter().map(folded_line).collect();
-    let votes =
-        |words: &WordList| words.iter().filter(|word| text.contains(&format!(" {word} "))).count();
+    let votes = |words: &FoldedWords| {
+        words.iter().filter(|word| text.contains(&format!(" {word} "))).count()
+    };
     vocabulary().crowns.by_code().map(|(code, words)| (votes(words), code)).collect()
 }
 

@@ -10,15 +10,15 @@ use serde::Deserialize;
 /// The words of one purpose, folded, of all languages.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "BTreeMap<String, Vec<String>>")]
-pub(super) struct WordList(BTreeSet<String>);
+pub(super) struct FoldedWords(BTreeSet<String>);
 
-impl From<BTreeMap<String, Vec<String>>> for WordList {
+impl From<BTreeMap<String, Vec<String>>> for FoldedWords {
     fn from(by_language: BTreeMap<String, Vec<String>>) -> Self {
         Self(by_language.values().flatten().map(|word| fold_text(word)).collect())
     }
 }
 
-impl WordList {
+impl FoldedWords {
     /// Whether a folded word, or several with single spaces, is one of them.
     pub(super) fn has(&self, folded: &str) -> bool {
         self.0.contains(folded)
@@ -39,18 +39,18 @@ impl WordList {
 /// Folded words by the code of the currency that they speak for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "BTreeMap<String, Vec<String>>")]
-pub(super) struct CurrencyWords(BTreeMap<String, WordList>);
+pub(super) struct CurrencyWords(BTreeMap<String, FoldedWords>);
 
 impl From<BTreeMap<String, Vec<String>>> for CurrencyWords {
     fn from(by_code: BTreeMap<String, Vec<String>>) -> Self {
         let folded =
-            |(code, words)| (code, WordList::from(BTreeMap::from([(String::new(), words)])));
+            |(code, words)| (code, FoldedWords::from(BTreeMap::from([(String::new(), words)])));
         Self(by_code.into_iter().map(folded).collect())
     }
 }
 
 impl CurrencyWords {
-    pub(super) fn by_code(&self) -> impl Iterator<Item = (&str, &WordList)> {
+    pub(super) fn by_code(&self) -> impl Iterator<Item = (&str, &FoldedWords)> {
         self.0.iter().map(|(code, words)| (code.as_str(), words))
     }
 }
@@ -59,55 +59,55 @@ impl CurrencyWords {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vocabulary {
-    pub(super) including: WordList,
-    pub(super) includes: WordList,
-    pub(super) amounts_to: WordList,
-    pub(super) excluding: WordList,
-    pub(super) denied: WordList,
-    pub(super) number_mark: WordList,
-    pub(super) number_front: WordList,
-    pub(super) number_front_marked: WordList,
-    pub(super) before_value: WordList,
-    pub(super) after_value: WordList,
-    pub(super) series: WordList,
-    pub(super) counted: WordList,
-    pub(super) day: WordList,
-    pub(super) by: WordList,
-    pub(super) by_the: WordList,
-    pub(super) paying: WordList,
-    pub(super) on: WordList,
-    pub(super) collecting: WordList,
-    pub(super) until: WordList,
-    pub(super) from_then_on: WordList,
-    pub(super) since: WordList,
-    pub(super) of_day: WordList,
-    pub(super) year_mark: WordList,
-    pub(super) clock: WordList,
-    pub(super) plain_english: WordList,
-    pub(super) plain_other: WordList,
-    pub(super) american: WordList,
-    pub(super) street: WordList,
-    pub(super) street_of: WordList,
-    pub(super) room: WordList,
-    pub(super) post_box: WordList,
-    pub(super) town_label: WordList,
-    pub(super) code_label: WordList,
-    pub(super) reach: WordList,
-    pub(super) office: WordList,
-    pub(super) registration: WordList,
-    pub(super) account: WordList,
-    pub(super) register: WordList,
-    pub(super) court: WordList,
-    pub(super) salesperson: WordList,
-    pub(super) form_before: WordList,
-    pub(super) form_ending: WordList,
-    pub(super) title: WordList,
-    pub(super) owner: WordList,
-    pub(super) and: WordList,
+    pub(super) including: FoldedWords,
+    pub(super) includes: FoldedWords,
+    pub(super) amounts_to: FoldedWords,
+    pub(super) excluding: FoldedWords,
+    pub(super) denied: FoldedWords,
+    pub(super) number_mark: FoldedWords,
+    pub(super) number_front: FoldedWords,
+    pub(super) number_front_marked: FoldedWords,
+    pub(super) before_value: FoldedWords,
+    pub(super) after_value: FoldedWords,
+    pub(super) series: FoldedWords,
+    pub(super) counted: FoldedWords,
+    pub(super) day: FoldedWords,
+    pub(super) by: FoldedWords,
+    pub(super) by_the: FoldedWords,
+    pub(super) paying: FoldedWords,
+    pub(super) on: FoldedWords,
+    pub(super) collecting: FoldedWords,
+    pub(super) until: FoldedWords,
+    pub(super) from_then_on: FoldedWords,
+    pub(super) since: FoldedWords,
+    pub(super) of_day: FoldedWords,
+    pub(super) year_mark: FoldedWords,
+    pub(super) clock: FoldedWords,
+    pub(super) plain_english: FoldedWords,
+    pub(super) plain_other: FoldedWords,
+    pub(super) american: FoldedWords,
+    pub(super) street: FoldedWords,
+    pub(super) street_of: FoldedWords,
+    pub(super) room: FoldedWords,
+    pub(super) post_box: FoldedWords,
+    pub(super) town_label: FoldedWords,
+    pub(super) code_label: FoldedWords,
+    pub(super) reach: FoldedWords,
+    pub(super) office: FoldedWords,
+    pub(super) registration: FoldedWords,
+    pub(super) account: FoldedWords,
+    pub(super) register: FoldedWords,
+    pub(super) court: FoldedWords,
+    pub(super) salesperson: FoldedWords,
+    pub(super) form_before: FoldedWords,
+    pub(super) form_ending: FoldedWords,
+    pub(super) title: FoldedWords,
+    pub(super) owner: FoldedWords,
+    pub(super) and: FoldedWords,
     pub(super) crowns: CurrencyWords,
     pub(super) dollars: CurrencyWords,
-    pub(super) foreign_tax: WordList,
-    pub(super) half_tax: WordList,
+    pub(super) foreign_tax: FoldedWords,
+    pub(super) half_tax: FoldedWords,
     pub(super) taxed: CurrencyWords,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::ReviewQuery;
+use super::ReviewFilter;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::{Error, Fault, Result};
 
@@ -153,7 +153,7 @@ pub async fn release_review(
 /// No answer from Postgres.
 pub async fn find_free_review(
     db: &Db,
-    wanted: &ReviewQuery,
+    wanted: &ReviewFilter,
     reviewer: &str,
     after: Option<Uuid>,
 ) -> Result<Option<Uuid>> {

@@ -3,7 +3,7 @@
 //! and the day on which the money is collected from the payer's account.
 
 use crate::extract::rules::layout::CellLayout;
-use crate::extract::rules::vocabulary::{WordList, vocabulary};
+use crate::extract::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{currency, fold_text};
 
 /// Terms that are looked for: less is a time of delivery, more a contract's.
@@ -31,7 +31,7 @@ pub(super) fn is_to_pay_on(layout: &CellLayout, cell: usize, before: &str) -> bo
     let period = words.next().is_some_and(|word| word.contains(|c: char| c.is_ascii_digit()));
     let priced = before.split_whitespace().any(|word| currency::exact_currency(word).is_some());
     let on = folded.rsplit(' ').next().is_some_and(|word| vocabulary().on.has(word));
-    let has = |fronts: &WordList| {
+    let has = |fronts: &FoldedWords| {
         let line = fold_text(&text_of_sentence(layout, cell, !folded.contains(' ')));
         let line = format!(" {line}");
         fronts.iter().any(|front| line.contains(&format!(" {front}")))

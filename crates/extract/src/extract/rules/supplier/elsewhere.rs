@@ -8,7 +8,7 @@ use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
-use crate::extract::rules::vocabulary::{WordList, vocabulary};
+use crate::extract::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{fold_text, vat_id};
 
 /// Lines above and below street and town that belong to their block.
@@ -37,7 +37,7 @@ pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
 }
 
 /// The words behind a label with a colon, up to the next one.
-fn value_behind(cell: &TextCell, labels: &WordList) -> Option<String> {
+fn value_behind(cell: &TextCell, labels: &FoldedWords) -> Option<String> {
     let is_label =
         |word: &String| word.strip_suffix(':').is_some_and(|label| labels.has(&fold_text(label)));
     let at = cell.words.iter().position(is_label)?;
