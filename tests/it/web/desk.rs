@@ -9,8 +9,8 @@ use docmill::ops::page_drawing::PageDrawer;
 use docmill::shutdown::Shutdown;
 use docmill::web::console::{ConsolePages, ConsoleParts, UploadLimits};
 use docmill_core::config::{
-    Config, CpuConfig, OcrConfig, OcrEngineChoice, ProcessSharing, QueueBackend, StoreBackend,
-    WebRole, WebToken,
+    Config, ConfinementMode, CpuConfig, OcrConfig, OcrEngineChoice, ProcessSharing, QueueBackend,
+    StoreBackend, WebRole, WebToken,
 };
 use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
@@ -127,7 +127,8 @@ pub(super) fn console_config(database: &TestDatabase, folder: &std::path::Path) 
 /// Draws pages of what lies in this store.
 fn draw_from(store: &Arc<dyn ObjectStore>, config: &Config) -> Arc<PageDrawer> {
     let ocr = OcrConfig { engine: OcrEngineChoice::Tesseract, ..config.ocr.clone() };
-    let cpu = CpuConfig { shared: ProcessSharing::None, ..config.cpu.clone() };
+    let (confine, shared) = (ConfinementMode::Off, ProcessSharing::None);
+    let cpu = CpuConfig { confine, shared, ..config.cpu.clone() };
     let setup = ProcessSetup::new(&cpu, &config.limits, &ocr, recipe(), 1);
     let processes = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1);
     let largest = config.limits.document_bytes.0;

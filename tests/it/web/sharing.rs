@@ -67,7 +67,7 @@ async fn ask(desk: &WebConsole, path: &str, name: &str) -> TcpStream {
 /// The status of an answer, of which no more is read.
 async fn status_of(stream: &mut TcpStream) -> u16 {
     let mut line = [0; "HTTP/1.1 200".len()];
-    timeout(SOON, stream.read_exact(&mut line)).await.expect("an answer").unwrap();
+    timeout(SOON, stream.read_exact(&mut line)).await.unwrap().unwrap();
     std::str::from_utf8(line.last_chunk::<3>().unwrap()).unwrap().parse().unwrap()
 }
 
