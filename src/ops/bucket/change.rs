@@ -11,7 +11,7 @@ use crate::ops::object_ledger::erase_artefacts;
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::Priority;
 use docmill_queue::queue::objects::blobforge::records::{
-    CANCELLED, DeadMarker, FailedMarker, MarkerLock, QueueMarker,
+    DeadMarker, FailedMarker, MarkerLock, QueueMarker,
 };
 use docmill_queue::queue::objects::blobforge::{
     RAW, dead_key, failed_key, lock_key, out_key, todo_key,
@@ -147,7 +147,8 @@ pub async fn reprioritize_document(
 }
 
 /// Gives up a document that waits or failed. The worker of one in work learns of it from a note in
-/// its lock, which it sees at its next heartbeat. BlobForge's workers do not know such notes.
+/// its lock, which it sees at its next heartbeat or when its run ends otherwise than with a result;
+/// if it has died, the janitor sees it. BlobForge's workers do not know such notes.
 ///
 /// # Errors
 /// The store's.
@@ -176,8 +177,7 @@ async fn withdraw_locked(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketA
     let Some((priority, marker)) = marker.filter(|_| !ended) else {
         return Ok(BucketAction::Nothing);
     };
-    let why = DeadLetterReason::new(CANCELLED, "withdrawn by an operator");
-    bucket.dead_letter(hash, priority, marker, why).await?;
+    bucket.dead_letter(hash, priority, marker, DeadLetterReason::WITHDRAWN).await?;
     Ok(BucketAction::Cancelled)
 }
 

@@ -131,11 +131,12 @@ async fn repair_abandoned(
     if mend.dry_run {
         return Ok(Some(act));
     }
-    // The run stays in the lock: a janitor that dies here leaves what the next one needs.
+    // Run and note stay in the lock: a janitor that dies here leaves what the next one needs.
     let name = mend.who.map_or(JANITOR, |who| &who.id);
     let mut ours = MarkerLock::new(name, &seen.lease.priority, bucket.engine.now().await?);
     ours.instance = mend.who.map(|who| who.instance.clone()).unwrap_or_default();
     (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.run_count()));
+    ours.cancel = seen.lease.cancel;
     let Some(held) = bucket.queue.take_over(hash, &seen.etag, ours).await? else {
         return Ok(None);
     };
@@ -197,6 +198,10 @@ async fn apply_decision(
             bucket
                 .dead_letter(hash, priority, marker, DeadLetterReason::new(EXCEEDED, &why))
                 .await?;
+        }
+        SweepDecision::Withdraw { priority, runs } => {
+            let marker = build_marker(bucket, hash, worker.as_deref(), runs).await?;
+            bucket.dead_letter(hash, priority, marker, DeadLetterReason::WITHDRAWN).await?;
         }
         SweepDecision::Queue { priority, runs } => {
             let marker = build_marker(bucket, hash, worker.as_deref(), runs).await?;
@@ -297,6 +302,7 @@ async fn collect_facts(
         counted: runs.unwrap_or_default(),
         failed: failed.map(|failed| failed.run_count()),
         abandoned: abandoned.map(MarkerLock::run_count),
+        withdrawn: abandoned.is_some_and(|lock| lock.cancel),
         max: settings.max_retries,
     })
 }
@@ -304,7 +310,7 @@ async fn collect_facts(
 fn action_line(hash: &str, worker: Option<String>, verdict: SweepDecision) -> JanitorAction {
     let (act, runs) = match verdict {
         SweepDecision::Clear => ("finished", 0),
-        SweepDecision::Bury { runs, .. } => ("dead", runs),
+        SweepDecision::Bury { runs, .. } | SweepDecision::Withdraw { runs, .. } => ("dead", runs),
         SweepDecision::Queue { runs, .. } => ("queued", runs),
         SweepDecision::Forget => ("forgotten", 0),
     };

@@ -5,6 +5,7 @@ use docmill::ops::bucket::{
     SweepOptions, sweep_bucket,
 };
 use docmill::ops::object_ledger::OWN_FOLDER;
+use docmill::runner::JobEnd;
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
@@ -99,6 +100,41 @@ async fn a_worker_stops_what_an_operator_withdraws() {
         bucket::cancel_document(&place.bucket, &waiting).await.unwrap().change,
         BucketAction::Nothing
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_withdraws_is_given_up_however_its_run_ends_without_a_result() {
+    for end in ["it fails", "it is put back", "its worker dies", "a janitor dies over it as well"] {
+        let place = Place::new();
+        let hash = place.add("unwanted", Priority::Normal).await;
+        let mut claim = place.claim("w", &hash).await;
+        let asked = bucket::cancel_document(&place.bucket, &hash).await.unwrap();
+        assert_eq!(asked.change, BucketAction::Asked, "{end}");
+        let withdrawn = match end {
+            "it fails" => claim.fail(&place.bucket, "transient: an end", 3).await.unwrap(),
+            "it is put back" => claim.return_document(&place.bucket, "signal").await.unwrap(),
+            _ => {
+                let settings = BucketSettings::default();
+                if end == "a janitor dies over it as well" {
+                    place.store.age(&lock_key(&hash), ABANDONED);
+                    // It has taken the lock over, and writes nothing more.
+                    place.store.dies_after(Some(1));
+                    let sweep = sweep_bucket(&place.bucket, &settings, SweepOptions::default());
+                    let dies = tokio::time::timeout(std::time::Duration::from_millis(200), sweep);
+                    dies.await.unwrap_err();
+                    place.store.dies_after(None);
+                    assert_eq!(place.store.json(&lock_key(&hash))["worker"], "janitor");
+                }
+                place.store.age(&lock_key(&hash), ABANDONED);
+                let swept = sweep_bucket(&place.bucket, &settings, SweepOptions::default()).await;
+                assert_eq!(swept.unwrap().acts[0].act, "dead", "{end}");
+                JobEnd::Cancelled
+            }
+        };
+        assert_eq!(withdrawn, JobEnd::Cancelled, "{end}");
+        assert_eq!(place.marks(), [dead_key(&hash)], "{end}");
+        assert_eq!(place.store.json(&dead_key(&hash))["reason"], "cancelled", "{end}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
