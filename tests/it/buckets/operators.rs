@@ -10,7 +10,7 @@ use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
 use docmill_queue::queue::objects::blobforge::{dead_key, lock_key, out_key, todo_key};
-use docmill_storage::store::{ObjectStore as _, keys};
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore as _, keys};
 
 use super::{ABANDONED, Fake, Manner, Place, until};
 
@@ -218,6 +218,24 @@ async fn settings_of_others_survive_and_bad_ones_are_refused() {
         BucketSettings::set(&place.bucket, name, value).await.unwrap_err();
     }
     assert_eq!(place.store.json(key), stored);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_do_not_parse_are_refused_and_never_written_over() {
+    let key = "registry/config.json";
+    for broken in
+        ["{\"max_retries\": 5,}", "{\"max_retries\": \"5\"}", "{\"max_retries\": 5.5}", ""]
+    {
+        let place = Place::new();
+        place.store.put(key, broken.into(), &Default::default()).await.unwrap();
+        let refused = BucketSettings::load(&place.bucket).await.unwrap_err();
+        assert_eq!(refused.fault, Fault::Misconfigured, "{broken}");
+        assert!(refused.context.contains("line 1 column"), "{broken}: {refused}");
+        BucketSettings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap_err();
+        let what = GetOptions { at_most: 1000, if_match: None };
+        let GetResult::Found(kept) = place.store.get(key, what).await.unwrap() else { panic!() };
+        assert_eq!(kept.bytes, broken.as_bytes());
+    }
 }
 
 /// Leaves what an earlier run has kept of a document: its record, a finished page, a transcript.
