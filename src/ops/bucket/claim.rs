@@ -13,8 +13,7 @@ use crate::runner::JobEnd;
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 use docmill_queue::queue::objects::blobforge::records::{
-    EXCEEDED, FailedMarker, LockProgress, MarkerLock, QueueMarker, RecordedFailure,
-    append_failure,
+    EXCEEDED, FailedMarker, LockProgress, MarkerLock, QueueMarker, RecordedFailure, append_failure,
 };
 use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
 use docmill_queue::queue::objects::engine::ObjectLock;

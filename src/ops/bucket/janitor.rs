@@ -23,7 +23,7 @@ use docmill_queue::queue::objects::blobforge::records::{
 use docmill_queue::queue::objects::blobforge::{
     FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
-use docmill_queue::queue::objects::engine::ObjectLock;
+use docmill_queue::queue::objects::engine::{ObjectLock, UnreadableStreak};
 use docmill_storage::store::ObjectEntry;
 
 /// The id that a janitor writes into a lock.
@@ -63,24 +63,75 @@ pub struct SweepOptions {
 /// Checks every lock and every failed document.
 ///
 /// # Errors
-/// The store's; what was done before stays done.
+/// The store's; what was done before stays done. A document whose marks cannot be read is left.
 pub async fn sweep_bucket(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
     how: SweepOptions,
 ) -> Result<SweepReport> {
-    let mut swept = SweepReport { dry_run: how.dry_run, acts: Vec::new() };
+    sweep_until(bucket, settings, how, &|| false).await
+}
+
+/// The same until `is_over`, which is asked before each document.
+///
+/// # Errors
+/// As [`sweep_bucket`].
+pub(super) async fn sweep_until(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
+    how: SweepOptions,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<SweepReport> {
+    let mut pass = SweepPass::default();
+    pass.swept.dry_run = how.dry_run;
     for (hash, entry) in bucket.queue.list_locks().await? {
+        if is_over() {
+            return Ok(pass.swept);
+        }
         if bucket.age_by_store(entry.modified).await? > settings.stale_after() {
             let stale = |_: &MarkerLock, age| age > settings.stale_after();
             let mend = LockRepair { dry_run: how.dry_run, is_abandoned: &stale, who: None };
-            swept.acts.extend(repair_abandoned(bucket, settings, &hash, mend).await?);
+            pass.note_document(&hash, repair_abandoned(bucket, settings, &hash, mend).await)?;
         }
     }
+    // The shortest pause there is: who failed later than that is due by no count of runs.
+    let shortest = settings.retry_pause(1);
     for (hash, entry) in bucket.queue.list_named(FAILED).await? {
-        swept.acts.extend(repair_failed(bucket, settings, &hash, how, entry.modified).await?);
+        if is_over() {
+            break;
+        }
+        if how.at_once || bucket.age_by_store(entry.modified).await? >= shortest {
+            let repaired = repair_failed(bucket, settings, &hash, how, entry.modified).await;
+            pass.note_document(&hash, repaired)?;
+        }
     }
-    Ok(swept)
+    Ok(pass.swept)
+}
+
+/// How far a pass has come.
+#[derive(Default)]
+struct SweepPass {
+    swept: SweepReport,
+    /// Documents in a row whose marks could not be read.
+    streak: UnreadableStreak,
+}
+
+impl SweepPass {
+    /// Notes what was done about a document. One whose marks cannot be read keeps no other waiting.
+    fn note_document(&mut self, hash: &str, done: Result<Option<JanitorAction>>) -> Result<()> {
+        match done {
+            Ok(act) => {
+                self.streak.end_streak();
+                self.swept.acts.extend(act);
+                Ok(())
+            }
+            Err(error) if self.streak.passes_over(&error) => {
+                tracing::warn!(document = hash, error = %error, "cannot be mended: {error}");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Called at the start of a worker: repairs what a former start of the same worker still has
@@ -93,14 +144,14 @@ pub(super) async fn sweep_own_locks(
     settings: &BucketSettings,
     who: &WorkerIdentity,
 ) -> Result<SweepReport> {
-    let mut swept = SweepReport::default();
+    let mut pass = SweepPass::default();
     for hash in bucket.queue.list_locks().await?.into_keys() {
         let mine = |lock: &MarkerLock, _| lock.worker == who.id && lock.instance != who.instance;
         // In its own name: should it die over it, its successor finds the lock as it found this.
         let mend = LockRepair { dry_run: false, is_abandoned: &mine, who: Some(who) };
-        swept.acts.extend(repair_abandoned(bucket, settings, &hash, mend).await?);
+        pass.note_document(&hash, repair_abandoned(bucket, settings, &hash, mend).await)?;
     }
-    Ok(swept)
+    Ok(pass.swept)
 }
 
 /// The means of repairing locks.
