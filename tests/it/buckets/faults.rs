@@ -540,6 +540,37 @@ async fn a_failed_document_whose_pause_is_not_over_costs_the_janitor_no_request(
     assert_eq!(place.store.keys("queue/failed/").len(), 50);
 }
 
+#[tokio::test(start_paused = true)]
+async fn each_dead_letter_is_read_once_in_a_reading_however_many_there_are() {
+    let store = Arc::new(ControlledStore::simulated());
+    let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), Some(0));
+    for number in 0..300 {
+        let message = OutgoingMessage::from_body(number.to_string());
+        queue.send(&[message]).await.pop().unwrap().unwrap();
+    }
+    assert!(queue.receive(300, Duration::ZERO).await.unwrap().is_empty(), "they are given up");
+    let gets = || store.gets.load(std::sync::atomic::Ordering::SeqCst);
+    let hidden = Duration::from_secs(30);
+    for reading in 0..2 {
+        let (before, mut receipts, mut seen) = (gets(), Vec::new(), BTreeSet::new());
+        loop {
+            let letters = queue.receive_dead(10, hidden).await.unwrap();
+            if letters.is_empty() {
+                break;
+            }
+            for letter in letters {
+                assert!(seen.insert(letter.delivery.message_id), "it comes a second time");
+                receipts.push(letter.delivery.receipt);
+            }
+        }
+        assert_eq!((seen.len(), gets() - before), (300, 300), "reading {reading}");
+        // Some are dropped in the first reading; what is released shows again from the beginning.
+        for released in queue.release_dead(&receipts).await {
+            released.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
     let place = Place::new();
