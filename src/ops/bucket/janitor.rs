@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use self::decide::{DocumentFacts, SweepDecision, decide_action};
+use super::change::remove_all;
 use super::dead_letter_reason::DeadLetterReason;
 use super::worker_identity::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
@@ -21,10 +22,9 @@ use docmill_queue::queue::objects::blobforge::records::{
     EXCEEDED, FailedMarker, MarkerLock, QueueMarker, RecordedFailure, append_failure,
 };
 use docmill_queue::queue::objects::blobforge::{
-    FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
+    FAILED, dead_key, failed_key, lock_key, out_key, todo_key,
 };
 use docmill_queue::queue::objects::engine::{ObjectLock, UnreadableStreak};
-use docmill_storage::store::ObjectEntry;
 
 /// The id that a janitor writes into a lock.
 const JANITOR: &str = "janitor";
@@ -45,7 +45,7 @@ pub struct JanitorAction {
     pub hash: String,
     /// Whose lock was abandoned; none: it had failed.
     pub worker: Option<String>,
-    /// `finished`, `dead`, `queued` or `forgotten`.
+    /// `finished`, `dead`, `queued`, `removed` or `forgotten`.
     pub act: &'static str,
     /// How many runs the document has had.
     pub runs: u32,
@@ -182,12 +182,12 @@ async fn repair_abandoned(
     if mend.dry_run {
         return Ok(Some(act));
     }
-    // Run and note stay in the lock: a janitor that dies here leaves what the next one needs.
+    // Run and notes stay in the lock: a janitor that dies here leaves what the next one needs.
     let name = mend.who.map_or(JANITOR, |who| &who.id);
     let mut ours = MarkerLock::new(name, &seen.lease.priority, bucket.engine.now().await?);
     ours.instance = mend.who.map(|who| who.instance.clone()).unwrap_or_default();
     (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.run_count()));
-    ours.cancel = seen.lease.cancel;
+    (ours.cancel, ours.removing) = (seen.lease.cancel, seen.lease.removing);
     let Some(held) = bucket.queue.take_over(hash, &seen.etag, ours).await? else {
         return Ok(None);
     };
@@ -259,6 +259,9 @@ async fn apply_decision(
             bucket.engine.write(&todo_key(priority, hash), &marker).await?;
             bucket.engine.delete(&failed_key(hash)).await?;
         }
+        SweepDecision::Remove => {
+            remove_all(bucket, hash).await?;
+        }
         SweepDecision::Forget => {}
     }
     bucket.engine.release_lock(&mut held).await?;
@@ -283,7 +286,7 @@ async fn build_marker(
     let mut marker = markers.into_iter().next().map(|(_, seen)| seen.value).unwrap_or_default();
     let now = bucket.engine.now().await?;
     if unmarked {
-        let found = original_extension(bucket, hash).await?;
+        let found = bucket.find_extension(hash).await?;
         marker.past.extension = found.filter(|extension| extension != "pdf");
     }
     if marker.queued_at == 0 {
@@ -313,14 +316,6 @@ async fn build_marker(
     Ok(marker)
 }
 
-/// The extension of the document's original; `None` if it is not in the bucket.
-async fn original_extension(bucket: &BlobForgeBucket, hash: &str) -> Result<Option<String>> {
-    let prefix = raw_key(hash, "");
-    let found = bucket.engine.store().list(&prefix, None, 1).await?;
-    let extension = |entry: &ObjectEntry| entry.key.strip_prefix(&prefix).map(ToOwned::to_owned);
-    Ok(found.first().and_then(extension))
-}
-
 /// What there is of a document, beside the lock in question.
 async fn collect_facts(
     bucket: &BlobForgeBucket,
@@ -339,7 +334,7 @@ async fn collect_facts(
     )?;
     let failed = failed.map(|seen| seen.value);
     let marked = failed.is_some() || !markers.is_empty();
-    let raw = marked || original_extension(bucket, hash).await?.is_some();
+    let raw = marked || bucket.find_extension(hash).await?.is_some();
     let named = failed.as_ref().and_then(|failed| failed.priority.as_deref());
     let named = named.or(abandoned.map(|lock| lock.priority.as_str()));
     let runs = markers.iter().map(|(_, seen)| seen.value.retries).max();
@@ -354,6 +349,7 @@ async fn collect_facts(
         failed: failed.map(|failed| failed.run_count()),
         abandoned: abandoned.map(MarkerLock::run_count),
         withdrawn: abandoned.is_some_and(|lock| lock.cancel),
+        removing: abandoned.is_some_and(|lock| lock.removing),
         max: settings.max_retries,
     })
 }
@@ -363,6 +359,7 @@ fn action_line(hash: &str, worker: Option<String>, verdict: SweepDecision) -> Ja
         SweepDecision::Clear => ("finished", 0),
         SweepDecision::Bury { runs, .. } | SweepDecision::Withdraw { runs, .. } => ("dead", runs),
         SweepDecision::Queue { runs, .. } => ("queued", runs),
+        SweepDecision::Remove => ("removed", 0),
         SweepDecision::Forget => ("forgotten", 0),
     };
     JanitorAction { hash: hash.to_owned(), worker, act, runs }

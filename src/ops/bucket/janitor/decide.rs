@@ -25,6 +25,8 @@ pub(super) struct DocumentFacts {
     pub(super) abandoned: Option<u32>,
     /// Whether an operator has withdrawn it by a note in that lock.
     pub(super) withdrawn: bool,
+    /// Whether that lock was taken to remove it.
+    pub(super) removing: bool,
     /// So many runs a document has.
     pub(super) max: u32,
 }
@@ -40,6 +42,8 @@ pub(super) enum SweepDecision {
     Withdraw { priority: Priority, runs: u32 },
     /// The document waits (again), with this priority and this count of runs.
     Queue { priority: Priority, runs: u32 },
+    /// Its removal was begun and is to be ended.
+    Remove,
     /// There is nothing of it but the lock.
     Forget,
 }
@@ -47,6 +51,9 @@ pub(super) enum SweepDecision {
 /// Decides by what there is. Runs are the most that anybody counted: adding would count twice what
 /// is seen twice.
 pub(super) fn decide_action(facts: &DocumentFacts) -> SweepDecision {
+    if facts.removing {
+        return SweepDecision::Remove;
+    }
     if facts.done || facts.dead {
         return SweepDecision::Clear;
     }
@@ -84,6 +91,7 @@ mod tests {
             failed: None,
             abandoned: None,
             withdrawn: false,
+            removing: false,
             max: 3,
         };
         let queue = |priority, runs| SweepDecision::Queue { priority, runs };
@@ -93,6 +101,9 @@ mod tests {
             ("in the last one", DocumentFacts { marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, SweepDecision::Bury { priority: High, runs: 3 }),
             ("BlobForge's, whose marker counts nothing", DocumentFacts { marker: Some(Normal), counted: 0, abandoned: Some(1), ..nothing }, queue(Normal, 1)),
             ("withdrawn before its worker died", DocumentFacts { marker: Some(High), counted: 1, abandoned: Some(1), withdrawn: true, ..nothing }, SweepDecision::Withdraw { priority: High, runs: 1 }),
+            ("half removed", DocumentFacts { abandoned: Some(0), removing: true, ..nothing }, SweepDecision::Remove),
+            ("half removed, its result is there", DocumentFacts { done: true, removing: true, ..nothing }, SweepDecision::Remove),
+            ("an operator died over it", DocumentFacts { marker: Some(High), abandoned: Some(0), ..nothing }, queue(High, 0)),
             ("withdrawn, and its result is there", DocumentFacts { done: true, withdrawn: true, ..nothing }, SweepDecision::Clear),
             ("seen by two janitors", DocumentFacts { marker: Some(Normal), counted: 2, abandoned: Some(2), ..nothing }, queue(Normal, 2)),
             ("it died after its failure was noted", DocumentFacts { failed: Some(2), abandoned: Some(2), ..nothing }, queue(Low, 2)),
