@@ -100,7 +100,7 @@ lay_package() {
         write_manifest docmill-client "$folder/client" fastrand parking_lot time tokio tracing "$headers"
         write_manifest docmill-llm "$folder/llm" async-trait serde serde_json \
             'docmill-client = { path = "../client" }'
-        names=(async-trait fastrand futures parking_lot serde serde_json tempfile tokio tracing
+        names=(async-trait fastrand futures parking_lot rustix serde serde_json tempfile tokio tracing
             'docmill-client = { path = "client" }' 'docmill-llm = { path = "llm" }')
         ;;
     esac

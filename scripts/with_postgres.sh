@@ -21,7 +21,7 @@ find_bin() {
     found=$(ls -d /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql*/bin \
         /usr/local/opt/postgresql*/bin 2>/dev/null | sort -V | tail -1 || true)
     if [ -z "$found" ]; then
-        echo "Postgres is not installed: apt-get install postgresql, or brew install postgresql@16" >&2
+        echo "Postgres is not installed: apt-get install postgresql, or brew install postgresql@17" >&2
         exit 1
     fi
     echo "$found"

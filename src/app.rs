@@ -11,6 +11,7 @@ mod health;
 mod models;
 mod page_process;
 mod providers;
+mod watched_task;
 mod workspace;
 
 use std::path::Path;
@@ -18,9 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::watched_task::{WatchedTask, watch_task};
 use crate::ops::batches::{BatchBackends, BatchCollector};
 use crate::ops::janitor::{Maintenance, MaintenanceBackends};
 use crate::ops::process::LocalPipeline;
@@ -33,7 +34,7 @@ use crate::worker::QueueWorker;
 use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 use docmill_client::throttle::Governor;
 use docmill_core::config::{
-    Config, DatabaseConfig, OcrConfig, OcrEngineChoice, QueueBackend, StoreBackend,
+    Config, DatabaseConfig, OcrConfig, OcrEngineChoice, OcrProvider, QueueBackend, StoreBackend,
 };
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
@@ -51,6 +52,7 @@ use docmill_queue::queue::MessageQueue;
 use docmill_queue::queue::objects::ObjectQueue;
 use docmill_queue::queue::redis::RedisQueue;
 use docmill_queue::queue::sqs::SqsQueue;
+use docmill_scheduler::scheduler::Scheduler;
 use docmill_storage::store::ObjectStore;
 use docmill_storage::store::folder::FolderStore;
 use docmill_storage::store::s3::S3Store;
@@ -198,7 +200,7 @@ impl App {
     /// # Errors
     /// One does not answer, or does not take our key.
     pub async fn connect_models(&self) -> anyhow::Result<ModelChain> {
-        let scheduler = models::start_scheduler(&self.config.llm)?;
+        let scheduler = models::start_scheduler(&self.config.llm, false)?;
         let governor = self.make_governor();
         Ok(models::build_chain(&self.config.llm, &governor, scheduler.as_ref()).await?)
     }
@@ -215,10 +217,12 @@ impl App {
         let pool = Arc::new(CpuPool::new(self.config.worker.cpu_threads)?);
         let kinds = Arc::new(self.load_kinds()?);
         let governor = self.make_governor();
-        let reader = Box::pin(self.build_reader(&pool, &kinds, &governor)).await?;
-        start_reading(&reader).await?;
         let llm = &self.config.llm;
-        let scheduler = models::start_scheduler(llm)?;
+        let named = providers::named_providers(&self.config, &kinds);
+        let scheduler = models::start_scheduler(llm, named.contains(&OcrProvider::Vision))?;
+        let reader = self.build_reader(&pool, &kinds, &governor, scheduler.as_ref());
+        let reader = Box::pin(reader).await?;
+        start_reading(&reader).await?;
         let models = Box::pin(models::build_chain(llm, &governor, scheduler.as_ref())).await?;
         Ok(PipelineServices {
             reader,
@@ -302,46 +306,39 @@ impl App {
         let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
         let telling = self.start_webhooks(&parts.db, &stop).await?;
         let showing = self.start_console(&stop).await?;
-        let tending = tokio::spawn(maintenance.run(stop.clone()));
-        let (ended, protecting) = self.start_protection(worker.monitor())?;
+        let tending = watch_task("maintenance", &stop, maintenance.run(stop.clone()));
+        let (ended, protecting) = self.start_protection(worker.monitor(), &stop)?;
         let worked = worker.run(stop.clone()).await;
         // The worker may have ended by itself; then the others are to end as well.
         stop.request();
         ended.cancel();
-        if let Some(protecting) = protecting {
-            protecting.await.context("the task protection died")?;
-        }
         pages.abort();
-        if let Some(showing) = showing {
-            showing.await.context("the pages for people died")?;
-        }
-        telling.await.context("the delivery of webhooks died")?;
+        let mut beside = vec![telling];
+        beside.extend(protecting);
+        beside.extend(showing);
+        let beside = futures::future::join_all(beside.into_iter().map(WatchedTask::join)).await;
         // Asked to stop when the worker was: what is still under way hangs.
-        let abort = tending.abort_handle();
-        match tokio::time::timeout(TENDING, tending).await {
-            Ok(tended) => tended.context("the maintenance task died")?,
-            Err(_elapsed) => abort.abort(),
-        }
+        let tended = tending.join_within(TENDING).await;
         parts.db.close().await;
         worked?;
-        Ok(())
+        beside.into_iter().chain([tended]).collect()
     }
 
     /// Registers the targets of webhooks, if there are any, and delivers to them until the stop.
     ///
     /// # Errors
     /// An address may not be sent to, or a secret is none; no answer from Postgres.
-    async fn start_webhooks(&self, db: &Db, stop: &Shutdown) -> anyhow::Result<JoinHandle<()>> {
+    async fn start_webhooks(&self, db: &Db, stop: &Shutdown) -> anyhow::Result<WatchedTask> {
         let terms = WebhookTerms::new(&self.config);
         let delivery = WebhookDelivery::new(db.clone(), terms, Arc::new(SystemResolver))?;
         if let Some(delivery) = &delivery {
             // Before anything can end that is to be told.
             delivery.register_targets().await?;
         }
-        let stop = stop.clone();
-        Ok(tokio::spawn(async move {
+        let until = stop.clone();
+        Ok(watch_task("delivery of webhooks", stop, async move {
             if let Some(delivery) = delivery {
-                delivery.run(stop).await;
+                delivery.run(until).await;
             }
         }))
     }
@@ -350,7 +347,8 @@ impl App {
     fn start_protection(
         &self,
         monitor: RunnerMonitor,
-    ) -> anyhow::Result<(CancellationToken, Option<JoinHandle<()>>)> {
+        stop: &Shutdown,
+    ) -> anyhow::Result<(CancellationToken, Option<WatchedTask>)> {
         let ended = CancellationToken::new();
         let agent = match std::env::var("ECS_AGENT_URI") {
             Ok(uri) if self.config.worker.scale_in_protection => ContainerAgent::from_uri(&uri)?,
@@ -362,7 +360,7 @@ impl App {
             ProtectionTiming::default(),
             ended.clone(),
         );
-        Ok((ended, Some(tokio::spawn(run))))
+        Ok((ended, Some(watch_task("scale-in protection", stop, run))))
     }
 
     fn load_kinds(&self) -> anyhow::Result<KindSet> {
@@ -374,12 +372,14 @@ impl App {
         pool: &Arc<CpuPool>,
         kinds: &KindSet,
         governor: &Arc<Governor>,
+        scheduler: Option<&Arc<Scheduler>>,
     ) -> anyhow::Result<Arc<DocumentReader>> {
         let engines = self.find_engines()?;
         report_engines(&self.config.ocr, &engines);
         let recipe = self.page_recipe();
         let processes = self.build_processes(&engines, pool.thread_count())?;
-        let remote_ocr = providers::build_remote_ocr(&self.config, kinds, pool, governor).await?;
+        let remote_ocr =
+            providers::build_remote_ocr(&self.config, kinds, pool, governor, scheduler).await?;
         Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(engines), recipe, remote_ocr }))
     }
 

@@ -31,7 +31,7 @@ pub enum ClusterError {
     /// Postgres is not installed; holds the program that was not found.
     #[error(
         "Postgres is not installed ({0} not found in $PG_BIN, PATH, /usr/lib/postgresql or \
-         Homebrew): run `apt-get install postgresql` or `brew install postgresql@16`, or set \
+         Homebrew): run `apt-get install postgresql` or `brew install postgresql@17`, or set \
          database.url to a server of your own"
     )]
     NotInstalled(&'static str),

@@ -22,6 +22,7 @@ pub mod retry;
 pub mod review;
 pub mod sending;
 pub mod submit;
+pub mod tenant_shares;
 pub mod webhooks;
 pub mod workspace;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 use super::App;
+use super::watched_task::{WatchedTask, watch_task};
 use crate::ops::page_drawing::PageDrawer;
 use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use crate::shutdown::Shutdown;
@@ -81,13 +81,13 @@ impl App {
     pub(super) async fn start_console(
         &self,
         stop: &Shutdown,
-    ) -> anyhow::Result<Option<JoinHandle<()>>> {
+    ) -> anyhow::Result<Option<WatchedTask>> {
         if !self.config.web.in_worker {
             return Ok(None);
         }
         let console = OpenConsole { webhooks: None, ..Box::pin(self.open_console()).await? };
         console.announce(&self.config.web)?;
-        Ok(Some(tokio::spawn(console.serve(stop.clone()))))
+        Ok(Some(watch_task("console", stop, console.serve(stop.clone()))))
     }
 
     /// What draws pages of originals; `None` if nobody wants that, or if it cannot be done here.

@@ -200,7 +200,9 @@ impl App {
         kinds: &KindSet,
     ) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
         let pool = Arc::new(CpuPool::new(1)?);
-        providers::named_providers(&self.config, kinds, &pool, &self.make_governor()).await
+        let governor = self.make_governor();
+        // Asked whether they are there, which takes no turn.
+        providers::connect_providers(&self.config, kinds, &pool, &governor, None).await
     }
 
     /// Those that read page images elsewhere, each asked for what it cannot do.

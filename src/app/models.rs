@@ -26,14 +26,30 @@ use docmill_scheduler::scheduler::Scheduler;
 /// How often a model server is asked again at start, a second longer apart each time.
 const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(3);
 
-/// Who gives local models their turns; `None`: none is local, or no model is configured.
+/// Who gives local models their turns; `None`: none is local, or no model is configured and none
+/// reads pages.
 ///
 /// # Errors
 /// As [`Scheduler::start`].
-pub(super) fn start_scheduler(config: &LlmConfig) -> fault::Result<Option<Arc<Scheduler>>> {
-    match config.provider {
-        LlmProvider::None => Ok(None),
-        _ => Scheduler::start(&config.scheduler),
+pub(super) fn start_scheduler(
+    config: &LlmConfig,
+    reads_pages: bool,
+) -> fault::Result<Option<Arc<Scheduler>>> {
+    if config.provider == LlmProvider::None && !reads_pages {
+        return Ok(None);
+    }
+    Scheduler::start(&config.scheduler)
+}
+
+/// A model behind the scheduler, if there is one. Outside of the governor: a call that waits for
+/// memory is not yet one to the provider.
+pub(super) fn schedule_model(
+    llm: Arc<dyn Llm>,
+    scheduler: Option<&Arc<Scheduler>>,
+) -> Arc<dyn Llm> {
+    match scheduler {
+        Some(scheduler) => scheduler.wrap_model(llm),
+        None => llm,
     }
 }
 
@@ -49,13 +65,8 @@ pub(super) async fn build_chain(
     if config.provider == LlmProvider::None {
         return Ok(ModelChain::default());
     }
-    // Outside of the governor: a call that waits for memory is not yet one to the provider.
-    let scheduled = |llm: Arc<dyn Llm>| match scheduler {
-        Some(scheduler) => scheduler.wrap_model(llm),
-        None => llm,
-    };
     let mut models = vec![ChainModel {
-        llm: scheduled(build_model(config, governor).await?),
+        llm: schedule_model(build_model(config, governor).await?, scheduler),
         kinds: Vec::new(),
         max_output_tokens: config.max_output_tokens,
         pictures: config.takes_pictures.then(|| config.picture_rule()),
@@ -64,7 +75,7 @@ pub(super) async fn build_chain(
     for stronger in &config.chain {
         let whole = stronger.inherit_from(config);
         models.push(ChainModel {
-            llm: scheduled(build_model(&whole, governor).await?),
+            llm: schedule_model(build_model(&whole, governor).await?, scheduler),
             kinds: stronger.kinds.clone(),
             max_output_tokens: whole.max_output_tokens,
             pictures: whole.takes_pictures.then(|| whole.picture_rule()),

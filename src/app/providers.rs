@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::models::connect_model;
+use super::models::{connect_model, schedule_model};
 use crate::pipeline::RemoteOcr;
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{Config, OcrProvider, StoreBackend};
@@ -14,6 +14,7 @@ use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_gate::kinds::KindSet;
+use docmill_scheduler::scheduler::Scheduler;
 
 /// Sets them up; nothing is sent.
 ///
@@ -24,29 +25,33 @@ pub(super) async fn build_remote_ocr(
     kinds: &KindSet,
     pool: &Arc<CpuPool>,
     governor: &Arc<Governor>,
+    scheduler: Option<&Arc<Scheduler>>,
 ) -> anyhow::Result<RemoteOcr> {
     let ocr = &config.ocr;
-    let providers = named_providers(config, kinds, pool, governor).await?;
+    let providers = connect_providers(config, kinds, pool, governor, scheduler).await?;
     Ok(RemoteOcr::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
 }
 
 /// All that are named, by whomever.
+pub(super) fn named_providers(config: &Config, kinds: &KindSet) -> BTreeSet<OcrProvider> {
+    let of_kinds = kinds.iter().flat_map(|kind| kind.read_by.iter().flatten());
+    config.ocr.providers.iter().chain(of_kinds).copied().collect()
+}
+
+/// Those that are named.
 ///
 /// # Errors
 /// As [`build_remote_ocr`].
-pub(super) async fn named_providers(
+pub(super) async fn connect_providers(
     config: &Config,
     kinds: &KindSet,
     pool: &Arc<CpuPool>,
     governor: &Arc<Governor>,
+    scheduler: Option<&Arc<Scheduler>>,
 ) -> anyhow::Result<BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>> {
     let ocr = &config.ocr;
-    let mut named: BTreeSet<OcrProvider> = ocr.providers.iter().copied().collect();
-    for kind in kinds.iter() {
-        named.extend(kind.read_by.iter().flatten());
-    }
     let mut providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>> = BTreeMap::new();
-    for name in named {
+    for name in named_providers(config, kinds) {
         let provider: Arc<dyn RemoteOcrProvider> = match name {
             OcrProvider::Tesseract => continue,
             OcrProvider::DocumentAi => {
@@ -68,6 +73,7 @@ pub(super) async fn named_providers(
                     problems.join(", ")
                 );
                 let llm = connect_model(&ocr.vision.model_config(), governor).await?;
+                let llm = schedule_model(llm, scheduler);
                 Arc::new(VisionOcr::new(llm, &ocr.vision, Arc::clone(pool)))
             }
         };

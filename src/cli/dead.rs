@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, jobs, print};
 use crate::ops::dead::{self, DeadLetterView};
 use crate::ops::inspect;
+use docmill_core::fault::Fault;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -60,7 +61,10 @@ pub(super) async fn run(
                 );
             };
             let story = match letter.ingestion {
-                Some(of) => inspect::load_histories(&db, &of.to_string()).await.unwrap_or_default(),
+                Some(of) => match inspect::load_histories(&db, &of.to_string()).await {
+                    Err(error) if error.fault == Fault::Missing => Vec::new(),
+                    found => found?,
+                },
                 None => Vec::new(),
             };
             let both = serde_json::json!({ "letter": letter, "ingestion": story.first() });

@@ -113,6 +113,7 @@ pub(super) async fn run_janitor(
     };
     context.result_output().show(&pass, || format_pass(&pass))?;
     anyhow::ensure!(pass.failed.is_empty(), "{} chores failed", pass.failed.len());
+    anyhow::ensure!(!pass.cut_short, "the pass was cut short");
     Ok(CommandExit::Done)
 }
 
@@ -139,6 +140,7 @@ fn format_pass(pass: &JanitorReport) -> String {
         format!("{would}sent again: {}", pass.resent.len()),
         format!("dead letters {would}sent again: {}", pass.revived),
         format!("dead letters that stand for nothing {would}deleted: {}", pass.cleared),
+        format!("dead letters whose document {would}failed as crashed: {}", pass.given_up),
     ];
     if !pass.dry_run {
         lines.push(format!("old rows deleted: {}", pass.deleted_rows));
@@ -147,6 +149,9 @@ fn format_pass(pass: &JanitorReport) -> String {
     }
     for failed in &pass.failed {
         lines.push(format!("failed: {}: {}", failed.chore.name(), failed.error));
+    }
+    if pass.cut_short {
+        lines.push("cut short: what is not told above was not looked at".to_owned());
     }
     if pass.queue_is_behind {
         lines.push("the queue is behind: it holds as many messages as it should".to_owned());
@@ -163,7 +168,7 @@ pub(super) async fn check_health(context: &CommandContext) -> anyhow::Result<Com
     Ok(CommandExit::Done)
 }
 
-/// The process of a cell; without a runtime, and without words that nobody would read.
+/// A page process; without a runtime, and without words that nobody would read.
 pub(super) fn run_page_process() -> ExitCode {
     match app::serve_page_process() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,5 @@
 //! `docmill scheduler`: what the processes of this machine have posted about local models.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde::Serialize;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
@@ -11,6 +9,7 @@ use docmill_scheduler::scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, 
 /// Everything that is known, for programs.
 #[derive(Debug, Serialize)]
 struct SchedulerView {
+    now_ms: u64,
     devices: Vec<DeviceView>,
     processes: Vec<ProcessState>,
 }
@@ -20,6 +19,7 @@ struct DeviceView {
     #[serde(flatten)]
     device: MemoryDevice,
     held_mib: u64,
+    read_s: u64,
 }
 
 pub(super) fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
@@ -27,13 +27,16 @@ pub(super) fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
     let processes = scheduler::read_states(&config.shared_folder())?;
     let posts: Vec<ModelDemand> = processes.iter().flat_map(|sheet| sheet.posts.clone()).collect();
     // The processes share the devices: the newest reading is everybody's.
-    let newest = processes.iter().max_by_key(|sheet| sheet.reading.at_ms);
-    let view = |device: &MemoryDevice| DeviceView {
-        held_mib: scheduler::held_mib(&device.name, &posts),
-        device: device.clone(),
-    };
-    let devices = newest.map(|sheet| sheet.reading.devices.iter().map(view).collect());
-    let shown = SchedulerView { devices: devices.unwrap_or_default(), processes };
+    let now_ms = scheduler::machine_ms();
+    let newest = processes.iter().map(|sheet| &sheet.reading).max_by_key(|reading| reading.at_ms);
+    let devices = newest.into_iter().flat_map(|reading| {
+        reading.devices.iter().map(|device| DeviceView {
+            held_mib: scheduler::held_mib(&device.name, &posts),
+            read_s: now_ms.saturating_sub(reading.at_ms) / 1000,
+            device: device.clone(),
+        })
+    });
+    let shown = SchedulerView { now_ms, devices: devices.collect(), processes };
     context.result_output().show(&shown, || format_scheduler(&shown))?;
     Ok(CommandExit::Done)
 }
@@ -42,22 +45,21 @@ fn format_scheduler(shown: &SchedulerView) -> String {
     if shown.processes.is_empty() {
         return "no worker of this machine schedules local models (llm.scheduler)".to_owned();
     }
-    let devices: Vec<[String; 4]> = shown
+    let devices: Vec<[String; 5]> = shown
         .devices
         .iter()
-        .map(|DeviceView { device, held_mib }| {
-            let [total, free, held] = [device.total_mib, device.free_mib, *held_mib];
-            [device.name.clone(), total.to_string(), free.to_string(), held.to_string()]
+        .map(|DeviceView { device, held_mib, read_s }| {
+            let [total, free, held] =
+                [device.total_mib, device.free_mib, *held_mib].map(|mib| mib.to_string());
+            [device.name.clone(), total, free, held, format!("{read_s} s ago")]
         })
         .collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let mut models = Vec::new();
     for sheet in &shown.processes {
-        let rows = sheet.posts.iter().map(|post| demand_row(sheet.process, post, now_ms));
+        let rows = sheet.posts.iter().map(|post| demand_row(sheet.process, post, shown.now_ms));
         models.extend(rows);
     }
-    let devices = print::table(["device", "total MiB", "free MiB", "held MiB"], &devices);
+    let devices = print::table(["device", "total MiB", "free MiB", "held MiB", "read"], &devices);
     let header = ["model", "process", "needs MiB", "state", "running", "waiting", "oldest"];
     format!("{devices}\n{}", print::table(header, &models))
 }

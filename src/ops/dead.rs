@@ -314,6 +314,17 @@ pub async fn reconcile_letters(
     ended.map(|()| done)
 }
 
+/// Fails a document that workers died on; `false`: somebody holds it, or it has ended.
+async fn give_up(db: &Db, row: &DeadLetterRow) -> fault::Result<bool> {
+    let detail = format!("dead-lettered after {} deaths", row.crashes);
+    let failed = rows::fail_unclaimed(db, row.id, OutcomeReason::Crashed, &detail).await?;
+    if failed {
+        metrics::count_given_up();
+        tracing::warn!(ingestion.id = %row.id, "ingestion {} given up: crashed, {detail}", row.id);
+    }
+    Ok(failed)
+}
+
 /// Returns the letters that stay.
 async fn reconcile_batch(
     db: &Db,
@@ -330,11 +341,11 @@ async fn reconcile_batch(
             LetterFate::Clear => cleared.push(letter),
             LetterFate::Stay => left.push(letter),
             LetterFate::GiveUp => {
-                done.given_up += 1;
                 left.push(letter);
-                if let (false, Some(row)) = (terms.dry_run, &letter.row) {
-                    let detail = format!("dead-lettered after {} deaths", row.crashes);
-                    rows::fail_unclaimed(db, row.id, OutcomeReason::Crashed, &detail).await?;
+                if let Some(row) = &letter.row
+                    && (terms.dry_run || give_up(db, row).await?)
+                {
+                    done.given_up += 1;
                 }
             }
         }

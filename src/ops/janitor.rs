@@ -164,6 +164,8 @@ pub struct JanitorReport {
     pub expired: usize,
     /// Chores that failed; the others were done all the same.
     pub failed: Vec<FailedChore>,
+    /// Whether it ended before its last chore: at the stop, or because it was no longer the leader.
+    pub cut_short: bool,
 }
 
 /// How long a chore that works in batches may go on.
@@ -221,6 +223,7 @@ impl Maintenance {
     }
 
     async fn run_passes(&self, stop: &Shutdown) {
+        metrics::start_maintenance_counters(MaintenanceChore::ALL.iter().map(|chore| chore.name()));
         if !self.config.enabled {
             return;
         }
@@ -277,6 +280,22 @@ impl Maintenance {
         rows::try_acquire_lead(&self.db, LEASE, &self.holder, LEADS).await
     }
 
+    /// Renews the lead before a chore; `false`: it is gone, or nobody says whose it is.
+    async fn keep_lead(&self, before: MaintenanceChore, pass: &mut JanitorReport) -> bool {
+        match self.take_lead().await {
+            Ok(true) => return true,
+            Ok(false) => {
+                let next = before.name();
+                tracing::warn!(next, "maintenance lost its lead before {next}: another goes on");
+            }
+            Err(error) => {
+                report_failure(before, &error);
+                pass.failed.push(FailedChore { chore: before, error: error.to_string() });
+            }
+        }
+        false
+    }
+
     /// `led`: as the leader, until the stop; the lead is renewed before every chore.
     async fn run_chores(&self, dry_run: bool, led: Option<&Shutdown>) -> JanitorReport {
         let mut pass = JanitorReport { dry_run, ..JanitorReport::default() };
@@ -285,14 +304,18 @@ impl Maintenance {
                 continue;
             }
             if let Some(stop) = led
-                && (stop.is_requested() || !self.take_lead().await.unwrap_or(false))
+                && (stop.is_requested() || !self.keep_lead(chore, &mut pass).await)
             {
+                pass.cut_short = true;
                 return pass;
             }
             let work = tokio::time::timeout(LONGEST_CHORE, self.run_chore(chore, &mut pass, led));
             let ended = tokio::select! {
                 ended = work => ended,
-                () = wait_for_stop(led) => return pass,
+                () = wait_for_stop(led) => {
+                    pass.cut_short = true;
+                    return pass;
+                }
             };
             let late = |_| Err(fault::Error::transient("it took too long and was cut off"));
             if let Err(error) = ended.unwrap_or_else(late) {

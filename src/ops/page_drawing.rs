@@ -16,8 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use lru::LruCache;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
 
+use super::tenant_shares::{TakenShare, TenantShares};
 use docmill_core::config::StoreConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ImageEncoding, OutcomeReason, PictureFit};
@@ -30,8 +31,13 @@ const FIT: PictureFit = PictureFit { longest_side: 2000, pixels: 4_000_000, quar
 /// Pages that are drawn at the same time: each has its original in memory meanwhile.
 const PLACES: usize = 2;
 /// How long somebody waits for a place: a browser asks for several pages at once.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of pictures that are remembered, and how many at most.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a page may take to be opened and drawn, so that its place is free before a connection ends
+/// and it is known that nobody gets to see it.
+const LONGEST_DRAWING: Duration = Duration::from_secs(15);
+/// How long a page that could not be drawn is not tried again.
+const REFUSED_FOR: Duration = Duration::from_secs(60);
+/// Bytes of pictures that are remembered, and how many at most; of refusals as many.
 const REMEMBERED_BYTES: usize = 48 << 20;
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
@@ -77,8 +83,8 @@ pub enum PageDrawingError {
 }
 
 /// The right to draw one page.
-pub struct DrawingPlace<'a> {
-    _permit: SemaphorePermit<'a>,
+pub struct DrawingPlace {
+    _share: TakenShare,
 }
 
 /// Draws pages, a few at a time.
@@ -88,16 +94,35 @@ pub struct PageDrawer {
     /// Larger originals are not opened, in bytes.
     largest: u64,
     processes: Arc<ProcessPool>,
-    places: Semaphore,
+    places: TenantShares,
     remembered: Mutex<PictureMemory>,
 }
 
 struct PictureMemory {
     pictures: LruCache<OriginalPage, DrawnPage>,
     bytes: usize,
+    /// Why a page could not be drawn, and when.
+    refused: LruCache<OriginalPage, (Instant, String)>,
 }
 
 impl PictureMemory {
+    fn new() -> Self {
+        Self { pictures: LruCache::new(REMEMBERED), bytes: 0, refused: LruCache::new(REMEMBERED) }
+    }
+
+    /// What is known of a page already.
+    fn recall(&mut self, page: &OriginalPage) -> Option<Result<DrawnPage, PageDrawingError>> {
+        if let Some(drawn) = self.pictures.get(page) {
+            return Some(Ok(drawn.clone()));
+        }
+        let (since, why) = self.refused.get(page)?;
+        (since.elapsed() < REFUSED_FOR).then(|| Err(PageDrawingError::NotShown(why.clone())))
+    }
+
+    fn refuse(&mut self, page: OriginalPage, why: String) {
+        self.refused.put(page, (Instant::now(), why));
+    }
+
     fn keep(&mut self, page: OriginalPage, drawn: DrawnPage) {
         self.bytes += drawn.bytes.len();
         let pushed_out = self.pictures.push(page, drawn);
@@ -118,20 +143,20 @@ impl PageDrawer {
         largest: u64,
         processes: Arc<ProcessPool>,
     ) -> Self {
-        let pictures = PictureMemory { pictures: LruCache::new(REMEMBERED), bytes: 0 };
-        let (places, remembered) = (Semaphore::new(PLACES), Mutex::new(pictures));
+        let (places, remembered) = (TenantShares::new(PLACES), Mutex::new(PictureMemory::new()));
         Self { store, config, largest, processes, places, remembered }
     }
 
-    /// Waits for a place among those who draw.
+    /// Waits for a place among those who draw; `tenant`: the only one that the visitor sees.
     ///
     /// # Errors
     /// There is none for too long.
-    pub async fn wait_for_place(&self) -> Result<DrawingPlace<'_>, PageDrawingError> {
-        match tokio::time::timeout(PATIENCE, self.places.acquire()).await {
-            Ok(Ok(permit)) => Ok(DrawingPlace { _permit: permit }),
-            Ok(Err(_)) | Err(_) => Err(PageDrawingError::Busy),
-        }
+    pub async fn wait_for_place(
+        &self,
+        tenant: Option<&str>,
+    ) -> Result<DrawingPlace, PageDrawingError> {
+        let share = self.places.wait_for_one(tenant, PATIENCE).await;
+        share.map(|share| DrawingPlace { _share: share }).ok_or(PageDrawingError::Busy)
     }
 
     /// The picture of a page.
@@ -141,14 +166,34 @@ impl PageDrawer {
     /// store or a page process says.
     pub async fn draw_page(
         &self,
-        _place: &DrawingPlace<'_>,
+        _place: &DrawingPlace,
         page: OriginalPage,
     ) -> Result<DrawnPage, PageDrawingError> {
-        if let Some(known) = self.remembered.lock().pictures.get(&page) {
-            return Ok(known.clone());
+        if let Some(known) = self.remembered.lock().recall(&page) {
+            return known;
         }
         let bytes = self.fetch_original(&page).await?;
-        let document = self.open_original(bytes, &page).await?;
+        let drawn = timeout(LONGEST_DRAWING, self.draw_original(bytes, &page)).await;
+        let drawn = drawn.unwrap_or_else(|_| {
+            let text = "The page takes longer to be drawn than anybody waits.";
+            Err(PageDrawingError::NotShown(text.to_owned()))
+        });
+        match &drawn {
+            Ok(drawn) => self.remembered.lock().keep(page, drawn.clone()),
+            Err(PageDrawingError::NotShown(why)) => {
+                self.remembered.lock().refuse(page, why.clone());
+            }
+            Err(_) => {}
+        }
+        drawn
+    }
+
+    async fn draw_original(
+        &self,
+        bytes: Bytes,
+        page: &OriginalPage,
+    ) -> Result<DrawnPage, PageDrawingError> {
+        let document = self.open_original(bytes, page).await?;
         if page.number == 0 || page.number > document.page_count() {
             return Err(PageDrawingError::NoSuchPage);
         }
@@ -156,9 +201,7 @@ impl PageDrawer {
         let Some(image) = drawn.map_err(explain_refusal)? else {
             return Err(PageDrawingError::NotShown("The page has no picture.".to_owned()));
         };
-        let drawn = DrawnPage { encoding: image.header.encoding, bytes: image.bytes.into() };
-        self.remembered.lock().keep(page, drawn.clone());
-        Ok(drawn)
+        Ok(DrawnPage { encoding: image.header.encoding, bytes: image.bytes.into() })
     }
 
     async fn fetch_original(&self, page: &OriginalPage) -> Result<Bytes, PageDrawingError> {
@@ -221,7 +264,7 @@ mod tests {
 
     #[test]
     fn no_more_bytes_of_pictures_are_remembered_than_there_is_room_for() {
-        let mut memory = PictureMemory { pictures: LruCache::new(REMEMBERED), bytes: 0 };
+        let mut memory = PictureMemory::new();
         let third = REMEMBERED_BYTES / 3;
         for number in 1..=3 {
             memory.keep(page(number), picture(third));
@@ -238,5 +281,17 @@ mod tests {
             (0, 0),
             "one that is too large is not kept"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_that_could_not_be_drawn_is_tried_again_after_a_minute_and_not_before() {
+        let mut memory = PictureMemory::new();
+        memory.refuse(page(1), "no".to_owned());
+        assert!(memory.recall(&page(2)).is_none(), "another page");
+        tokio::time::advance(REFUSED_FOR - Duration::from_secs(1)).await;
+        let known = memory.recall(&page(1));
+        assert!(matches!(&known, Some(Err(PageDrawingError::NotShown(why))) if why == "no"));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(memory.recall(&page(1)).is_none());
     }
 }

@@ -121,6 +121,14 @@ impl IntakeGate {
         }
     }
 
+    /// Writes of each reason whether it closes the gate now. One that lapses tells nobody.
+    pub fn publish_metrics(&self) {
+        let now = Instant::now();
+        for (reason, closed) in self.lock_closed().iter() {
+            metrics::set_paused(reason.0, closed.until.is_none_or(|until| until > now));
+        }
+    }
+
     /// Returns when no reason closes the gate.
     pub async fn wait_until_open(&self) {
         loop {
@@ -191,5 +199,22 @@ mod tests {
         intake_gate.open(database);
         assert!(intake_gate.is_paused(), "the other one is still closed");
         intake_gate.wait_until_open().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_gauge_of_a_reason_that_lapsed_by_itself_falls_back_without_a_job() {
+        let page = metrics::install_metrics().unwrap();
+        let gauge = |value: u8| {
+            let line = format!("docmill_intake_paused{{reason=\"source\"}} {value}");
+            page.render().lines().any(|found| found == line)
+        };
+        let intake_gate = IntakeGate::new(S(1), S(60));
+        intake_gate.close_with_backoff(PauseReason::SOURCE);
+        intake_gate.publish_metrics();
+        assert!(gauge(1));
+        tokio::time::advance(S(2)).await;
+        intake_gate.publish_metrics();
+        assert!(gauge(0));
+        assert!(intake_gate.is_unlifted(PauseReason::SOURCE), "it still counts how often in a row");
     }
 }

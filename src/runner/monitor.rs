@@ -96,6 +96,7 @@ pub(super) async fn update_gauges<B: Backlog>(
             _ = rounds.tick() => {}
         }
         metrics::set_slots(shared.options.slots, shared.used_slots());
+        shared.intake_gate.publish_metrics();
         let draining = shared.stop_intake.is_cancelled();
         let since = draining.then(|| *drain_began.get_or_insert_with(Instant::now));
         metrics::set_draining(since.map(|since| since.elapsed()).unwrap_or_default());

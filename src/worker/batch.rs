@@ -127,27 +127,91 @@ async fn claim_requested(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,
     wanted: Vec<RequestedIngestion>,
-    mut slots: VecDeque<SlotPermit>,
+    slots: VecDeque<SlotPermit>,
 ) {
     // Whatever the answers are, they are about the time at which they are asked for.
     wanted.iter().for_each(|wanted| wanted.ticket.seal());
     let Some(wanted) = park_paused(backlog, wanted).await else { return };
-    let asked: Vec<ClaimRequest> =
-        wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
-    let answered = match claim_until_answered(backlog, runner, &asked).await {
+    let asked = wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
+    claim_batch(backlog, runner, PendingClaims { wanted, asked, slots, in_doubt: false }).await;
+}
+
+/// Claims that are being asked for, each under its own token.
+struct PendingClaims {
+    wanted: Vec<RequestedIngestion>,
+    asked: Vec<ClaimRequest>,
+    /// For the jobs that are to come of them.
+    slots: VecDeque<SlotPermit>,
+    /// Whether they may have been made by a statement whose answer was lost.
+    in_doubt: bool,
+}
+
+impl PendingClaims {
+    /// Messages whose claims were never asked for.
+    fn unasked(wanted: Vec<RequestedIngestion>) -> Self {
+        Self { wanted, asked: Vec::new(), slots: VecDeque::new(), in_doubt: false }
+    }
+
+    /// What is in doubt and cannot be told yet is asked for again, and keeps its slots; everything
+    /// else is answered. The rows of others are no reason for it to wait.
+    fn split_untold(self, answers: Vec<ClaimOutcome>) -> (Self, AnsweredClaims) {
+        let Self { wanted, asked, mut slots, in_doubt } = self;
+        let mut untold = Self { in_doubt, ..Self::unasked(Vec::new()) };
+        let mut answered = Vec::new();
+        for ((wanted, asked), answer) in wanted.into_iter().zip(asked).zip(answers) {
+            if in_doubt && is_locked(&answer) {
+                untold.wanted.push(wanted);
+                untold.asked.push(asked);
+            } else {
+                answered.push((wanted, answer));
+            }
+        }
+        untold.slots = slots.split_off(slots.len().saturating_sub(untold.wanted.len()));
+        (untold, AnsweredClaims { answered, slots })
+    }
+}
+
+/// Claims and starts; what is untold is claimed again beside the work that goes on.
+async fn claim_batch(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    mut pending: PendingClaims,
+) {
+    let (answers, claiming) = match claim_until_answered(backlog, runner, &mut pending).await {
         Ok(answered) => answered,
-        Err(unanswered) => {
-            return give_up_claims(backlog, wanted, &asked, &unanswered).await;
+        Err(error) => return give_up_claims(backlog, pending, &error).await,
+    };
+    let (untold, answered) = pending.split_untold(answers);
+    let again = async {
+        if !untold.wanted.is_empty() {
+            Box::pin(claim_batch(backlog, runner, untold)).await;
         }
     };
-    let AnsweredClaims { answers, claiming } = answered;
-    // Only ids that producers sent say whether it is the right database.
-    let sent = || wanted.iter().zip(&answers).filter(|(wanted, _)| wanted.named_by_id);
+    tokio::join!(answer_claims(backlog, runner, answered, claiming), again);
+}
+
+/// What the ledger said of messages, and the slots for those that it gave us.
+struct AnsweredClaims {
+    answered: Vec<(RequestedIngestion, ClaimOutcome)>,
+    slots: VecDeque<SlotPermit>,
+}
+
+/// Starts what is ours, and answers the other messages.
+async fn answer_claims(
+    backlog: &QueueBacklog,
+    runner: &RunnerHandle<QueueBacklog>,
+    answers: AnsweredClaims,
+    claiming: Range<Instant>,
+) {
+    let AnsweredClaims { answered, mut slots } = answers;
+    // Only ids that producers sent say whether it is the right database, each of them once.
+    let is_news = |wanted: &RequestedIngestion| wanted.delivery.receive_count <= 1;
+    let sent = || answered.iter().filter(|(wanted, _)| wanted.named_by_id && is_news(wanted));
     let unknown = sent().filter(|(_, answer)| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     backlog.pauses.count_unknown(count(sent().count()), count(unknown), &backlog.intake_gate);
     let (mut ours, mut others, mut unstarted) = (Vec::new(), Vec::new(), Vec::new());
-    for (wanted, answer) in wanted.into_iter().zip(answers) {
+    for (wanted, answer) in answered {
         match answer {
             ClaimOutcome::Claimed(claimed) => {
                 let RequestedIngestion { delivery, ticket, place, .. } = wanted;
@@ -172,50 +236,37 @@ async fn claim_requested(
     tokio::join!(ours, others, futures::future::join_all(unstarted));
 }
 
-/// What the ledger said of a batch.
-struct AnsweredClaims {
-    answers: Vec<ClaimOutcome>,
-    /// When the claims were asked for the first time, and when they were answered.
-    claiming: Range<Instant>,
-}
-
-/// A batch of claims that nobody has answered.
-struct UnansweredClaims {
-    error: fault::Error,
-    /// Whether the claims may have been made all the same.
-    in_doubt: bool,
-}
-
 /// Asks for the claims until they are answered, always under the same tokens: those that were made
 /// although the answer was lost are taken up, and not taken for a crash of ours once their lease is
-/// over. Meanwhile the messages stay ours, and intake is closed. Given up at a stop, or when the
-/// ledger refuses them and there is no doubt.
+/// over. Meanwhile the messages stay ours, and intake is closed while the ledger does not answer.
+/// Given up at a stop, or when the ledger refuses them and there is no doubt. Returns the answers, in
+/// the order of the claims, and from when to when they were asked for.
 async fn claim_until_answered(
     backlog: &QueueBacklog,
     runner: &RunnerHandle<QueueBacklog>,
-    asked: &[ClaimRequest],
-) -> Result<AnsweredClaims, UnansweredClaims> {
-    let (begun, mut failed, mut in_doubt) = (Instant::now(), 0, false);
+    pending: &mut PendingClaims,
+) -> fault::Result<(Vec<ClaimOutcome>, Range<Instant>)> {
+    let (begun, mut failed) = (Instant::now(), 0);
     loop {
         // Not dropped at a stop: the statement has its own limit, and its answer is worth it.
-        let claiming = backlog.ledger.claim_with_tokens(asked, &backlog.terms);
+        let claiming = backlog.ledger.claim_with_tokens(&pending.asked, &backlog.terms);
         let error = match guard_call(FailureSeam::Claim, claiming).await {
             // A locked row may have our claim already.
-            Ok(answers) if in_doubt && answers.iter().any(is_locked) => {
+            Ok(answers) if pending.in_doubt && answers.iter().all(is_locked) => {
                 fault::Error::transient("a row that may be claimed is locked by another session")
             }
-            Ok(answers) => {
-                return Ok(AnsweredClaims { answers, claiming: begun..Instant::now() });
+            Ok(answers) => return Ok((answers, begun..Instant::now())),
+            Err(error) => {
+                backlog.intake_gate.close(DATABASE);
+                pending.in_doubt |= error.fault == fault::Fault::Unavailable
+                    && !mend::is_taken_out(SwitchableMend::ClaimRepeat);
+                error
             }
-            Err(error) => error,
         };
-        let count = asked.len();
+        let count = pending.asked.len();
         tracing::warn!(error = %error, messages = count, "claiming {count} ingestions failed");
-        backlog.intake_gate.close(DATABASE);
-        in_doubt |= error.fault == fault::Fault::Unavailable
-            && !mend::is_taken_out(SwitchableMend::ClaimRepeat);
-        if !in_doubt || runner.is_stopping() {
-            return Err(UnansweredClaims { error, in_doubt });
+        if !pending.in_doubt || runner.is_stopping() {
+            return Err(error);
         }
         tokio::select! {
             () = runner.wait_until_stopping() => {}
@@ -231,20 +282,15 @@ fn is_locked(answer: &ClaimOutcome) -> bool {
 
 /// The messages come back in a while, at a stop at once; claims that may have been made are taken
 /// back.
-async fn give_up_claims(
-    backlog: &QueueBacklog,
-    wanted: Vec<RequestedIngestion>,
-    asked: &[ClaimRequest],
-    unanswered: &UnansweredClaims,
-) {
-    let UnansweredClaims { error, in_doubt } = unanswered;
+async fn give_up_claims(backlog: &QueueBacklog, pending: PendingClaims, error: &fault::Error) {
+    let PendingClaims { wanted, asked, in_doubt, .. } = pending;
     tracing::warn!(error = %error, "the messages of a batch are given back: {error}");
     let hidden = wanted.iter().map(|wanted| {
         metrics::count_delivery("trouble");
-        let after = if *in_doubt { Duration::ZERO } else { add_jitter(TROUBLE) };
+        let after = if in_doubt { Duration::ZERO } else { add_jitter(TROUBLE) };
         backlog.hide(&wanted.ticket, Some(wanted.id), after)
     });
-    let taken_back = asked.iter().filter(|_| *in_doubt).map(|asked| async move {
+    let taken_back = asked.iter().filter(|_| in_doubt).map(|asked| async move {
         let (claim, _renewer) = claim_handle::claim_pair(
             asked.id,
             asked.token,
@@ -270,8 +316,7 @@ async fn park_paused(
         Ok(parked) => parked,
         Err(error) => {
             backlog.intake_gate.close(DATABASE);
-            let unanswered = UnansweredClaims { error, in_doubt: false };
-            give_up_claims(backlog, wanted, &[], &unanswered).await;
+            give_up_claims(backlog, PendingClaims::unasked(wanted), &error).await;
             return None;
         }
     };

@@ -3,7 +3,7 @@
 //! Slots are taken before a poll is sent, so that no more is received than can start, over all
 //! tiers together (invariant 6). A poll that was sent is never dropped: the queue would hand the
 //! messages out all the same (invariant 5). One poll per tier waits while there is little to do;
-//! more are added only while they come back full and slots are free (`lanes`).
+//! more are added only while they come back full and slots are free (`tier_poller`).
 
 use std::sync::Arc;
 use std::time::Duration;

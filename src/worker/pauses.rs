@@ -4,9 +4,13 @@ use crate::runner::{IntakeGate, PauseReason};
 use docmill_core::model::ClaimedIngestion;
 use docmill_ledger::ledger::{FirstProvider, OperatorPause, PauseTerms};
 use parking_lot::{Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Most messages name ingestions that are not in the database.
 const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");
+/// So long after a message that named an ingestion the database is taken for the right one.
+const KNOWN_FOR: Duration = Duration::from_secs(600);
 /// An operator paused everything.
 const OPERATOR: PauseReason = PauseReason::from_label("operator");
 
@@ -21,6 +25,8 @@ struct PauseState {
     partial: Vec<OperatorPause>,
     /// Claims asked for and not known, of late.
     recent: (u32, u32),
+    /// When a message last named an ingestion that is in the database.
+    known: Option<Instant>,
 }
 
 impl PauseTracker {
@@ -55,10 +61,16 @@ impl PauseTracker {
         })
     }
 
-    /// Counts claims; when most of the last twenty or more were unknown, intake waits: the
-    /// database is probably the wrong one, or restored from a backup.
+    /// Counts messages that were received for the first time. When most of the last twenty or more
+    /// were unknown, and none has been known for a while, intake waits: the database is probably the
+    /// wrong one. Whoever may send messages can send names of nothing; a worker that finds what others
+    /// name goes on.
     pub fn count_unknown(&self, asked: u32, unknown: u32, intake_gate: &IntakeGate) {
         let mut state = self.lock_state();
+        if unknown < asked {
+            state.known = Some(Instant::now());
+        }
+        let is_right = state.known.is_some_and(|known| known.elapsed() < KNOWN_FOR);
         let (total, missing) = (state.recent.0 + asked, state.recent.1 + unknown);
         if total < 20 {
             state.recent = (total, missing);
@@ -66,7 +78,9 @@ impl PauseTracker {
         }
         state.recent = (0, 0);
         drop(state);
-        if missing * 2 > total {
+        if is_right {
+            intake_gate.open(UNKNOWN);
+        } else if missing * 2 > total {
             tracing::error!(
                 unknown = missing,
                 asked = total,
@@ -101,14 +115,21 @@ mod tests {
         assert!(!intake_gate.is_paused());
     }
 
-    #[test]
-    fn mostly_unknown_messages_pause_intake_and_a_few_do_not() {
+    #[tokio::test(start_paused = true)]
+    async fn messages_that_name_nothing_pause_intake_unless_others_name_what_is_there() {
         let (pauses, intake_gate) = (PauseTracker::default(), intake_gate());
-        pauses.count_unknown(30, 10, &intake_gate);
-        assert!(!intake_gate.is_paused());
         pauses.count_unknown(10, 10, &intake_gate);
         assert!(!intake_gate.is_paused(), "ten are too few to judge by");
         pauses.count_unknown(10, 10, &intake_gate);
+        assert!(intake_gate.is_paused());
+        pauses.count_unknown(20, 19, &intake_gate);
+        assert!(!intake_gate.is_paused(), "one that is there: it is the right database");
+        for _ in 0..30 {
+            pauses.count_unknown(20, 20, &intake_gate);
+            assert!(!intake_gate.is_paused(), "somebody sends names of nothing");
+        }
+        tokio::time::advance(KNOWN_FOR).await;
+        pauses.count_unknown(20, 20, &intake_gate);
         assert!(intake_gate.is_paused());
     }
 }

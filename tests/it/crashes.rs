@@ -116,7 +116,8 @@ async fn a_second_signal_gives_jobs_back_without_waiting_for_the_deadline() {
     let mut worker = Process::worker(&world, &[("WORKER__DRAIN", "10m")]);
     assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);
     worker.terminate();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Two signals before the first is taken would be one.
+    until(SOON, || async { worker.log().contains("asked to stop") }).await;
     worker.terminate();
     assert!(worker.ended(SOON).await.success());
     assert_eq!(world.attempts(id).await, ["interrupted"]);

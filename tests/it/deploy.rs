@@ -14,6 +14,8 @@ use aws_sdk_s3::types::{
     QueueConfiguration, S3KeyFilter,
 };
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
+use docmill::ops::janitor::MaintenanceChore;
+use docmill_core::metrics;
 use docmill_queue::queue::sqs::SqsQueue;
 use docmill_storage::store::s3::S3Store;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -337,6 +339,26 @@ fn alarms_and_board_ask_for_metrics_and_labels_that_the_worker_exports() {
     let shown = metric_words(&read(BOARD));
     let missing: Vec<&String> = exported.difference(&shown).collect();
     assert!(missing.is_empty(), "the board does not show {missing:?}");
+}
+
+/// A counter that appears as 1 has not grown, as far as Prometheus can tell.
+#[test]
+fn what_alarms_count_is_exported_at_zero_before_anything_has_happened() {
+    let page = metrics::install_metrics().unwrap();
+    metrics::start_maintenance_counters(MaintenanceChore::ALL.iter().map(|chore| chore.name()));
+    let page = page.render();
+    let rules = read(RULES);
+    let counted: BTreeSet<&str> = rules
+        .split("increase(")
+        .skip(1)
+        .map(|rest| rest.split('[').next().unwrap())
+        .chain(["docmill_deliveries_total{answer=\"claimed\"}"])
+        .collect();
+    assert!(counted.len() > 10, "{counted:?}");
+    for counter in counted {
+        let zero = |line: &str| line.starts_with(counter) && line.ends_with(" 0");
+        assert!(page.lines().any(zero), "{counter} is not there");
+    }
 }
 
 #[test]

@@ -169,6 +169,21 @@ async fn what_is_printed_of_dead_letters_is_what_the_page_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_whose_history_cannot_be_read_is_not_shown_as_one_that_has_none() {
+    let world = World::with_redrive(2).await;
+    world.submit("a.pdf", documents::invoice("D-1")).await;
+    world.receive_to_death().await;
+    let id = run(&world, &["dead", "list"])[0]["message_id"].as_str().unwrap().to_owned();
+    world.execute("ALTER TABLE docmill.attempt RENAME TO attempt_elsewhere").await;
+    let shown = docmill(&world, &["dead", "show", &id], &[]).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&shown.stderr);
+    assert!(!shown.status.success() && said.contains("reading attempts"), "{said}");
+    world.execute("DELETE FROM docmill.ingestion").await;
+    let shown = run(&world, &["dead", "show", &id]);
+    assert!(shown["ingestion"].is_null() && !shown["letter"].is_null(), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_printed_of_money_and_of_redis_is_what_the_page_says() {
     let world = World::with_model(Script::always(Answer::Read)).await;
     let id = world.submit("a.pdf", documents::invoice("C-1")).await;

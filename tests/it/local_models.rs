@@ -5,12 +5,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use docmill::app::App;
+use docmill_core::config::OcrProvider::{Tesseract, Vision};
+use docmill_core::config::{Config, DeviceSource};
 use docmill_scheduler::scheduler::{ModelDemand, held_mib, read_states};
-use docmill_testkit::models::{Answer, Script};
+use docmill_testkit::models::{Answer, Script, Server};
 
+use crate::long_documents::scans;
 use crate::support::documents;
 use crate::support::process::Process;
-use crate::support::world::{SOON, World};
+use crate::support::whole::ReadWhole as _;
+use crate::support::world::{SOON, World, until};
 
 /// A program that looks like `nvidia-smi` and shows one card of 10000 MiB.
 fn card(folder: &Path) {
@@ -60,4 +65,31 @@ async fn two_workers_on_one_device_are_never_over_it_and_both_finish() {
     assert!(held_looks > 0 && had == [true; 2], "{held_looks} of {looks} looks, {had:?}");
     let models = "SELECT string_agg(DISTINCT extraction_model, ',') FROM docmill.ingestion";
     assert_eq!(world.scalar(models).await, "one,two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_model_that_reads_pages_waits_for_its_turn_as_any_other() {
+    let content = r#"{"turn": "0", "lines": ["Total 12,00"]}"#.to_owned();
+    let server = Server::start(Script::always(Answer::Text { content })).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.cpu.program = env!("CARGO_BIN_EXE_docmill").into();
+    config.ocr.providers = vec![Vision, Tesseract];
+    config.ocr.vision.base_url = server.base_url();
+    config.ocr.vision.model = "seer".to_owned();
+    config.llm.scheduler.models = vec!["seer".to_owned()];
+    config.llm.scheduler.devices = DeviceSource::Memory;
+    config.llm.scheduler.path = folder.path().to_owned();
+    let services = App::new(config).pipeline_services().await.unwrap();
+    let scheduler = services.scheduler.unwrap();
+    let held = scheduler.acquire_turn("seer").await.unwrap();
+    let reading =
+        tokio::spawn(
+            async move { services.reader.read(scans(1).into(), "sha", false).await.map(drop) },
+        );
+    until(SOON, || async { scheduler.report().models[0].waiting == 1 }).await;
+    assert!(server.calls().is_empty(), "it waits for its turn");
+    drop(held);
+    reading.await.unwrap().unwrap();
+    assert!(!server.calls().is_empty());
 }

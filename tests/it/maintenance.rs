@@ -59,6 +59,20 @@ pub(crate) fn memory_queue() -> Arc<MemoryQueue> {
     Arc::new(MemoryQueue::new(Duration::from_secs(120), Some(1000)))
 }
 
+/// So many messages that were put aside, each of which names an ingestion, and a long one.
+async fn fill_quarantine(database: &TestDatabase, kept: u32) {
+    let rows = format!(
+        "INSERT INTO quarantined_message (message_id, body, reason, quarantined_at)
+         SELECT 'm-' || n, md5('i' || n)::uuid::text, 'unknown_ingestion',
+             now() - n * interval '1 second'
+         FROM generate_series(1, {kept}) n;
+         INSERT INTO quarantined_message (message_id, body, reason)
+         SELECT 'm-long', string_agg(md5(n::text), ''), 'malformed' FROM generate_series(1, 2000) n;
+         ANALYZE quarantined_message"
+    );
+    database.pool().execute(AssertSqlSafe(rows)).await.unwrap();
+}
+
 /// So many documents that have ended, each with an attempt, and a thousand that wait.
 pub(crate) async fn fill(database: &TestDatabase, ended: u32) {
     let waiting = 1_000;
@@ -100,6 +114,7 @@ pub(crate) async fn fill(database: &TestDatabase, ended: u32) {
 async fn what_runs_in_a_loop_reads_few_rows_of_a_hundred_thousand_that_have_ended() {
     let database = TestDatabase::create().await;
     fill(&database, 100_000).await;
+    fill_quarantine(&database, 100_000).await;
     let queue = memory_queue();
     let read = rows_read_by(&database, |db: Db| async move {
         let maintenance = maintenance_over(db.clone(), queue, &Config::default());
@@ -121,6 +136,52 @@ async fn what_runs_in_a_loop_reads_few_rows_of_a_hundred_thousand_that_have_ende
         assert!(walked < 5_000, "{table}: {walked} rows were walked through");
         assert!(fetched < 20_000, "{table}: {fetched} rows were fetched");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn erasing_a_document_reads_few_of_the_messages_that_are_kept() {
+    let database = TestDatabase::create().await;
+    fill(&database, 100_000).await;
+    fill_quarantine(&database, 100_000).await;
+    let of_number = async |number: u32| {
+        let id = format!("SELECT md5('d{number}')::uuid");
+        let id = sqlx::query_scalar(AssertSqlSafe(id)).fetch_one(database.pool()).await;
+        DocumentId(id.unwrap())
+    };
+    let (expired, of_tenant) = (of_number(90_000).await, of_number(90_001).await);
+    database.pool().execute("UPDATE tenant_retention SET days = 1").await.unwrap();
+    let read = rows_read_by(&database, |db: Db| async move {
+        assert_eq!(erasure::doom_expired(&db, &[expired]).await.unwrap(), 1);
+        assert!(erasure::erase_doomed(&db, expired).await.unwrap());
+        let ingestions = erasure::find_ingestions(&db, &[of_tenant]).await.unwrap();
+        erasure::delete_documents(&db, &[of_tenant], &ingestions).await.unwrap();
+    })
+    .await;
+    for (table, [walked, fetched]) in read {
+        assert!(walked < 1_000, "{table}: {walked} rows were walked through");
+        assert!(fetched < 1_000, "{table}: {fetched} rows were fetched");
+    }
+    let kept = "SELECT count(*) FROM quarantined_message";
+    let kept: i64 = sqlx::query_scalar(kept).fetch_one(database.pool()).await.unwrap();
+    assert_eq!(kept, 100_000 + 1 - 2);
+}
+
+/// Columns that name a row of another table, of which nothing finds the rows that name one: to
+/// delete it, Postgres would walk through them all.
+#[tokio::test]
+async fn what_refers_to_a_row_is_found_by_index_when_the_row_is_deleted() {
+    let database = TestDatabase::create().await;
+    let without = "SELECT c.conrelid::regclass || ': ' || a.attname
+        FROM pg_constraint c
+        JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+        WHERE c.contype = 'f' AND NOT EXISTS (
+            SELECT 1 FROM pg_index i
+            WHERE i.indrelid = c.conrelid AND i.indisvalid AND i.indkey[0] = c.conkey[1]
+              AND i.indpred IS NULL)
+        ORDER BY 1";
+    let without: Vec<String> =
+        sqlx::query_scalar(without).fetch_all(database.pool()).await.unwrap();
+    assert_eq!(without, Vec::<String>::new());
 }
 
 /// Statements that people ask for once in a while, and that may read much.
@@ -183,6 +244,21 @@ async fn a_pass_deletes_so_many_old_attempts_and_leaves_the_rest_to_the_next() {
         deleted.push(pass.deleted_rows);
     }
     assert_eq!(deleted, [10_000, 2_000, 0], "a pass stays short however much is left behind");
+}
+
+#[tokio::test]
+async fn a_pass_whose_lead_cannot_be_renewed_says_that_it_was_cut_short_and_why() {
+    let database = TestDatabase::create().await;
+    let refuse = "CREATE FUNCTION docmill.refuse() RETURNS trigger LANGUAGE plpgsql
+            AS $$ BEGIN RAISE EXCEPTION 'told to'; END $$;
+        CREATE TRIGGER refuse BEFORE UPDATE ON docmill.maintenance_lease
+            FOR EACH ROW EXECUTE FUNCTION docmill.refuse()";
+    database.pool().execute(refuse).await.unwrap();
+    let maintenance = maintenance_over(database.db(), memory_queue(), &Config::default());
+    let pass = maintenance.run_pass_as_leader(&Shutdown::default()).await.unwrap().unwrap();
+    assert!(pass.cut_short);
+    let failed: Vec<_> = pass.failed.iter().map(|failed| failed.chore).collect();
+    assert_eq!(failed, [MaintenanceChore::OldestOpen]);
 }
 
 /// With finished pages that may be left in the store, of the ended ones from the oldest on.

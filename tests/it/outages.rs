@@ -17,6 +17,7 @@ use docmill_ledger::ledger::Ledger;
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::silent_proxy::SilentProxy;
 use docmill_testkit::sqs::{Action, Failure};
+use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
 
 use crate::support::documents;
@@ -147,6 +148,29 @@ async fn a_claim_whose_reply_is_lost_fails_no_document_whose_message_goes_first(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_somebody_has_locked_holds_up_no_other_whose_claim_was_lost_beside_it() {
+    let world = World::new().await;
+    let locked = world.submit("a.pdf", documents::invoice("L-1")).await;
+    let free = world.submit("b.pdf", documents::invoice("L-2")).await;
+    let mut other = world.pool.begin().await.unwrap();
+    let lock = format!("SELECT 1 FROM docmill.ingestion WHERE id = '{locked}' FOR UPDATE");
+    sqlx::query(AssertSqlSafe(lock)).execute(&mut *other).await.unwrap();
+    let flaky = Arc::new(FlakyLedger::new(world.ledger().await, Recording::Fails(0)));
+    flaky.lost_claims.store(1, Ordering::SeqCst);
+    let worker = world.worker_on(Arc::clone(&flaky) as Arc<dyn Ledger>, None).await;
+    world.until(free, "status", "completed").await;
+    assert_eq!(flaky.lost_claims.load(Ordering::SeqCst), 0, "the reply was lost");
+    assert_eq!(world.column(locked, "claims").await.as_deref(), Some("0"));
+    other.rollback().await.unwrap();
+    world.until(locked, "status", "completed").await;
+    worker.stop().await;
+    for id in [locked, free] {
+        let counted = "claims || ' ' || attempt_count || ' ' || crashes";
+        assert_eq!(world.column(id, counted).await.as_deref(), Some("1 1 0"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_may_have_been_made_is_taken_back_when_the_worker_stops() {
     let world = World::new().await;
     let id = world.submit("a.pdf", documents::invoice("C-2")).await;
@@ -245,7 +269,7 @@ async fn a_row_that_an_operator_has_locked_holds_up_no_other_job_of_the_worker()
     let locked = world.insert("a.pdf", documents::invoice("L-0")).await;
     let mut operator = world.pool.begin().await.unwrap();
     let lock = format!("SELECT 1 FROM docmill.ingestion WHERE id = '{locked}' FOR UPDATE");
-    sqlx::query(sqlx::AssertSqlSafe(lock)).execute(&mut *operator).await.unwrap();
+    sqlx::query(AssertSqlSafe(lock)).execute(&mut *operator).await.unwrap();
     let mut ids = vec![locked];
     for number in 1..8 {
         ids.push(world.insert("a.pdf", documents::invoice(&format!("L-{number}"))).await);

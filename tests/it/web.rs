@@ -13,4 +13,5 @@ mod plans;
 mod proxy;
 mod references;
 mod reviewing;
+mod sharing;
 mod uploads;

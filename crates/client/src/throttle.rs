@@ -36,7 +36,7 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::{LaneBreaker, ProviderLane};
 use docmill_core::work_clock::wait_off_clock;
-use limiter_state::{Admission, LimiterState, SentCall};
+use limiter_state::{Admission, LimiterSnapshot, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
 const MOST_KEYS: usize = 256;
@@ -215,7 +215,8 @@ impl RateLimiter {
 
     fn describe(&self) -> ProviderLane {
         let waiting = self.line().waiting.len();
-        let shown = self.state().snapshot();
+        // A breaker whose time is over tells nobody; without calls this is what tells it.
+        let shown = self.publish(waiting);
         ProviderLane {
             provider: self.key.provider.clone(),
             model: self.key.model.clone(),
@@ -240,11 +241,17 @@ impl RateLimiter {
             }
             line.waiting.len()
         };
-        let shown = self.state().snapshot();
+        self.publish(waiting);
+    }
+
+    /// Writes the gauges, and returns what they say.
+    fn publish(&self, waiting: usize) -> LimiterSnapshot {
+        let shown = self.state().snapshot(Instant::now());
         let limiter =
             metrics::LimiterLabels { provider: &self.key.provider, model: &self.key.model };
         metrics::set_throttle(limiter, shown.in_flight, waiting, shown.rate);
         metrics::set_breaker(limiter, shown.breaker, shown.denied);
+        shown
     }
 
     /// Number of waiting calls that arrived before this one.

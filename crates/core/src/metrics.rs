@@ -25,9 +25,9 @@ const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
 const PAID_PAGES: &str = "docmill_provider_pages_total";
-const CELLS_STARTED: &str = "docmill_page_processes_started_total";
-const CELLS_DIED: &str = "docmill_page_processes_died_total";
-const CELLS_REPLACED: &str = "docmill_page_processes_replaced_total";
+const PROCESSES_STARTED: &str = "docmill_page_processes_started_total";
+const PROCESSES_DIED: &str = "docmill_page_processes_died_total";
+const PROCESSES_REPLACED: &str = "docmill_page_processes_replaced_total";
 const CONFINED: &str = "docmill_page_processes_confined";
 const TOKENS: &str = "docmill_model_tokens_total";
 const ESCALATED: &str = "docmill_escalations_total";
@@ -53,6 +53,7 @@ const BUDGET: &str = "docmill_daily_budget";
 const BUDGET_SPENT: &str = "docmill_daily_budget_spent";
 const RESENT: &str = "docmill_janitor_resent_total";
 const MAINTAINED: &str = "docmill_maintenance_passes_total";
+const GIVEN_UP: &str = "docmill_maintenance_given_up_total";
 const CHORE_FAILED: &str = "docmill_maintenance_failed_total";
 const DEPTH: &str = "docmill_queue_messages";
 const HEARTBEAT_LAG: &str = "docmill_heartbeat_lag_seconds";
@@ -88,7 +89,39 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
     describe_metrics();
     describe_spending();
     describe_webhooks();
+    start_counters();
     Ok(handle)
+}
+
+/// Counters that alarms ask for the first event of are there from the beginning, at zero: what
+/// appears as 1 has not grown, as far as Prometheus can tell, and no alarm would come.
+fn start_counters() {
+    for answer in ["claimed", "exhausted"] {
+        counter!(DELIVERIES, "answer" => answer).increment(0);
+    }
+    for side in ["row", "queue", "lock"] {
+        counter!(HEARTBEAT_FAILURES, "side" => side).increment(0);
+    }
+    for reason in ["malformed", "unknown_ingestion", "unknown_object"] {
+        counter!(QUARANTINED, "reason" => reason).increment(0);
+    }
+    for reason in ["over_time", "nonsense", "memory", "crash", "killed", "exit"] {
+        counter!(PROCESSES_DIED, "reason" => reason).increment(0);
+    }
+    counter!(OUTCOMES, "outcome" => "gate_refused").increment(0);
+    for counted in [INTERNAL, LEASES_LOST, RESENT] {
+        counter!(counted).increment(0);
+    }
+}
+
+/// The same for what maintenance counts, where there is maintenance, be it switched off.
+pub fn start_maintenance_counters(chores: impl Iterator<Item = &'static str>) {
+    for chore in chores {
+        counter!(CHORE_FAILED, "chore" => chore).increment(0);
+    }
+    for counted in [MAINTAINED, GIVEN_UP] {
+        counter!(counted).increment(0);
+    }
 }
 
 fn describe_metrics() {
@@ -107,9 +140,9 @@ fn describe_metrics() {
     describe_counter!(QUARANTINED, "Messages put aside by reason");
     describe_counter!(PAGES, "Pages read by source");
     describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
-    describe_counter!(CELLS_STARTED, "Child processes that were started to read documents");
-    describe_counter!(CELLS_DIED, "Those that died or had to be killed, by reason");
-    describe_counter!(CELLS_REPLACED, "Those that were replaced because they had done enough");
+    describe_counter!(PROCESSES_STARTED, "Child processes that were started to read documents");
+    describe_counter!(PROCESSES_DIED, "Those that died or had to be killed, by reason");
+    describe_counter!(PROCESSES_REPLACED, "Those that were replaced because they had done enough");
     describe_gauge!(CONFINED, "1 if the child process that was started last is confined");
     describe_counter!(
         TOKENS,
@@ -134,6 +167,7 @@ fn describe_metrics() {
     describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_counter!(MAINTAINED, "Passes of maintenance that this worker made as the leader");
+    describe_counter!(GIVEN_UP, "Dead letters whose document was failed as crashed; alarm");
     describe_counter!(CHORE_FAILED, "Chores of maintenance that failed, by chore; alarm");
     describe_gauge!(DEPTH, "Messages in the queue by state");
     describe_histogram!(HEARTBEAT_LAG, "How late a heartbeat began");
@@ -237,17 +271,17 @@ pub fn count_paid_pages(provider: &'static str, count: u32) {
 
 /// A child process was started to read documents.
 pub fn process_started() {
-    counter!(CELLS_STARTED).increment(1);
+    counter!(PROCESSES_STARTED).increment(1);
 }
 
 /// A child process that read documents died, or had to be killed.
 pub fn process_died(reason: &'static str) {
-    counter!(CELLS_DIED, "reason" => reason).increment(1);
+    counter!(PROCESSES_DIED, "reason" => reason).increment(1);
 }
 
 /// A child process has done enough and is replaced.
 pub fn process_replaced() {
-    counter!(CELLS_REPLACED).increment(1);
+    counter!(PROCESSES_REPLACED).increment(1);
 }
 
 /// Whether the child process that was started last is confined.
@@ -292,6 +326,11 @@ pub fn count_resent(count: u64) {
 /// A pass of maintenance was made.
 pub fn count_maintenance_pass() {
     counter!(MAINTAINED).increment(1);
+}
+
+/// A document was failed as `crashed` because its message is a dead letter.
+pub fn count_given_up() {
+    counter!(GIVEN_UP).increment(1);
 }
 
 /// A chore of maintenance failed.

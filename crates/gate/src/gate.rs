@@ -95,11 +95,6 @@ impl Verdict {
             && !self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Review)
     }
 
-    /// What a person should review although the data is complete.
-    pub fn flagged_findings(&self) -> impl Iterator<Item = &GateFinding> {
-        self.findings.iter().filter(|finding| finding.consequence == RuleConsequence::Flag)
-    }
-
     /// Whether a person has to review it.
     pub fn needs_review(&self) -> bool {
         !self.findings.is_empty()

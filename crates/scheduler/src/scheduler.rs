@@ -22,10 +22,11 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -35,7 +36,7 @@ pub use plan::{
 };
 pub use shared_state::{ProcessState, read_states};
 
-use call_queues::{CallQueues, QueueRefusal};
+use call_queues::{CallEnd, CallQueues, QueueRefusal};
 use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::machine;
@@ -69,16 +70,24 @@ struct SchedulerState {
     tickets: u64,
 }
 
-/// Milliseconds since 1970 that never run backwards within a process.
+/// The machine's clock as this process counts it on.
 struct SchedulerClock {
     began_ms: u64,
     began: Instant,
 }
 
+/// Milliseconds of the clock that all processes of this machine see alike: nobody sets it, and as
+/// the clock of `Instant` it stands still while the machine is suspended. The time of day would be
+/// off for life in a process that began before somebody set it.
+pub fn machine_ms() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let parts = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);
+    u64::try_from(parts).unwrap_or_default()
+}
+
 impl SchedulerClock {
     fn start() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { began_ms: as_milliseconds(since), began: Instant::now() }
+        Self { began_ms: machine_ms(), began: Instant::now() }
     }
 
     fn now_ms(&self) -> u64 {
@@ -95,12 +104,25 @@ pub struct CallPermit {
     scheduler: Arc<Scheduler>,
     model: String,
     since_ms: u64,
+    end: CallEnd,
+}
+
+impl CallPermit {
+    /// Says how the call ended; otherwise it counts as abandoned.
+    fn note_end(&mut self, is_answered: bool) {
+        self.end = if is_answered { CallEnd::Answered } else { CallEnd::Failed };
+    }
 }
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
         let now_ms = self.scheduler.clock.now_ms();
-        self.scheduler.lock_state().queues.finish_call(&self.model, self.since_ms, now_ms);
+        self.scheduler.lock_state().queues.finish_call(
+            &self.model,
+            self.since_ms,
+            now_ms,
+            self.end,
+        );
         self.scheduler.changed.notify_one();
     }
 }
@@ -262,7 +284,8 @@ impl Scheduler {
             .collect();
         drop(state);
         for (model, sender) in senders {
-            let permit = CallPermit { scheduler: Arc::clone(self), model, since_ms };
+            let end = CallEnd::Abandoned;
+            let permit = CallPermit { scheduler: Arc::clone(self), model, since_ms, end };
             // Gone meanwhile: the permit comes back and is dropped.
             drop(sender.send(permit));
         }
@@ -290,9 +313,15 @@ impl Llm for ScheduledLlm {
         self.inner.is_down()
     }
 
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
+
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        let _permit = self.scheduler.acquire_turn(self.inner.model()).await?;
-        self.inner.complete(prompt).await
+        let mut permit = self.scheduler.acquire_turn(self.inner.model()).await?;
+        let answer = self.inner.complete(prompt).await;
+        permit.note_end(answer.is_ok());
+        answer
     }
 }
 

@@ -151,15 +151,35 @@ async fn begin_run(
     let counted = bucket.queue.count_under_lock(hash, *priority, count).await?;
     let Some(marker) = counted else { return Ok(None) };
     let run = marker.retries;
-    let ours = bucket
-        .engine
-        .renew_lock(held, |lock| {
-            (lock.retries, lock.run) = (before, Some(run));
-            lock.progress =
-                Some(LockProgress { stage: "fetching".to_owned(), ..LockProgress::default() });
-        })
-        .await?;
-    Ok(ours.then_some(BegunRun { run, marker }))
+    let renewing = bucket.engine.renew_lock(held, |lock| {
+        (lock.retries, lock.run) = (before, Some(run));
+        lock.progress =
+            Some(LockProgress { stage: "fetching".to_owned(), ..LockProgress::default() });
+    });
+    match renewing.await {
+        Ok(ours) => Ok(ours.then_some(BegunRun { run, marker })),
+        Err(error) => {
+            // An outage of the store is to cost no document one of its runs.
+            if let Err(second) = uncount_run(bucket, hash, before, "could not be begun").await {
+                tracing::warn!(error = %second, "a run that was not begun is counted: {second}");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Takes back what was counted of a run, under the lock: `before` are those before it.
+async fn uncount_run(bucket: &BlobForgeBucket, hash: &str, before: u32, why: &str) -> Result<()> {
+    for (priority, _) in bucket.find_markers(hash).await? {
+        let uncounted = |marker: &QueueMarker| {
+            let mut marker = marker.clone();
+            marker.retries = marker.retries.min(before);
+            marker.recovered_from = Some(why.to_owned());
+            Some(marker)
+        };
+        bucket.engine.change(&todo_key(priority, hash), uncounted).await?;
+    }
+    Ok(())
 }
 
 impl BucketClaim {
@@ -301,16 +321,7 @@ impl BucketClaim {
         if let Some(end) = self.renew_for_another_run(bucket, "giving back").await? {
             return Ok(end);
         }
-        let before = self.run.saturating_sub(1);
-        for (priority, _) in bucket.find_markers(&self.hash).await? {
-            let uncounted = |marker: &QueueMarker| {
-                let mut marker = marker.clone();
-                marker.retries = marker.retries.min(before);
-                marker.recovered_from = Some(why.to_owned());
-                Some(marker)
-            };
-            bucket.engine.change(&todo_key(priority, &self.hash), uncounted).await?;
-        }
+        uncount_run(bucket, &self.hash, self.run.saturating_sub(1), why).await?;
         bucket.engine.release_lock(&mut self.held).await?;
         Ok(JobEnd::GivenBack)
     }

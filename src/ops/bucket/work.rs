@@ -187,12 +187,13 @@ impl BucketBacklog {
     ) -> bool {
         let settings = self.settings.borrow().clone();
         let since = tokio::time::Instant::now();
-        let claimed = claim_document(&self.bucket, &self.who, &settings, candidate).await;
-        if claimed.is_ok() {
+        let answer = claim_document(&self.bucket, &self.who, &settings, candidate).await;
+        if answer.is_ok() {
+            self.intake_gate.open(PauseReason::SOURCE);
             self.unreadable.lock().end_streak();
         }
         let document = &candidate.hash;
-        match claimed {
+        match answer {
             Ok(BucketClaimResult::Ours(claim)) => {
                 runner.start_job(self.claimed_job(*claim, since, settings.stale_after()), slot);
                 true

@@ -11,7 +11,7 @@ use std::time::Duration;
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -195,10 +195,14 @@ impl WebhookDelivery {
             };
             tokio::select! {
                 () = stop.wait_until_requested() => break,
+                // A target whose lane is gone would be told nothing more, and nobody would notice.
+                Some(ended) = tasks.join_next() => pass_on_panic(ended),
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        while tasks.join_next().await.is_some() {}
+        while let Some(ended) = tasks.join_next().await {
+            pass_on_panic(ended);
+        }
     }
 
     async fn look_after_targets(&self) -> Result<()> {
@@ -208,6 +212,15 @@ impl WebhookDelivery {
             metrics::set_webhooks(&name, open, dead, oldest_s.unwrap_or_default());
         }
         Ok(())
+    }
+}
+
+/// Whoever runs the delivery hears that a part of it died.
+fn pass_on_panic(ended: std::result::Result<(), JoinError>) {
+    if let Err(died) = ended
+        && let Ok(panic) = died.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
     }
 }
 

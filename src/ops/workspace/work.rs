@@ -288,7 +288,11 @@ impl WorkspaceBacklog {
     /// Takes a group and starts its job, or puts it back.
     async fn take_group(&self, runner: &RunnerHandle<Self>, group: WorkGroup, slot: SlotPermit) {
         let since = Instant::now();
-        match self.claim_group(&group).await {
+        let answer = self.claim_group(&group).await;
+        if answer.is_ok() {
+            self.intake_gate.open(PauseReason::SOURCE);
+        }
+        match answer {
             Ok(GroupTakeResult::Ours(job)) => runner.start_job(self.claimed_job(*job, since), slot),
             Ok(GroupTakeResult::Busy(left)) => {
                 metrics::count_delivery("busy");

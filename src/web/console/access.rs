@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::ops::retry::AuditNote;
 use docmill_core::config::{ProxyGroup, WebConfig, WebRole, WebToken};
+use docmill_core::model::Priority;
 use docmill_core::model::digest::encode_hex;
 
 /// A session that nobody uses ends after this time.
@@ -30,6 +31,8 @@ pub(super) struct ConsoleVisitor {
     pub(super) role: WebRole,
     /// The only tenant that the visitor sees; `None`: all.
     pub(super) tenant: Option<String>,
+    /// The most urgent priority that the visitor's documents may have.
+    pub(super) highest_priority: Priority,
     /// What every form of this visitor carries.
     pub(super) form_secret: String,
     /// Whether there is a session that can be ended.
@@ -39,7 +42,9 @@ pub(super) struct ConsoleVisitor {
 impl ConsoleVisitor {
     fn with_token(token: &WebToken, form_secret: String, signed_in: bool) -> Self {
         let tenant = Some(token.tenant.clone()).filter(|tenant| !tenant.is_empty());
-        Self { name: token.name.clone(), role: token.role, tenant, form_secret, signed_in }
+        let (name, role, highest_priority) =
+            (token.name.clone(), token.role, token.highest_priority);
+        Self { name, role, tenant, highest_priority, form_secret, signed_in }
     }
 
     /// Whether documents of this tenant may be shown.
@@ -104,6 +109,7 @@ impl AccessControl {
                 name: "local".to_owned(),
                 role: WebRole::Operator,
                 tenant: None,
+                highest_priority: Priority::Critical,
                 form_secret: make_secret()?,
                 signed_in: false,
             }),
@@ -124,8 +130,14 @@ impl AccessControl {
         // Both parts have one length: nothing can be appended to either.
         let form_secret = hash_secret(&format!("{}{}", self.proxy_secret, hash_secret(user)));
         let tenant = Some(group.tenant.clone()).filter(|tenant| !tenant.is_empty());
-        let name = user.to_owned();
-        ConsoleVisitor { name, role: group.role, tenant, form_secret, signed_in: false }
+        ConsoleVisitor {
+            name: user.to_owned(),
+            role: group.role,
+            tenant,
+            highest_priority: Priority::Critical,
+            form_secret,
+            signed_in: false,
+        }
     }
 
     /// Who has this token. All are compared, each in constant time.
@@ -214,6 +226,7 @@ mod tests {
             sha256: hash_secret(secret),
             role: WebRole::Reviewer,
             tenant: "acme".to_owned(),
+            highest_priority: Priority::Critical,
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::access::ConsoleVisitor;
 use super::fields::FieldValues;
-use super::findings::{ReviewFinding, explain_reason};
+use super::findings::{ReviewFinding, explain_reason, field_of_place};
 use super::ingestion::data_table;
 use super::layout::{fact, foreign_name, form_secret, frame_with, moment, version_text};
 use super::page_sheets::{FieldPlaces, PicturedPages};
@@ -52,7 +52,7 @@ pub(super) async fn case_page(
     let kind = state.kinds().for_name(case.kind.as_deref()).map(|kind| &**kind);
     let findings: Vec<ReviewFinding> =
         case.review_reasons.iter().map(|code| explain_reason(kind, code)).collect();
-    let pages = load_pages(state, case).await;
+    let pages = load_pages(state, visitor, case).await;
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
     let form = decision_form(
         state,
@@ -117,9 +117,13 @@ fn decisions(case: &ReviewCase) -> Markup {
 }
 
 /// The pages of the newest ingestion, as far as they can be had: the form is of use without them.
-async fn load_pages(state: &ConsoleState, case: &ReviewCase) -> PicturedPages {
+async fn load_pages(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+) -> PicturedPages {
     let sheets = match &case.transcription_file_path {
-        Some(key) => load_page_sheets(state, key).await,
+        Some(key) => load_page_sheets(state, visitor, key).await,
         None => Vec::new(),
     };
     let places = match case.ingestion_id {
@@ -132,7 +136,7 @@ async fn load_pages(state: &ConsoleState, case: &ReviewCase) -> PicturedPages {
 /// What stands on the pages, open where there is something to be checked.
 fn page_sheets(pages: &PicturedPages, findings: &[ReviewFinding]) -> Markup {
     let is_doubtful = |field: &str| {
-        let whole = field.split(['[', '.']).next().unwrap_or(field);
+        let whole = field_of_place(field);
         findings.iter().any(|finding| finding.fields.iter().any(|it| it == whole))
     };
     let sheets = pages.sheets();

@@ -25,9 +25,10 @@ pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
         None => words_of_code(name),
     };
     let fields = match (place, rule) {
-        (Some(place), _) => vec![field_of_place(place)],
+        (Some(place), _) => vec![field_of_place(place).to_owned()],
         (None, Some(rule)) => {
-            rule.check.named_fields().iter().map(|it| field_of_place(it)).collect()
+            let named = rule.check.named_fields();
+            named.iter().map(|it| field_of_place(it).to_owned()).collect()
         }
         (None, None) => Vec::new(),
     };
@@ -35,8 +36,8 @@ pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
 }
 
 /// `line_items[2].amount` and `line_items.amount` are told beside `line_items`.
-fn field_of_place(place: &str) -> String {
-    place.split(['[', '.']).next().unwrap_or(place).to_owned()
+pub(super) fn field_of_place(place: &str) -> &str {
+    place.split(['[', '.']).next().unwrap_or(place)
 }
 
 fn words_of_check(check: &RuleCheck) -> &'static str {

@@ -28,7 +28,8 @@ pub(super) async fn show_page(
     let number: u32 = number.parse().map_err(|_| ConsoleFailure::missing())?;
     let story = find_visible(&state, &visitor, read_id(&id)?).await?;
     let row = &story.ingestion;
-    let known = load_known_page(&state, row.transcription_file_path.as_deref(), number).await?;
+    let key = row.transcription_file_path.as_deref();
+    let known = load_known_page(&state, &visitor, key, number).await?;
     let page = known.page;
     let places = FieldPlaces::read(story.grounded.clone());
     let sheets = vec![PageSheet::new(&page, String::new())];

@@ -67,8 +67,8 @@ pub(super) async fn get_picture(
     if tag.is_known(&headers) {
         return tag.not_modified();
     }
-    let place = drawer.wait_for_place().await?;
-    let repaired = is_repaired(&state, &row, number).await?;
+    let place = drawer.wait_for_place(visitor.tenant.as_deref()).await?;
+    let repaired = is_repaired(&state, &visitor, &row, number).await?;
     let IngestionRow { file_path, tenant, .. } = row;
     let page = OriginalPage { file_path, sha256, tenant, number, repaired };
     let drawn = drawer.draw_page(&place, page).await?;
@@ -82,11 +82,12 @@ pub(super) async fn get_picture(
 /// Whether boxes of this page are positions on a repaired picture of it.
 async fn is_repaired(
     state: &ConsoleState,
+    visitor: &ConsoleVisitor,
     row: &IngestionRow,
     number: u32,
 ) -> Result<bool, ConsoleFailure> {
     let Some(key) = &row.transcription_file_path else { return Ok(false) };
-    let bytes = load_transcript(state, key).await?;
+    let bytes = load_transcript(state, visitor, key).await?;
     let read = move || serde_json::from_slice::<TranscriptOutline>(&bytes).unwrap_or_default();
     #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
     let outline = tokio::task::spawn_blocking(read).await.map_err(|_panicked| {

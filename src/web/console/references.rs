@@ -187,8 +187,8 @@ pub(super) async fn post_completion(
     };
     let key = keys::upload_key(&owner_of(&visitor), id);
     answer_by_name(&state, named, async || {
-        let _place = state.upload_place().ok_or_else(ConsoleFailure::busy)?;
-        let arrived = fetch_upload(&state, &key, &name).await?;
+        let _place = state.upload_place(&visitor).await?;
+        let arrived = fetch_upload(&state, &visitor, &key, &name).await?;
         let answer = submit_arrived(&state, &arrived, &options).await?;
         // Last: whoever asks again after a crash before here finds it there.
         if let Err(error) = state.store().delete(&key).await {
@@ -201,12 +201,13 @@ pub(super) async fn post_completion(
 
 async fn fetch_upload(
     state: &ConsoleState,
+    visitor: &ConsoleVisitor,
     key: &str,
     name: &str,
 ) -> Result<uploads::ArrivedDocument, ConsoleFailure> {
     let what = GetOptions { at_most: state.limits().largest, if_match: None };
     match state.store().get(key, what).await? {
-        GetResult::Found(object) => uploads::keep_bytes(object.bytes, name).await,
+        GetResult::Found(object) => uploads::keep_bytes(state, visitor, object.bytes, name).await,
         GetResult::TooLarge { .. } => {
             Err(ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE))
         }

@@ -16,7 +16,7 @@ use super::ingestion::read_id;
 use super::review_desk::load_visible_case;
 use super::review_form::read_changes;
 use super::state::ConsoleState;
-use super::transcripts::load_transcript;
+use super::transcripts::{load_transcript, work_in_place};
 use crate::ops::review;
 use docmill_core::model::Transcript;
 
@@ -62,19 +62,13 @@ pub(super) async fn post_check(
     let Some(key) = &case.transcription_file_path else {
         return Ok(Json(TypedAdvice { changed, ..TypedAdvice::default() }));
     };
-    let bytes = load_transcript(&state, key).await?;
-    let place = state.rendering_place().ok_or_else(ConsoleFailure::busy)?;
+    let bytes = load_transcript(&state, &visitor, key).await?;
     let rules = kind.clone();
     let judge = move || {
-        let _place = place;
         let transcript: Transcript = serde_json::from_slice(&bytes).ok()?;
         Some(review::check_typed_data(&rules, data, &transcript))
     };
-    #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
-    let reasons = tokio::task::spawn_blocking(judge).await.map_err(|_panicked| {
-        tracing::error!("typed data could not be held against the rules");
-        ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
-    })?;
+    let reasons = work_in_place(&state, &visitor, judge).await?;
     let mut advice = TypedAdvice { changed, ..TypedAdvice::default() };
     for reason in reasons.unwrap_or_default() {
         let finding = explain_reason(Some(kind), &reason);

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use time::OffsetDateTime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::access::{AccessControl, hash_secret};
+use super::access::{AccessControl, ConsoleVisitor, hash_secret};
 use super::failure::ConsoleFailure;
 use crate::ops::Db;
 use crate::ops::dashboard::{self, ServiceOverview};
 use crate::ops::inspect::{self, CostGrouping, CostSum};
 use crate::ops::page_drawing::PageDrawer;
+use crate::ops::tenant_shares::{TakenShare, TenantShares};
 use crate::web::fresh::SharedAnswer;
 use docmill_core::config::{QueueDestination, ReviewConfig, StoreConfig, WebConfig};
 use docmill_gate::kinds::KindSet;
@@ -58,10 +58,15 @@ pub struct UploadLimits {
     pub destination: QueueDestination,
 }
 
-/// Documents that are handed in at the same time: each is in memory as a whole for a moment.
+/// Documents that are handed in at the same time: each is in memory as a whole for a moment. As many
+/// of the largest may lie on the disk.
 const UPLOADS: usize = 4;
-/// Transcripts that are written in other forms at the same time: each takes a core meanwhile.
+/// Transcripts that are read and written in other forms at the same time: each takes a core meanwhile.
 const RENDERINGS: usize = 4;
+/// How long somebody waits for one of these places.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// Bytes of transcripts, and of what is made of them, that are in memory until they are sent.
+const TRANSCRIPT_BYTES: usize = 256 << 20;
 /// Unknown tokens within [`STRANGER_WINDOW`] that are answered one by one.
 const STRANGERS: u32 = 100;
 /// See [`STRANGERS`].
@@ -96,8 +101,10 @@ struct SharedState {
     review_script_path: String,
     picture_script_path: String,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
-    uploads: Arc<Semaphore>,
-    renderings: Arc<Semaphore>,
+    uploads: TenantShares,
+    arriving: TenantShares,
+    renderings: TenantShares,
+    transcripts: TenantShares,
     strangers: Mutex<StrangerCount>,
 }
 
@@ -111,8 +118,7 @@ impl ConsoleState {
         let review_script_path = format!("/assets/{}.js", name_of(REVIEW_SCRIPT));
         let picture_script_path = format!("/assets/{}.js", name_of(PICTURE_SCRIPT));
         let overview = SharedAnswer::new();
-        let uploads = Arc::new(Semaphore::new(UPLOADS));
-        let renderings = Arc::new(Semaphore::new(RENDERINGS));
+        let largest = usize::try_from(parts.limits.largest).unwrap_or(usize::MAX);
         let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
         let shared = SharedState {
             parts,
@@ -121,8 +127,10 @@ impl ConsoleState {
             review_script_path,
             picture_script_path,
             overview,
-            uploads,
-            renderings,
+            uploads: TenantShares::new(UPLOADS),
+            arriving: TenantShares::new(largest.saturating_mul(UPLOADS)),
+            renderings: TenantShares::new(RENDERINGS),
+            transcripts: TenantShares::new(TRANSCRIPT_BYTES),
             strangers,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -165,14 +173,52 @@ impl ConsoleState {
         &self.shared.parts.limits
     }
 
-    /// A place among those who hand documents in; `None`: there is none.
-    pub(super) fn upload_place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.uploads).try_acquire_owned().ok()
+    /// Waits for a place among those whose documents are handed in.
+    ///
+    /// # Errors
+    /// There is none for too long.
+    pub(super) async fn upload_place(
+        &self,
+        visitor: &ConsoleVisitor,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        let place = self.shared.uploads.wait_for_one(visitor.tenant.as_deref(), PATIENCE);
+        place.await.ok_or_else(ConsoleFailure::busy)
     }
 
-    /// A place among those whose transcripts are written in another form; `None`: there is none.
-    pub(super) fn rendering_place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.renderings).try_acquire_owned().ok()
+    /// Room for so many bytes of a document that arrives.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn arrival_room(
+        &self,
+        visitor: &ConsoleVisitor,
+        bytes: usize,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        take_bytes(&self.shared.arriving, visitor, bytes)
+    }
+
+    /// Waits for a place among those whose transcripts are read.
+    ///
+    /// # Errors
+    /// There is none for too long.
+    pub(super) async fn rendering_place(
+        &self,
+        visitor: &ConsoleVisitor,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        let place = self.shared.renderings.wait_for_one(visitor.tenant.as_deref(), PATIENCE);
+        place.await.ok_or_else(ConsoleFailure::busy)
+    }
+
+    /// Room in memory for so many bytes of a transcript.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn transcript_room(
+        &self,
+        visitor: &ConsoleVisitor,
+        bytes: usize,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        take_bytes(&self.shared.transcripts, visitor, bytes)
     }
 
     /// Notes that somebody who is not the proxy says who he is. The log has the address and nothing
@@ -253,6 +299,16 @@ impl ConsoleState {
         let crashed = || Err(ConsoleFailure::from_status(http_500()));
         found.await.unwrap_or_else(crashed)
     }
+}
+
+fn take_bytes(
+    shares: &TenantShares,
+    visitor: &ConsoleVisitor,
+    bytes: usize,
+) -> Result<TakenShare, ConsoleFailure> {
+    let amount = u32::try_from(bytes).ok();
+    let taken = amount.and_then(|amount| shares.take(visitor.tenant.as_deref(), amount));
+    taken.ok_or_else(ConsoleFailure::busy)
 }
 
 fn http_500() -> axum::http::StatusCode {

@@ -2,7 +2,7 @@
 //! from the command line.
 //!
 //! What is too large is refused before it is read, or when it turns out to be; what comes too slowly
-//! ends with its connection. The same bytes of the same tenant are one document, however often they
+//! ends with its connection, and takes nobody's place: that is for what is there as a whole. The same bytes of the same tenant are one document, however often they
 //! come. Not promised: that a name is kept as it was sent; it becomes one that any system takes.
 
 use std::path::PathBuf;
@@ -25,6 +25,8 @@ use super::state::ConsoleState;
 use crate::ops::submit::{
     self, IdempotentAnswer, Submission, SubmitContext, SubmitOptions, SubmitStatus,
 };
+use crate::ops::tenant_shares::TakenShare;
+use docmill_core::model::Priority;
 use docmill_core::model::digest::encode_hex;
 
 /// Bytes of a file's name.
@@ -32,9 +34,10 @@ const LONGEST_NAME: usize = 120;
 /// Signs of a key.
 const LONGEST_KEY: usize = 200;
 
-/// A document as it arrived, in a folder that goes with this value.
+/// A document as it arrived, in a folder that goes with this value, and so does the room it takes.
 pub(super) struct ArrivedDocument {
     _folder: TempDir,
+    _room: TakenShare,
     path: PathBuf,
     /// SHA-256 of the bytes, in hex.
     sha256: String,
@@ -55,12 +58,15 @@ pub(super) async fn post_document(
     };
     let options = named.into_options(&state, &visitor)?;
     let key = read_key(&headers)?;
-    let _place = state.upload_place().ok_or_else(ConsoleFailure::busy)?;
     let name = file_name(asked.get("name").unwrap_or_default());
-    let arrived = receive(body, &name, state.limits().largest).await?;
+    let arrived = receive(&state, &visitor, body, &name).await?;
     let terms = json!([arrived.sha256, name, options.kind, options.tenant, options.priority]);
     let named = RequestName { visitor: &visitor.name, key, fingerprint: fingerprint(&terms) };
-    answer_by_name(&state, named, async || submit_arrived(&state, &arrived, &options).await).await
+    answer_by_name(&state, named, async || {
+        let _place = state.upload_place(&visitor).await?;
+        submit_arrived(&state, &arrived, &options).await
+    })
+    .await
 }
 
 /// Hands in what has arrived.
@@ -180,7 +186,7 @@ impl NamedTerms {
     /// The same, checked.
     ///
     /// # Errors
-    /// There is no such kind or priority, or the tenant is not the visitor's.
+    /// There is no such kind or priority, or tenant or priority are not for this visitor.
     pub(super) fn into_options(
         self,
         state: &ConsoleState,
@@ -199,7 +205,14 @@ impl NamedTerms {
             return Err(ConsoleFailure::wrong_request("There is no kind of this name."));
         }
         let priority = filled(self.priority).as_deref().map(str::parse).transpose();
-        let priority = priority.map_err(ConsoleFailure::wrong_request)?.unwrap_or_default();
+        let named: Option<Priority> = priority.map_err(ConsoleFailure::wrong_request)?;
+        // What is more urgent comes first in the order of priorities.
+        let highest = visitor.highest_priority;
+        if named.is_some_and(|named| named < highest) {
+            let text = format!("Your token hands in up to the priority {}.", highest.code());
+            return Err(ConsoleFailure::forbidden(text));
+        }
+        let priority = named.unwrap_or_else(|| highest.max(Priority::default()));
         Ok(SubmitOptions { kind, tenant, priority, ..SubmitOptions::default() })
     }
 }
@@ -222,14 +235,21 @@ pub(super) fn file_name(named: &str) -> String {
 /// # Errors
 /// It cannot be written.
 pub(super) async fn keep_bytes(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
     bytes: Bytes,
     name: &str,
 ) -> Result<ArrivedDocument, ConsoleFailure> {
-    receive(Body::from(bytes), name, u64::MAX).await
+    receive(state, visitor, Body::from(bytes), name).await
 }
 
-/// Writes the body down as it comes.
-async fn receive(body: Body, name: &str, largest: u64) -> Result<ArrivedDocument, ConsoleFailure> {
+/// Writes the body down as it comes. What it has not sent yet takes no room.
+async fn receive(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    body: Body,
+    name: &str,
+) -> Result<ArrivedDocument, ConsoleFailure> {
     let failed = |error: std::io::Error| {
         tracing::error!(error = %error, "an upload cannot be written down: {error}");
         ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
@@ -238,17 +258,19 @@ async fn receive(body: Body, name: &str, largest: u64) -> Result<ArrivedDocument
     let path = folder.path().join(name);
     let mut file = tokio::fs::File::create(&path).await.map_err(failed)?;
     let (mut body, mut size, mut hash) = (body.into_data_stream(), 0_u64, Sha256::new());
+    let (mut room, largest) = (state.arrival_room(visitor, 0)?, state.limits().largest);
     while let Some(piece) = body.next().await {
         let piece = piece.map_err(|_| ConsoleFailure::wrong_request("It did not arrive whole."))?;
         size += u64::try_from(piece.len()).unwrap_or(u64::MAX);
         if size > largest {
             return Err(ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE));
         }
+        room.add(state.arrival_room(visitor, piece.len())?);
         hash.update(&piece);
         file.write_all(&piece).await.map_err(failed)?;
     }
     file.flush().await.map_err(failed)?;
-    Ok(ArrivedDocument { _folder: folder, path, sha256: encode_hex(hash.finalize()) })
+    Ok(ArrivedDocument { _folder: folder, _room: room, path, sha256: encode_hex(hash.finalize()) })
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use docmill::ops::bucket::{
-    BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, SweepOptions,
-    WorkerRegistration, sweep_bucket,
+    BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, MarkerCandidate, SweepOptions,
+    WorkerIdentity, WorkerRegistration, claim_document, sweep_bucket,
 };
 use docmill::runner::JobEnd;
 use docmill::shutdown::Shutdown;
@@ -82,6 +82,34 @@ async fn a_document_that_kills_its_workers_is_dead_after_three_runs() {
     }
     assert_eq!(place.marks(), [dead_key(&hash)]);
     assert_eq!(place.store.json(&dead_key(&hash))["error"], "its worker fell silent");
+}
+
+#[tokio::test]
+async fn a_store_that_fails_while_runs_are_begun_costs_a_document_none_of_its_runs() {
+    let place = Place::new();
+    let hash = place.add("unlucky", Priority::Normal).await;
+    for _ in 0..5 {
+        // The lock is taken and the run counted; then the lock cannot be written.
+        place.store.refuse_writes(&lock_key(&hash), 1, 1);
+        let (who, settings) = (WorkerIdentity::new("w"), BucketSettings::default());
+        let candidate = MarkerCandidate { priority: Priority::Normal, hash: hash.clone() };
+        assert!(claim_document(&place.bucket, &who, &settings, &candidate).await.is_err());
+        assert_eq!(place.marks(), [todo_key(Priority::Normal, &hash)]);
+    }
+    assert_eq!(place.claim("w", &hash).await.run, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_outlasts_a_store_that_takes_nothing_for_minutes() {
+    let place = Place::simulated();
+    let hash = place.add("done", Priority::Normal).await;
+    place.store.refuse_writes("store/out/", 0, 10);
+    let began = tokio::time::Instant::now();
+    let convert = Fake::new(Manner::Well);
+    place.work_once(&convert).await;
+    assert!(began.elapsed() > Duration::from_secs(120), "{:?}", began.elapsed());
+    assert_eq!(convert.calls(&hash), 1);
+    assert_eq!((place.marks(), place.store.keys("store/out/")), (vec![], vec![out_key(&hash)]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -478,11 +506,11 @@ async fn a_message_that_cannot_be_read_keeps_no_other_waiting_and_is_not_read_at
         queue.acknowledge(&[taken.receipt]).await.pop().unwrap().unwrap();
     }
     assert_eq!(queue.depth().await.unwrap().ready, 0);
-    let before = store.gets.load(std::sync::atomic::Ordering::SeqCst);
+    let before = store.reads.load(std::sync::atomic::Ordering::SeqCst);
     for _ in 0..10 {
         assert!(queue.receive(1, Duration::ZERO).await.unwrap().is_empty());
     }
-    assert_eq!(store.gets.load(std::sync::atomic::Ordering::SeqCst), before);
+    assert_eq!(store.reads.load(std::sync::atomic::Ordering::SeqCst), before);
     assert_eq!(store.keys("queue/"), [marker]);
 }
 
@@ -534,9 +562,9 @@ async fn a_failed_document_whose_pause_is_not_over_costs_the_janitor_no_request(
     for number in 0..50 {
         mark_failed(&place, &number.to_string()).await;
     }
-    let before = place.store.gets.load(std::sync::atomic::Ordering::SeqCst);
+    let before = place.store.reads.load(std::sync::atomic::Ordering::SeqCst);
     sweep_bucket(&place.bucket, &settings, SweepOptions::default()).await.unwrap();
-    assert_eq!(place.store.gets.load(std::sync::atomic::Ordering::SeqCst), before);
+    assert_eq!(place.store.reads.load(std::sync::atomic::Ordering::SeqCst), before);
     assert_eq!(place.store.keys("queue/failed/").len(), 50);
 }
 
@@ -549,7 +577,7 @@ async fn each_dead_letter_is_read_once_in_a_reading_however_many_there_are() {
         queue.send(&[message]).await.pop().unwrap().unwrap();
     }
     assert!(queue.receive(300, Duration::ZERO).await.unwrap().is_empty(), "they are given up");
-    let gets = || store.gets.load(std::sync::atomic::Ordering::SeqCst);
+    let gets = || store.reads.load(std::sync::atomic::Ordering::SeqCst);
     let hidden = Duration::from_secs(30);
     for reading in 0..2 {
         let (before, mut receipts, mut seen) = (gets(), Vec::new(), BTreeSet::new());

@@ -1,17 +1,19 @@
-//! The store in memory as tests need it: counts its listings, lets other tasks in between, makes
-//! objects older, and can ignore conditions or fall silent as some services do.
+//! The store in memory as tests need it: counts its listings and what was read and is still held, lets
+//! other tasks in between, makes objects older, and can ignore conditions or fall silent as some
+//! services do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill_core::fault::{Error, Result};
 use docmill_storage::store::{
-    Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, memory,
+    Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
+    memory,
 };
 use futures::FutureExt as _;
 
@@ -23,8 +25,6 @@ pub(crate) struct ControlledStore {
     inner: memory::MemoryStore,
     /// Listing requests so far.
     pub(crate) lists: AtomicU64,
-    /// Objects asked for so far.
-    pub(crate) gets: AtomicU64,
     /// How long each read takes.
     read_time: Mutex<Duration>,
     /// Conditions are accepted and ignored.
@@ -35,8 +35,56 @@ pub(crate) struct ControlledStore {
     follows: Mutex<Option<(String, String)>>,
     /// Writes that still arrive; `None`: all.
     writes_left: Mutex<Option<u32>>,
+    /// Writes below a place that are refused: how many get through before, and how many are refused.
+    outage: Mutex<Option<WriteOutage>>,
     /// Listings that are answered, and what becomes of later ones; `None`: all are.
     listing: Mutex<Option<(u64, ListingFault)>>,
+    /// What was read and is still in somebody's hands.
+    pub(crate) held: Arc<HeldContents>,
+    /// Reading these is never answered.
+    silent: Mutex<BTreeSet<String>>,
+    /// Reads so far.
+    pub(crate) reads: AtomicU64,
+}
+
+/// How many contents that were read are in somebody's hands, and how many were at once.
+#[derive(Default)]
+pub(crate) struct HeldContents {
+    pub(crate) now: AtomicU64,
+    pub(crate) most: AtomicU64,
+}
+
+/// A content that is counted while anybody has it.
+struct HeldContent {
+    bytes: Bytes,
+    held: Arc<HeldContents>,
+}
+
+impl HeldContent {
+    fn count(bytes: Bytes, held: &Arc<HeldContents>) -> Bytes {
+        let now = held.now.fetch_add(1, Ordering::SeqCst) + 1;
+        held.most.fetch_max(now, Ordering::SeqCst);
+        Bytes::from_owner(Self { bytes, held: Arc::clone(held) })
+    }
+}
+
+impl AsRef<[u8]> for HeldContent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for HeldContent {
+    fn drop(&mut self) {
+        self.held.now.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Writes that a store refuses for a while.
+struct WriteOutage {
+    prefix: String,
+    arriving: u32,
+    refused: u32,
 }
 
 /// What becomes of a listing.
@@ -79,6 +127,12 @@ impl ControlledStore {
         *self.writes_left.lock().unwrap() = writes;
     }
 
+    /// Lets `arriving` more writes below `prefix` through and refuses the `refused` next ones.
+    pub(crate) fn refuse_writes(&self, prefix: &str, arriving: u32, refused: u32) {
+        let outage = WriteOutage { prefix: prefix.to_owned(), arriving, refused };
+        *self.outage.lock().unwrap() = Some(outage);
+    }
+
     /// Somebody else is so fast that `next` is there as soon as `key` is written.
     pub(crate) fn follow(&self, key: &str, next: &str) {
         *self.follows.lock().unwrap() = Some((key.to_owned(), next.to_owned()));
@@ -108,8 +162,26 @@ impl ControlledStore {
         *self.listing.lock().unwrap() = Some((answered, then));
     }
 
-    /// Waits for ever once no more writes arrive.
-    async fn arrive(&self) {
+    fn is_refused(&self, key: &str) -> bool {
+        let mut outage = self.outage.lock().unwrap();
+        match outage.as_mut().filter(|outage| key.starts_with(&outage.prefix)) {
+            Some(outage) if outage.arriving > 0 => outage.arriving -= 1,
+            Some(outage) if outage.refused > 0 => {
+                outage.refused -= 1;
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Never answers whoever reads this.
+    pub(crate) fn silence(&self, key: &str) {
+        self.silent.lock().unwrap().insert(key.to_owned());
+    }
+
+    /// Waits for ever once no more writes arrive; an error while they are refused.
+    async fn arrive(&self, key: &str) -> Result<()> {
         let arrives = match &mut *self.writes_left.lock().unwrap() {
             None => true,
             Some(0) => false,
@@ -122,6 +194,10 @@ impl ControlledStore {
             std::future::pending::<()>().await;
         }
         tokio::task::yield_now().await;
+        match self.is_refused(key) {
+            true => Err(Error::transient("the store refuses to write")),
+            false => Ok(()),
+        }
     }
 
     /// Makes an object older.
@@ -174,13 +250,18 @@ impl ObjectStore for ControlledStore {
     }
 
     async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
-        self.gets.fetch_add(1, Ordering::SeqCst);
         self.read().await;
-        self.inner.get(key, what).await
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        if self.silent.lock().unwrap().contains(key) {
+            std::future::pending::<()>().await;
+        }
+        let found = self.inner.get(key, what).await?;
+        let GetResult::Found(FetchedObject { bytes, etag }) = found else { return Ok(found) };
+        Ok(GetResult::Found(FetchedObject { bytes: HeldContent::count(bytes, &self.held), etag }))
     }
 
     async fn put(&self, key: &str, bytes: Bytes, metadata: &Labels) -> Result<Etag> {
-        self.arrive().await;
+        self.arrive(key).await?;
         let etag = self.inner.put(key, bytes, metadata).await?;
         self.written(key).await;
         Ok(etag)
@@ -190,7 +271,7 @@ impl ObjectStore for ControlledStore {
         if self.is_lenient() {
             return self.put(key, bytes, &Labels::new()).await.map(PutResult::Written);
         }
-        self.arrive().await;
+        self.arrive(key).await?;
         let put = self.inner.put_if_absent(key, bytes).await?;
         if put != PutResult::Refused {
             self.written(key).await;
@@ -202,7 +283,7 @@ impl ObjectStore for ControlledStore {
         if self.is_lenient() {
             return self.put(key, bytes, &Labels::new()).await.map(PutResult::Written);
         }
-        self.arrive().await;
+        self.arrive(key).await?;
         let put = self.inner.put_if_match(key, etag, bytes).await?;
         if put != PutResult::Refused {
             self.written(key).await;
@@ -211,13 +292,13 @@ impl ObjectStore for ControlledStore {
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.arrive().await;
+        self.arrive(key).await?;
         self.aged.lock().unwrap().remove(key);
         self.inner.delete(key).await
     }
 
     async fn delete_if_match(&self, key: &str, etag: &Etag) -> Result<bool> {
-        self.arrive().await;
+        self.arrive(key).await?;
         let is_there = self.inner.head(key).await?.is_some();
         let removed = match self.is_lenient() {
             true => self.inner.delete(key).await.map(|()| is_there)?,

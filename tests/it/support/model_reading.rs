@@ -16,7 +16,8 @@ pub(crate) async fn extract_by_model(
     terms: &CallLimits,
     journal: &mut dyn ReplyJournal,
 ) -> Result<Extraction, ExtractError> {
-    let shown = ShownDocument::text_only(Arc::new(TranscriptView::of_transcript(transcript)));
+    let text = Arc::new(TranscriptView::of_transcript(transcript));
+    let shown = ShownDocument { text, pages: Vec::new() };
     let read = extract::read_by_model(llm, kind, shown, terms, journal).await?;
     read.into_extraction(kind, transcript)
 }

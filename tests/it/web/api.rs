@@ -8,18 +8,23 @@ use tokio::process::Command;
 use super::desk::{WebConsole, invoice, send, token_of};
 use crate::support::documents;
 
-/// A transcript of one page with one word, where the ingestion says.
-pub(super) async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
-    let key = format!("ingestions/{}/transcription-output.json", ingestion.to_string());
-    let path = desk.folder.path().join("store").join(&key);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+/// A transcript of one page with one word.
+pub(super) fn transcript_of_a_word() -> String {
     let word =
         json!({ "text": "ZIMMER", "box": { "x": 1, "y": 1, "w": 9, "h": 9 }, "confidence": 1 });
     let page = json!({ "number": 1, "source": "native", "width": 100, "height": 100, "quality": 1,
         "lines": [{ "words": [word] }] });
     let transcript = json!({ "format": 1, "sha256": "0".repeat(64), "provider": "t", "quality": 1,
         "pages": [page] });
-    std::fs::write(path, transcript.to_string()).unwrap();
+    transcript.to_string()
+}
+
+/// The same where the ingestion says.
+pub(super) async fn store_transcript(desk: &WebConsole, ingestion: impl ToString) {
+    let key = format!("ingestions/{}/transcription-output.json", ingestion.to_string());
+    let path = desk.folder.path().join("store").join(&key);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, transcript_of_a_word()).unwrap();
     desk.execute(&format!(
         "UPDATE ingestion SET transcription_file_path = '{key}' WHERE id = '{}'",
         ingestion.to_string()

@@ -264,6 +264,7 @@ async fn a_session_is_a_cookie_that_no_script_reads_and_ends_with_its_sign_out()
             ),
             role: docmill_core::config::WebRole::Viewer,
             tenant: String::new(),
+            highest_priority: docmill_core::model::Priority::Critical,
         }];
         config.web.base_path = "/desk".to_owned();
         config.web.origin = "https://ops.example.com".to_owned();

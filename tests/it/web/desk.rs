@@ -5,11 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use docmill::app::App;
+use docmill::ops::page_drawing::PageDrawer;
 use docmill::shutdown::Shutdown;
 use docmill::web::console::{ConsolePages, ConsoleParts, UploadLimits};
-use docmill_core::config::{Config, QueueBackend, StoreBackend, WebRole, WebToken};
+use docmill_core::config::{
+    Config, CpuConfig, OcrConfig, OcrEngineChoice, ProcessSharing, QueueBackend, StoreBackend,
+    WebRole, WebToken,
+};
 use docmill_core::model::digest::encode_hex;
-use docmill_core::model::{DocumentId, IngestionId};
+use docmill_core::model::{DocumentId, IngestionId, Priority};
+use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_gate::kinds::KindSet;
 use docmill_storage::store::ObjectStore;
 use reqwest::header::{HeaderMap, LOCATION, SET_COOKIE};
@@ -21,7 +26,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::support::page_processes::docmill;
+use crate::support::page_processes::{docmill, recipe};
 use crate::support::postgres::TestDatabase;
 
 /// Everybody who has a token: name (the token is `token of NAME`), role, tenant.
@@ -102,6 +107,7 @@ pub(super) fn tokens() -> Vec<WebToken> {
         sha256: encode_hex(sha2::Sha256::digest(token_of(name))),
         role,
         tenant: tenant.to_owned(),
+        highest_priority: Priority::Critical,
     };
     PEOPLE.into_iter().map(token).collect()
 }
@@ -116,6 +122,16 @@ pub(super) fn console_config(database: &TestDatabase, folder: &std::path::Path) 
     config.web.address = ([127, 0, 0, 1], 0).into();
     config.cpu.program = docmill();
     config
+}
+
+/// Draws pages of what lies in this store.
+fn draw_from(store: &Arc<dyn ObjectStore>, config: &Config) -> Arc<PageDrawer> {
+    let ocr = OcrConfig { engine: OcrEngineChoice::Tesseract, ..config.ocr.clone() };
+    let cpu = CpuConfig { shared: ProcessSharing::None, ..config.cpu.clone() };
+    let setup = ProcessSetup::new(&cpu, &config.limits, &ocr, recipe(), 1);
+    let processes = ProcessPool::new(ProcessProgram::Binary(docmill()), setup, 1);
+    let largest = config.limits.document_bytes.0;
+    Arc::new(PageDrawer::new(Arc::clone(store), config.store.clone(), largest, processes))
 }
 
 impl WebConsole {
@@ -170,6 +186,7 @@ impl WebConsole {
         let parts = ConsoleParts {
             database: database.db(),
             queue: Box::pin(App::new(config.clone()).open_queue()).await.unwrap(),
+            drawer: Some(draw_from(&store, &config)),
             store,
             kinds: KindSet::load(&config.kinds).unwrap(),
             limits: UploadLimits {
@@ -179,7 +196,6 @@ impl WebConsole {
             config: config.web,
             places: config.store,
             review: config.review,
-            drawer: None,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

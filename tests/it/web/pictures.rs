@@ -107,6 +107,16 @@ async fn what_cannot_be_drawn_is_refused_with_its_reason_and_harms_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_could_not_be_drawn_is_not_looked_at_again_by_whoever_asks_next() {
+    let desk = WebConsole::open().await;
+    let path = read_document(&desk, b"no document").await;
+    assert_refused(&desk.get(&path, "viewer").await, "cannot be drawn");
+    let sql = "SELECT file_path FROM document";
+    std::fs::remove_file(desk.folder.path().join("store").join(desk.scalar(sql).await)).unwrap();
+    assert_refused(&desk.get(&path, "acme").await, "cannot be drawn");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tenants_password_opens_pictures_for_that_tenant_alone() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let locked = std::fs::read(root.join("samples/encrypted.pdf")).unwrap();

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use docmill_core::config::WebToken;
+use docmill_core::model::Priority;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -152,6 +154,33 @@ async fn an_upload_of_two_gigabytes_is_refused_unread_and_an_endless_one_at_the_
     assert_eq!(desk.scalar(DOCUMENTS).await, "0");
     let right = send(upload(&desk, "", documents::invoice("L-1"))).await;
     assert_eq!(right.status, StatusCode::OK, "its place is free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_hands_in_nothing_more_urgent_than_its_row_says() {
+    for (highest, refused, usual) in [
+        (Priority::Critical, &[][..], "normal"),
+        (Priority::Normal, &["critical", "high"], "normal"),
+        (Priority::Low, &["critical", "high", "normal"], "low"),
+    ] {
+        let desk = WebConsole::open_with(|config| {
+            let tokens = super::desk::tokens().into_iter();
+            let bounded = tokens.map(|token| WebToken { highest_priority: highest, ..token });
+            config.web.tokens = bounded.collect();
+        })
+        .await;
+        for (number, priority) in Priority::ALL.into_iter().enumerate() {
+            let document = documents::invoice(&format!("P-{number}"));
+            let priority = priority.code();
+            let answer = send(upload(&desk, &format!("?priority={priority}"), document)).await;
+            let is_refused = answer.status == StatusCode::FORBIDDEN;
+            assert_eq!(is_refused, refused.contains(&priority), "{highest:?}: {answer:?}");
+        }
+        let unsaid = send(upload(&desk, "", documents::invoice("P-9"))).await.json();
+        let id = unsaid["ingestion_id"].as_str().unwrap();
+        let priority = format!("SELECT priority FROM ingestion WHERE id = '{id}'");
+        assert_eq!(desk.scalar(&priority).await, usual);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,10 +110,12 @@ impl CircuitBreaker {
         self.state != BreakerState::Closed
     }
 
-    /// For the metric: 0 closed, 1 half open, 2 open; and whether a person has to act.
-    pub(super) fn metric_state(&self) -> (u8, bool) {
+    /// For the metric: 0 closed, 1 half open (also where the next call is the trial), 2 open; and
+    /// whether a person has to act.
+    pub(super) fn metric_state(&self, now: Instant) -> (u8, bool) {
         match self.state {
             BreakerState::Closed => (0, false),
+            BreakerState::Open(until, fault) if until <= now => (1, fault == Fault::Denied),
             BreakerState::HalfOpen(fault) => (1, fault == Fault::Denied),
             BreakerState::Open(_, fault) => (2, fault == Fault::Denied),
         }
@@ -167,14 +169,16 @@ mod tests {
                 true => breaker.record_denial(now),
                 false => _ = breaker.record_failure(now),
             };
-            assert_eq!((breaker.is_open(), breaker.metric_state()), (false, (0, false)));
+            assert_eq!((breaker.is_open(), breaker.metric_state(now)), (false, (0, false)));
             fail(&mut breaker);
             assert_eq!(breaker.check_call(now), BreakerDecision::Yes, "one alone is no verdict");
             assert!(!breaker.is_open());
             fail(&mut breaker);
-            assert_eq!((breaker.is_open(), breaker.metric_state()), (true, (2, denied)));
+            assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (2, denied)));
+            let lapsed = breaker.metric_state(now + OPEN);
+            assert_eq!(lapsed, (1, denied), "nobody calls, and it is not said to be down");
             breaker.begin_trial();
-            assert_eq!((breaker.is_open(), breaker.metric_state()), (true, (1, denied)));
+            assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (1, denied)));
         }
     }
 
@@ -200,7 +204,7 @@ mod tests {
         breaker.record_denial(now);
         breaker.record_denial(now);
         assert_eq!(breaker.check_call(now), BreakerDecision::No(Fault::Denied));
-        assert_eq!(breaker.metric_state(), (2, true));
+        assert_eq!(breaker.metric_state(now), (2, true));
         for _ in 0..5 {
             breaker.record_failure(now);
         }

@@ -261,8 +261,8 @@ impl LimiterState {
         self.breaker.is_open()
     }
 
-    pub(super) fn snapshot(&self) -> LimiterSnapshot {
-        let (breaker, denied) = self.breaker.metric_state();
+    pub(super) fn snapshot(&self, now: Instant) -> LimiterSnapshot {
+        let (breaker, denied) = self.breaker.metric_state(now);
         LimiterSnapshot { rate: self.current_rate(), in_flight: self.in_flight, breaker, denied }
     }
 

@@ -163,7 +163,7 @@ async fn a_waiter_or_permit_that_is_dropped_leaves_its_place_to_the_next() {
         drop(next.await.unwrap());
     }
     assert!(limiter.line().waiting.is_empty());
-    assert_eq!(limiter.state().snapshot().in_flight, 0);
+    assert_eq!(limiter.state().snapshot(Instant::now()).in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,13 +171,16 @@ async fn two_denied_calls_in_a_row_stop_all_until_a_trial_succeeds() {
     let governor = governor(10);
     let lone = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     assert!(lone.report_outcome(&CallOutcome::Denied));
-    assert!(!governor.limiter(&key()).state().snapshot().denied, "one may be about its document");
+    assert!(
+        !governor.limiter(&key()).state().snapshot(Instant::now()).denied,
+        "one may be about its document"
+    );
     let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     assert!(permit.report_outcome(&CallOutcome::Denied));
     let refused = governor.admit(&key(), TokenEstimate::default()).await.err().unwrap();
     assert_eq!(refused.fault, Fault::Denied);
     assert!(refused.to_string().contains("check credentials"), "{refused}");
-    assert!(governor.limiter(&key()).state().snapshot().denied);
+    assert!(governor.limiter(&key()).state().snapshot(Instant::now()).denied);
     assert!(governor.is_down(&key()), "known without a call");
     tokio::time::advance(Duration::from_secs(10)).await;
     let trial = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
@@ -188,7 +191,7 @@ async fn two_denied_calls_in_a_row_stop_all_until_a_trial_succeeds() {
     let trial = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
     settle(trial, &OK);
     drop(governor.admit(&key(), TokenEstimate::default()).await.unwrap());
-    assert!(!governor.limiter(&key()).state().snapshot().denied);
+    assert!(!governor.limiter(&key()).state().snapshot(Instant::now()).denied);
     assert!(!governor.is_down(&key()));
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::ProxySignIn;
+use crate::model::Priority;
 
 /// What somebody who has signed in may do; each may also do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,6 +34,13 @@ pub struct WebToken {
     /// The only tenant whose documents it shows; empty: all, and what has no tenant.
     #[serde(default)]
     pub tenant: String,
+    /// The most urgent priority that it may hand documents in with.
+    #[serde(default = "most_urgent")]
+    pub highest_priority: Priority,
+}
+
+fn most_urgent() -> Priority {
+    Priority::Critical
 }
 
 /// `[web]`: where the pages are, and who may see them.
@@ -145,7 +153,8 @@ mod tests {
 
     fn token(name: &str, digit: &str) -> WebToken {
         let role = WebRole::Viewer;
-        WebToken { name: name.to_owned(), sha256: digit.repeat(64), role, tenant: String::new() }
+        let (name, sha256, tenant) = (name.to_owned(), digit.repeat(64), String::new());
+        WebToken { name, sha256, role, tenant, highest_priority: Priority::Critical }
     }
 
     #[test]
@@ -155,6 +164,17 @@ mod tests {
         let tokens = vec![token("ann", "a")];
         assert_eq!(problems(&WebConfig { tokens, ..open }), Vec::<String>::new());
         assert_eq!(problems(&WebConfig::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_token_may_hand_in_at_any_priority_unless_its_row_says_less() {
+        let row = format!("name = 'a'\nrole = 'producer'\nsha256 = '{}'\n", "a".repeat(64));
+        for (more, highest) in
+            [("", Priority::Critical), ("highest_priority = 'low'", Priority::Low)]
+        {
+            let token: WebToken = toml::from_str(&format!("{row}{more}")).unwrap();
+            assert_eq!(token.highest_priority, highest);
+        }
     }
 
     #[test]

@@ -108,20 +108,6 @@ impl OutcomeReason {
         }
     }
 
-    /// Whether the input itself is at fault, rather than us or the world around.
-    pub fn is_input_fault(self) -> bool {
-        matches!(
-            self,
-            Self::Corrupt
-                | Self::Encrypted
-                | Self::Empty
-                | Self::UnsupportedType
-                | Self::TooLarge
-                | Self::Timeout
-                | Self::NoText
-        )
-    }
-
     /// Whether the failure is technical: not the input's fault and no verdict on it either.
     pub fn is_technical(self) -> bool {
         matches!(

@@ -69,11 +69,6 @@ impl RecordedReplies {
         sum
     }
 
-    /// The model that gave the last reply.
-    pub fn last_model(&self) -> Option<&str> {
-        self.calls.last().map(|call| call.model.as_str())
-    }
-
     pub(super) fn find_call(&self, prompt: &str) -> Option<&StoredCall> {
         self.calls.iter().find(|call| call.prompt == prompt)
     }

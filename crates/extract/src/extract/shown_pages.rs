@@ -37,11 +37,6 @@ pub struct ShownDocument {
 }
 
 impl ShownDocument {
-    /// The transcript alone.
-    pub fn text_only(text: Arc<TranscriptView>) -> Self {
-        Self { text, pages: Vec::new() }
-    }
-
     /// Leaves pages out, the last first, until the others take no more tokens than these.
     pub(super) fn keep_within(&mut self, most_tokens: usize) {
         while self.picture_tokens() > most_tokens {

@@ -60,11 +60,6 @@ impl LabelIndex {
             .collect()
     }
 
-    /// Whether `folded` is, as a whole, a label of `field`.
-    pub fn is_label_of(&self, field: &str, folded: &str) -> bool {
-        self.labels_of(field).any(|label| label == folded)
-    }
-
     /// Whether a label of `field` begins at the first of these folded words.
     pub fn has_label_at(&self, field: &str, words: &[&str]) -> bool {
         let mut all = self.files().flat_map(|file| file.whole_labels_at(words));

@@ -161,7 +161,10 @@ pub async fn gather_batch(
     .fetch_all(&mut transaction)
     .await
     .context(DOING)?;
-    let Some(ids) = terms.choose_questions(&waiting) else { return Ok(None) };
+    let Some(ids) = terms.choose_questions(&waiting) else {
+        transaction.rollback().await.context(DOING)?;
+        return Ok(None);
+    };
     let custom: Vec<String> = (0..ids.len()).map(|number| format!("{name}-{number}")).collect();
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     sqlx::query!(

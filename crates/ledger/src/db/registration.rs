@@ -223,8 +223,9 @@ pub async fn find_by_sha256(
     if sha256.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = sqlx::query!(
-        r#"SELECT DISTINCT ON (d.sha256) d.sha256 AS "sha256!", d.id, d.file_path,
+    let rows = sqlx::query_as!(
+        KnownRow,
+        r#"SELECT DISTINCT ON (d.sha256) d.sha256, d.id, d.file_path,
             i.id AS "ingestion?", i.status AS "status?", i.object_etag, i.kind,
             i.claims > 0 AS begun, d.tenant
         FROM document d
@@ -239,25 +240,8 @@ pub async fn find_by_sha256(
     .fetch_all(db.pool())
     .await
     .context("looking for known content")?;
-    Ok(rows
-        .into_iter()
-        .map(|row| {
-            let newest = NewestRow {
-                id: row.ingestion,
-                status: row.status,
-                object_etag: row.object_etag,
-                kind: row.kind,
-                begun: row.begun,
-            };
-            let known = KnownDocument {
-                document: DocumentId(row.id),
-                file_path: row.file_path,
-                tenant: row.tenant,
-                newest: newest.into_ingestion(),
-            };
-            (row.sha256, known)
-        })
-        .collect())
+    let known = rows.into_iter().filter_map(|row| Some((row.sha256.clone()?, row.into_known())));
+    Ok(known.collect())
 }
 
 /// Those of these documents that are registered.
@@ -272,9 +256,10 @@ pub async fn find_by_document(
         return Ok(HashMap::new());
     }
     let ids: Vec<Uuid> = documents.iter().map(|id| id.0).collect();
-    let rows = sqlx::query!(
-        r#"SELECT d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?", i.object_etag,
-            i.kind, i.claims > 0 AS begun, d.tenant
+    let rows = sqlx::query_as!(
+        KnownRow,
+        r#"SELECT d.sha256, d.id, d.file_path, i.id AS "ingestion?", i.status AS "status?",
+            i.object_etag, i.kind, i.claims > 0 AS begun, d.tenant
         FROM document d
         LEFT JOIN LATERAL (
             SELECT id, status, object_etag, kind, claims FROM ingestion WHERE document_id = d.id
@@ -285,45 +270,34 @@ pub async fn find_by_document(
     .fetch_all(db.pool())
     .await
     .context("looking for known objects")?;
-    Ok(rows
-        .into_iter()
-        .map(|row| {
-            let newest = NewestRow {
-                id: row.ingestion,
-                status: row.status,
-                object_etag: row.object_etag,
-                kind: row.kind,
-                begun: row.begun,
-            };
-            let known = KnownDocument {
-                document: DocumentId(row.id),
-                file_path: row.file_path,
-                tenant: row.tenant,
-                newest: newest.into_ingestion(),
-            };
-            (known.document, known)
-        })
-        .collect())
+    let known = rows.into_iter().map(KnownRow::into_known);
+    Ok(known.map(|known| (known.document, known)).collect())
 }
 
-/// The newest ingestion of a document as the queries return it.
-struct NewestRow {
-    id: Option<Uuid>,
+/// A document and its newest ingestion as the queries return them.
+struct KnownRow {
+    sha256: Option<String>,
+    id: Uuid,
+    file_path: String,
+    tenant: Option<String>,
+    ingestion: Option<Uuid>,
     status: Option<String>,
     object_etag: Option<String>,
     kind: Option<String>,
     begun: Option<bool>,
 }
 
-impl NewestRow {
-    fn into_ingestion(self) -> Option<NewestIngestion> {
-        let status = self.status.as_deref().and_then(IngestionStatus::from_code)?;
-        Some(NewestIngestion {
-            ingestion: IngestionId(self.id?),
+impl KnownRow {
+    fn into_known(self) -> KnownDocument {
+        let status = self.status.as_deref().and_then(IngestionStatus::from_code);
+        let newest = self.ingestion.zip(status).map(|(id, status)| NewestIngestion {
+            ingestion: IngestionId(id),
             status,
             object_etag: self.object_etag,
             kind: self.kind,
             begun: self.begun.unwrap_or_default(),
-        })
+        });
+        let (document, file_path, tenant) = (DocumentId(self.id), self.file_path, self.tenant);
+        KnownDocument { document, file_path, tenant, newest }
     }
 }

@@ -157,17 +157,6 @@ pub struct ExportedDocument {
     pub data: Value,
 }
 
-/// How many rows have a status and reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StatusCount {
-    /// Code of the status.
-    pub status: String,
-    /// Code of the reason; `None` where the status has none.
-    pub reason: Option<String>,
-    /// Number of ingestions with both.
-    pub count: i64,
-}
-
 /// One row of the view `ops_in_flight`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InFlightIngestion {
@@ -190,6 +179,29 @@ pub struct InFlightIngestion {
     pub created_at: OffsetDateTime,
 }
 
+/// Asks for ingestions `i` with what is known of their documents `d`; the text says for which, and in
+/// which order. A statement for each question, so that each has a plan of its own.
+macro_rules! query_ingestions {
+    ($which:tt $(, $value:expr)* $(,)?) => {
+        sqlx::query_as!(
+            IngestionRow,
+            r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+                d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+                i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+                i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+                i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+                i.extraction_output_tokens, i.transcription_quality_score,
+                i.transcription_file_path, i.preprocessed_file_path,
+                i.extraction_output_file_path, i.sha256, i.pages,
+                i.gate_score, i.extraction_successful, i.extraction_confidence,
+                i.missing_fields, i.structured_data
+            FROM ingestion i LEFT JOIN document d ON d.id = i.document_id "#
+                + $which
+            $(, $value)*
+        )
+    };
+}
+
 /// The ingestions that an ID names, newest first, at most `limit`: of an ingestion id one; of a
 /// document id those of the document; of a SHA-256 or the beginning of one (at least 6 digits)
 /// those of the documents with such content. Nothing for a text that is none of these.
@@ -202,20 +214,8 @@ pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<Ingest
     let hex = id.len() >= 6 && id.len() <= 64 && id.chars().all(|c| c.is_ascii_hexdigit());
     // 32 digits are also a UUID without hyphens; both readings are tried.
     let prefix = hex.then(|| format!("{id}%"));
-    sqlx::query_as!(
-        IngestionRow,
-        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
-            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
-            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
-            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
-            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
-            i.extraction_output_tokens, i.transcription_quality_score,
-            i.transcription_file_path, i.preprocessed_file_path,
-            i.extraction_output_file_path, i.sha256, i.pages,
-            i.gate_score, i.extraction_successful, i.extraction_confidence,
-            i.missing_fields, i.structured_data
-        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
-        WHERE i.id IN (
+    query_ingestions!(
+        r#"WHERE i.id IN (
             SELECT $1::uuid
             UNION ALL SELECT id FROM ingestion WHERE document_id = $1
             UNION ALL SELECT o.id FROM ingestion o JOIN document c ON c.id = o.document_id
@@ -236,20 +236,8 @@ pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<Ingest
 /// No answer from Postgres.
 pub async fn ingestions_by_id(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    sqlx::query_as!(
-        IngestionRow,
-        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
-            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
-            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
-            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
-            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
-            i.extraction_output_tokens, i.transcription_quality_score,
-            i.transcription_file_path, i.preprocessed_file_path,
-            i.extraction_output_file_path, i.sha256, i.pages,
-            i.gate_score, i.extraction_successful, i.extraction_confidence,
-            i.missing_fields, i.structured_data
-        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
-        WHERE i.id = ANY ($1)
+    query_ingestions!(
+        r#"WHERE i.id = ANY ($1)
         ORDER BY i.created_at DESC, i.id DESC"#,
         &ids,
     )
@@ -315,20 +303,8 @@ pub async fn list_ingestions(
     limit: u32,
     after: Option<IngestionId>,
 ) -> Result<Vec<IngestionRow>> {
-    sqlx::query_as!(
-        IngestionRow,
-        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
-            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
-            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
-            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
-            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
-            i.extraction_output_tokens, i.transcription_quality_score,
-            i.transcription_file_path, i.preprocessed_file_path,
-            i.extraction_output_file_path, i.sha256, i.pages,
-            i.gate_score, i.extraction_successful, i.extraction_confidence,
-            i.missing_fields, i.structured_data
-        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
-        WHERE ($1::text IS NULL OR i.status = $1)
+    query_ingestions!(
+        r#"WHERE ($1::text IS NULL OR i.status = $1)
           AND ($2::text IS NULL OR i.reason = $2)
           AND ($3::text IS NULL OR i.kind = $3)
           AND ($4::text IS NULL OR i.tenant = $4)
@@ -386,37 +362,4 @@ pub async fn list_exported_documents(
     .fetch_all(db.pool())
     .await
     .context("listing documents to export")
-}
-
-/// How many rows there are of each status and reason.
-///
-/// # Errors
-/// No answer from Postgres.
-pub async fn count_by_status(db: &Db) -> Result<Vec<StatusCount>> {
-    sqlx::query_as!(
-        StatusCount,
-        r#"SELECT status, reason, count(*) AS "count!"
-        FROM ingestion GROUP BY status, reason ORDER BY status, reason"#,
-    )
-    .fetch_all(db.pool())
-    .await
-    .context("counting ingestions")
-}
-
-/// What is not terminal, and why, oldest first, at most `limit`.
-///
-/// # Errors
-/// No answer from Postgres.
-pub async fn list_in_flight(db: &Db, limit: u32) -> Result<Vec<InFlightIngestion>> {
-    sqlx::query_as!(
-        InFlightIngestion,
-        r#"SELECT ingestion_id AS "ingestion_id!", COALESCE(file_path, '') AS "file_path!",
-            state AS "state!", explanation AS "explanation!", stage, worker,
-            attempt_count AS "attempt_count!", created_at AS "created_at!"
-        FROM ops_in_flight ORDER BY created_at, ingestion_id LIMIT $1"#,
-        i64::from(limit),
-    )
-    .fetch_all(db.pool())
-    .await
-    .context("reading what is in flight")
 }

@@ -241,6 +241,13 @@ impl StatementTransaction {
         self.lease.give_back();
         Ok(())
     }
+
+    /// Undoes what was done, and keeps the connection; one that is dropped instead is closed.
+    pub(crate) async fn rollback(mut self) -> sqlx::Result<()> {
+        (&mut self).execute("ROLLBACK").await?;
+        self.lease.give_back();
+        Ok(())
+    }
 }
 
 /// What a statement gives: the rows, and at the end of each statement how many it changed.

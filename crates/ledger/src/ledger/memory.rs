@@ -44,7 +44,6 @@ struct MemoryLedgerState {
     documents: BTreeMap<DocumentId, (String, Option<String>)>,
     attempts: BTreeMap<IngestionId, Vec<LedgerAttempt>>,
     quarantined: BTreeMap<String, QuarantinedMessage>,
-    pauses: Vec<OperatorPause>,
     blocked: BTreeSet<String>,
     workers: BTreeMap<String, WorkerStatus>,
     /// Entries as day, ingestion, number of the claim, and what was spent.
@@ -61,7 +60,6 @@ impl MemoryLedger {
                 documents: BTreeMap::new(),
                 attempts: BTreeMap::new(),
                 quarantined: BTreeMap::new(),
-                pauses: Vec::new(),
                 blocked: BTreeSet::new(),
                 workers: BTreeMap::new(),
                 spending: Vec::new(),
@@ -497,7 +495,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
-        Ok(self.lock_state().pauses.clone())
+        Ok(Vec::new())
     }
 
     async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {

@@ -40,6 +40,18 @@ struct ModelQueue {
 pub(super) struct CallQueues {
     rules: SchedulingRules,
     models: BTreeMap<String, ModelQueue>,
+    /// As of the last tick: [`TurnDecision::shut_out`] of models that wait here.
+    shut_out: BTreeMap<String, u64>,
+}
+
+/// How a call ended that was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallEnd {
+    Answered,
+    /// An error came back: of a model that was not loaded before, it says that it is not.
+    Failed,
+    /// Nobody waited for the end, so that nothing is known.
+    Abandoned,
 }
 
 /// Why a call was not queued.
@@ -64,7 +76,7 @@ impl CallQueues {
             ended_ms: 0,
         };
         let models = models.into_iter().map(|(name, need)| (name, model(need))).collect();
-        Self { rules, models }
+        Self { rules, models, shut_out: BTreeMap::new() }
     }
 
     /// Adds a call to the end of its model's queue.
@@ -90,8 +102,8 @@ impl CallQueues {
         }
     }
 
-    /// Records that a call that was let in at `since_ms` is over, however it ended.
-    pub(super) fn finish_call(&mut self, model: &str, since_ms: u64, now_ms: u64) {
+    /// Records that a call that was let in at `since_ms` is over.
+    pub(super) fn finish_call(&mut self, model: &str, since_ms: u64, now_ms: u64, end: CallEnd) {
         let Some(model) = self.models.get_mut(model) else { return };
         model.running = model.running.saturating_sub(1);
         let Some(turn) = &mut model.turn else { return };
@@ -102,7 +114,15 @@ impl CallQueues {
                 model.took_ms.pop_front();
             }
         }
-        turn.loaded_ms = turn.loaded_ms.or(Some(now_ms));
+        match end {
+            CallEnd::Answered => turn.loaded_ms = turn.loaded_ms.or(Some(now_ms)),
+            // The rest of the line would fail as well, if this was only a try.
+            CallEnd::Failed if turn.loaded_ms.is_none() && model.running == 0 => {
+                model.turn = None;
+                model.ended_ms = now_ms;
+            }
+            CallEnd::Failed | CallEnd::Abandoned => {}
+        }
     }
 
     /// Ends turns, gives turns and lets calls in; returns their models and tickets, in order.
@@ -119,7 +139,16 @@ impl CallQueues {
         }
         self.begin_turns(now_ms, &decision);
         self.share_turns(reading, others, &decision);
-        self.admit_calls(&decision)
+        let let_in = self.admit_calls(&decision);
+        let waits = |name: &String| self.models.get(name).is_some_and(|it| !it.line.is_empty());
+        decision.shut_out.retain(|name, _| waits(name));
+        self.shut_out = decision.shut_out;
+        let_in
+    }
+
+    /// Models that wait here and fit nowhere beside what others use of the devices, in MiB.
+    pub(super) fn list_shut_out(&self) -> &BTreeMap<String, u64> {
+        &self.shut_out
     }
 
     fn decide_turns(
@@ -167,7 +196,7 @@ impl CallQueues {
             let Some(turn) = model.turn.take() else { continue };
             ended = true;
             model.ended_ms = now_ms;
-            // One that no call has reached was never loaded.
+            // One that has answered no call was perhaps never loaded.
             model.idle = turn
                 .loaded_ms
                 .map(|since_ms| idle_model(turn.device, since_ms, model.need, reading));
@@ -230,6 +259,11 @@ impl CallQueues {
         self.models.values().all(|model| model.line.is_empty() && model.turn.is_none())
     }
 
+    /// Whether it is idle and no model is, still loaded.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_idle() && self.models.values().all(|model| model.idle.is_none())
+    }
+
     /// What other processes and operators may see.
     pub(super) fn model_demands(&self) -> Vec<ModelDemand> {
         let post = |(name, model): (&String, &ModelQueue)| ModelDemand {
@@ -255,7 +289,7 @@ fn idle_model(
     need: MemoryNeed,
     reading: &DeviceMemory,
 ) -> IdleModel {
-    let free = reading.free_mib(&device).unwrap_or(0);
+    let free = reading.find_device(&device).map_or(0, |device| device.free_mib);
     let free_mib = match need {
         MemoryNeed::Mib(mib) if reading.at_ms <= since_ms => free.saturating_sub(mib),
         _ => free,

@@ -4,7 +4,11 @@
 //! into account because free memory is read, not reckoned.
 
 use std::io;
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::plan::MemoryDevice;
 use docmill_core::config::DeviceSource;
@@ -13,11 +17,15 @@ use docmill_core::fault::{Error, Fault, Result};
 /// Asked by us only for what we read.
 const QUERY: [&str; 2] =
     ["--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"];
+/// How long `nvidia-smi` may take: beside a driver that hangs it never ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often is looked whether it has ended.
+const LOOK: Duration = Duration::from_millis(5);
 const MEMINFO: &str = "/proc/meminfo";
 /// What helps where there are no cards.
 const ADVICE: &str = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
 
-/// Reads the memory of devices. Blocking.
+/// Reads the memory of devices. Blocking, for ten seconds at most.
 pub trait DeviceProbe: Send + Sync {
     /// All devices, as they are now.
     ///
@@ -26,9 +34,15 @@ pub trait DeviceProbe: Send + Sync {
     fn read_devices(&self) -> Result<Vec<MemoryDevice>>;
 }
 
-/// The graphics cards of this machine.
+/// The graphics cards of this machine, as `nvidia-smi` lists them.
 #[derive(Debug)]
-struct NvidiaProbe;
+struct NvidiaProbe {
+    program: PathBuf,
+    patience: Duration,
+    /// One that was killed for taking too long. Waiting for its end could take as long, and without
+    /// it a second one would hang as well.
+    given_up: Mutex<Option<Child>>,
+}
 
 /// The main memory of this machine.
 #[derive(Debug)]
@@ -40,21 +54,61 @@ struct MainMemoryProbe;
 /// `auto` and an `nvidia-smi` that is there but does not work: whether there are cards is not known
 /// then.
 pub fn select_probe(source: DeviceSource) -> Result<Box<dyn DeviceProbe>> {
+    let nvidia = NvidiaProbe::new("nvidia-smi", PATIENCE);
     Ok(match source {
-        DeviceSource::Nvidia => Box::new(NvidiaProbe),
+        DeviceSource::Nvidia => Box::new(nvidia),
         DeviceSource::Memory => Box::new(MainMemoryProbe),
-        DeviceSource::Auto => match Command::new("nvidia-smi").arg("--list-gpus").output() {
+        DeviceSource::Auto => match nvidia.run(&["--list-gpus"]) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Box::new(MainMemoryProbe),
-            _ => Box::new(NvidiaProbe),
+            _ => Box::new(nvidia),
         },
     })
 }
 
+impl NvidiaProbe {
+    fn new(program: impl Into<PathBuf>, patience: Duration) -> Self {
+        Self { program: program.into(), patience, given_up: Mutex::new(None) }
+    }
+
+    /// What the program answers.
+    ///
+    /// # Errors
+    /// It cannot be run; `TimedOut` if it hangs, or an earlier one still does.
+    #[expect(clippy::disallowed_methods, reason = "called where blocking is allowed")]
+    fn run(&self, arguments: &[&str]) -> io::Result<Output> {
+        let mut given_up = self.given_up.lock();
+        if let Some(earlier) = given_up.as_mut() {
+            if earlier.try_wait()?.is_none() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            *given_up = None;
+        }
+        let mut command = Command::new(&self.program);
+        command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let began = Instant::now();
+        while child.try_wait()?.is_none() {
+            if began.elapsed() >= self.patience {
+                let killed = child.kill();
+                *given_up = Some(child);
+                return killed.and(Err(io::ErrorKind::TimedOut.into()));
+            }
+            std::thread::sleep(LOOK);
+        }
+        child.wait_with_output()
+    }
+}
+
 impl DeviceProbe for NvidiaProbe {
     fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
-        let output = Command::new("nvidia-smi").args(QUERY).output().map_err(|error| {
-            Error::new(Fault::Unavailable, format!("nvidia-smi cannot be run; {ADVICE}"))
-                .with_source(error)
+        let output = self.run(&QUERY).map_err(|error| {
+            let context = match error.kind() {
+                io::ErrorKind::TimedOut => {
+                    format!("nvidia-smi has not answered within {:.0?}", self.patience)
+                }
+                _ => format!("nvidia-smi cannot be run; {ADVICE}"),
+            };
+            Error::new(Fault::Unavailable, context).with_source(error)
         })?;
         list_cards(&output)
     }
@@ -145,6 +199,35 @@ mod tests {
             let listed = list_cards(&Output { status, stdout: stdout.into(), stderr });
             assert_eq!(listed.ok().map(|cards| cards.len()), count, "{status}, {stdout}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_hangs_is_given_up_and_asked_again_when_it_has_ended() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (program, healthy) = (folder.path().join("smi"), folder.path().join("healthy"));
+        let text = format!(
+            "#!/bin/sh\n[ -e {} ] || exec sleep 600\necho 0, GPU-a, 9000, 8000\n",
+            healthy.display()
+        );
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let probe = NvidiaProbe::new(program, Duration::from_millis(200));
+        let error = probe.read_devices().unwrap_err();
+        assert_eq!(error.fault, Fault::Unavailable);
+        assert!(error.to_string().contains("not answered within 200ms"), "{error}");
+
+        // One that cannot be killed is not joined by others.
+        let stuck = Command::new("sleep").arg("600").spawn().unwrap();
+        *probe.given_up.lock() = Some(stuck);
+        std::fs::write(healthy, "").unwrap();
+        probe.read_devices().unwrap_err();
+        let mut stuck = probe.given_up.lock().take().unwrap();
+        stuck.kill().unwrap();
+        stuck.wait().unwrap();
+        *probe.given_up.lock() = Some(stuck);
+        assert_eq!(probe.read_devices().unwrap().len(), 1);
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! The task that turns events into updates of the shared state: one for each scheduler, so that its
 //! files and devices are never touched twice at the same time.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::plan::DeviceMemory;
 use super::shared_state::{ProcessState, SharedState};
 use super::{DeviceProbe, Scheduler, list_seen};
+use docmill_core::fault::Result;
 use docmill_core::metrics;
 
 /// How often the shared state is read while something waits or runs: other processes cannot notify
@@ -22,10 +25,17 @@ pub(super) struct SchedulerDriver {
     shared: Arc<SharedState>,
     probe: Arc<dyn DeviceProbe>,
     reading: DeviceMemory,
+    /// When the devices were read last, or could not be.
     read: Instant,
+    /// A look at the devices that is under way.
+    looking: Option<JoinHandle<Result<DeviceMemory>>>,
+    /// Why the last look at the devices failed.
+    unread: Option<String>,
     /// Whether the last attempt to read the devices or the shared state failed: logged once, not
     /// every time.
     troubled: bool,
+    /// Models of which was logged that others leave them no room.
+    told: BTreeSet<String>,
 }
 
 impl SchedulerDriver {
@@ -41,22 +51,66 @@ impl SchedulerDriver {
             probe: Arc::from(probe),
             reading,
             read: Instant::now(),
+            looking: None,
+            unread: None,
             troubled: false,
+            told: BTreeSet::new(),
         }
     }
 
     /// Works until nobody uses the scheduler any more.
     pub(super) async fn run(mut self) {
         while let Some(scheduler) = self.scheduler.upgrade() {
-            let is_idle = scheduler.lock_state().queues.is_idle();
+            let (is_idle, is_empty) = {
+                let state = scheduler.lock_state();
+                (state.queues.is_idle(), state.queues.is_empty())
+            };
             let wait = if is_idle { Duration::from_secs(1) } else { LOOK };
             // Held for a second at most: the drop of the last use is what ends this task.
             let changed = async move { scheduler.changed.notified().await };
             let was_changed = tokio::time::timeout(wait, changed).await.is_ok();
             if was_changed || !is_idle {
+                self.refresh_reading().await;
+                self.run_round().await;
+            } else if !is_empty {
+                // Others may have taken the memory of our idle models, and believe what we say.
                 self.run_round().await;
             }
         }
+    }
+
+    /// Reads the devices if the last reading is old. A look that takes long is waited for in the
+    /// rounds that follow: what ends meanwhile must be posted.
+    async fn refresh_reading(&mut self) {
+        if self.looking.is_none() && self.read.elapsed() < READ {
+            return;
+        }
+        let mut looking = match self.looking.take() {
+            Some(looking) => looking,
+            None => match self.begin_look() {
+                Some(looking) => looking,
+                None => return,
+            },
+        };
+        let looked = match tokio::time::timeout(LOOK, &mut looking).await {
+            Err(_elapsed) => {
+                self.looking = Some(looking);
+                return;
+            }
+            Ok(Ok(looked)) => looked.map_err(|error| error.to_string()),
+            Ok(Err(error)) => Err(format!("the look at the devices died: {error}")),
+        };
+        self.read = Instant::now();
+        self.unread = looked.map(|reading| self.reading = reading).err();
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "one at a time; it waits for a program")]
+    fn begin_look(&self) -> Option<JoinHandle<Result<DeviceMemory>>> {
+        let at_ms = self.scheduler.upgrade()?.clock.now_ms();
+        let probe = Arc::clone(&self.probe);
+        Some(tokio::task::spawn_blocking(move || {
+            Ok(DeviceMemory { devices: probe.read_devices()?, at_ms })
+        }))
     }
 
     #[expect(
@@ -65,52 +119,50 @@ impl SchedulerDriver {
     )]
     async fn run_round(&mut self) {
         let Some(scheduler) = self.scheduler.upgrade() else { return };
-        let is_old = self.read.elapsed() >= READ;
-        let (shared, probe) = (Arc::clone(&self.shared), Arc::clone(&self.probe));
-        let mut reading = self.reading.clone();
-        let looked = tokio::task::spawn_blocking(move || {
-            let read_at = scheduler.clock.now_ms();
-            let read = if is_old { probe.read_devices().map(Some) } else { Ok(None) };
-            let read = read.map(|devices| {
-                if let Some(devices) = devices {
-                    reading = DeviceMemory { devices, at_ms: read_at };
-                }
-            });
-            // Without a reading nothing new may begin, but what ends must still be posted.
-            if read.is_err() {
-                reading.devices.iter_mut().for_each(|device| device.free_mib = 0);
+        let (shared, reading) = (Arc::clone(&self.shared), self.reading.clone());
+        let ticked = tokio::task::spawn_blocking(move || scheduler.run_tick(&shared, &reading));
+        let trouble = match ticked.await {
+            Ok(Ok(others)) => {
+                self.update_metrics(&others);
+                None
             }
-            let others = scheduler.run_tick(&shared, &reading);
-            drop(scheduler);
-            (reading, read.and(others))
-        });
-        match looked.await {
-            Ok((reading, looked)) => {
-                if is_old {
-                    self.read = Instant::now();
-                }
-                self.reading = reading;
-                match looked {
-                    Ok(others) => self.update_metrics(&others),
-                    Err(error) => self.log_trouble(&error.to_string()),
-                }
-            }
-            Err(error) => self.log_trouble(&format!("the look at the board died: {error}")),
-        }
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(format!("the look at the board died: {error}")),
+        };
+        self.log_trouble(trouble.or_else(|| self.unread.clone()));
     }
 
-    fn log_trouble(&mut self, what: &str) {
-        if !self.troubled {
-            tracing::warn!("no local model begins a turn: {what}");
+    /// Trouble, or that there is none any more.
+    fn log_trouble(&mut self, trouble: Option<String>) {
+        let troubled = trouble.is_some();
+        match trouble {
+            Some(what) if !self.troubled => {
+                tracing::warn!("no local model begins a turn: {what}");
+            }
+            None if self.troubled => {
+                tracing::info!("the memory for local models can be read again");
+            }
+            _ => {}
         }
-        self.troubled = true;
+        self.troubled = troubled;
+    }
+
+    fn log_shut_out(&mut self, models: &BTreeMap<String, u64>) {
+        for (model, foreign_mib) in models {
+            if self.told.insert(model.clone()) {
+                tracing::warn!(
+                    llm.model = model,
+                    foreign_mib,
+                    "local model {model} fits on no device beside {foreign_mib} MiB that others \
+                     use: it is tried once in llm.scheduler.overdue_after"
+                );
+            }
+        }
     }
 
     fn update_metrics(&mut self, others: &[ProcessState]) {
-        if std::mem::take(&mut self.troubled) {
-            tracing::info!("the memory for local models can be read again");
-        }
         let Some(scheduler) = self.scheduler.upgrade() else { return };
+        self.log_shut_out(scheduler.lock_state().queues.list_shut_out());
         let own = scheduler.lock_state().queues.model_demands();
         let seen = list_seen(&self.reading, |device| scheduler.held_mib(device, &own, others));
         for device in &seen.devices {

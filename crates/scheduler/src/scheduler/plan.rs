@@ -7,6 +7,10 @@
 //! longest ago; then the deepest queue, with points for waiting and for being loaded already. An
 //! overdue model that does not fit keeps others off the devices that it could run on. A turn that
 //! others wait for lets no call in that would probably end after its quantum.
+//!
+//! A server may have loaded a model long before we came, and its memory is missing from what is
+//! free then. So a device without turns is tried where the second bound says no: by a model of
+//! which nothing is known, and once in `overdue_after` by one that waits.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use docmill_core::model::LocalModelState;
 
+/// How old a reading may be for turns to begin by it, in milliseconds.
+const READING_HOLDS: u64 = 10_000;
 /// Points of one waiting call.
 const CALL: u64 = 1_000;
 /// Milliseconds of waiting for one point: ten seconds weigh as much as one more call.
@@ -33,19 +39,19 @@ pub struct MemoryDevice {
     pub free_mib: u64,
 }
 
-/// What was read of the devices, and when. Times are milliseconds since 1970 everywhere here,
-/// because processes compare them.
+/// What was read of the devices, and when. Times are milliseconds of the machine's own clock
+/// everywhere here ([`super::machine_ms`]), because processes compare them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
     /// All devices of this machine.
     pub devices: Vec<MemoryDevice>,
-    /// When they were read, in milliseconds since 1970.
+    /// When they were read.
     pub at_ms: u64,
 }
 
 impl DeviceMemory {
-    pub(super) fn free_mib(&self, device: &str) -> Option<u64> {
-        self.devices.iter().find(|it| it.name == device).map(|it| it.free_mib)
+    pub(super) fn find_device(&self, device: &str) -> Option<&MemoryDevice> {
+        self.devices.iter().find(|it| it.name == device)
     }
 }
 
@@ -104,7 +110,7 @@ pub struct ModelDemand {
     /// do not write it.
     #[serde(default)]
     pub longest_ms: u64,
-    /// When its last turn ended, in milliseconds since 1970; 0 if it has had none.
+    /// When its last turn ended; 0 if it has had none.
     #[serde(default)]
     pub ended_ms: u64,
 }
@@ -154,6 +160,9 @@ pub(super) struct TurnDecision {
     pub(super) starts: Vec<TurnStart>,
     /// Models that start no further call, so that others get their memory.
     pub(super) yields: BTreeSet<String>,
+    /// Overdue models that no device has room for even without turns and idle models, and the MiB
+    /// that other programs use of the one where they use least.
+    pub(super) shut_out: BTreeMap<String, u64>,
 }
 
 /// One model over all processes.
@@ -163,9 +172,32 @@ struct ModelView<'a> {
     waiting: usize,
     oldest_ms: u64,
     turn: Option<ModelTurn>,
-    idle_on: Option<&'a str>,
+    idle: Option<&'a IdleModel>,
     longest_ms: u64,
     ended_ms: u64,
+}
+
+impl ModelView<'_> {
+    fn is_idle_on(&self, device: &MemoryDevice) -> bool {
+        self.idle.is_some_and(|idle| idle.device == device.name)
+    }
+
+    /// Whether it may begin where the reading shows no room for it.
+    fn may_try(&self, now_ms: u64, rules: SchedulingRules) -> bool {
+        let since_ms = self.oldest_ms.max(self.ended_ms);
+        self.ended_ms == 0 || now_ms.saturating_sub(since_ms) >= rules.overdue_ms
+    }
+}
+
+/// Why a model may begin on a device; the best reason first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum StartReason {
+    /// It is loaded there.
+    Loaded,
+    /// There is room for it.
+    Room,
+    /// It may be loaded there without our knowing.
+    Try,
 }
 
 /// One device and what is left of it.
@@ -192,12 +224,17 @@ fn is_loading(turn: &ModelTurn, reading: &DeviceMemory) -> bool {
 }
 
 /// Whether the reading still shows an idle model as loaded. A reading from before cannot know; and
-/// when half of its memory has come free, the server has let it go.
+/// when half of its memory has come free, the server has let it go. Of a model without a budget
+/// that is half of all that was in use.
 pub(super) fn is_still_loaded(idle: &IdleModel, need: MemoryNeed, reading: &DeviceMemory) -> bool {
-    let MemoryNeed::Mib(mib) = need else { return false };
-    let free = reading.free_mib(&idle.device);
     reading.at_ms <= idle.since_ms
-        || free.is_some_and(|free| free < idle.free_mib.saturating_add(mib / 2))
+        || reading.find_device(&idle.device).is_some_and(|device| {
+            let mib = match need {
+                MemoryNeed::Mib(mib) => mib,
+                MemoryNeed::Alone => device.total_mib.saturating_sub(idle.free_mib),
+            };
+            device.free_mib < idle.free_mib.saturating_add(mib / 2)
+        })
 }
 
 impl<'a> DeviceRoom<'a> {
@@ -229,17 +266,56 @@ impl<'a> DeviceRoom<'a> {
         wanted.into_iter().fold(0, u64::saturating_add) <= self.device.free_mib
     }
 
-    fn can_hold(&self, need: MemoryNeed, loaded: bool) -> bool {
-        match need {
+    /// Why a model may begin here now; `None`: it may not.
+    fn find_reason(&self, view: &ModelView<'_>, may_try: bool) -> Option<StartReason> {
+        let fits = match view.need {
             MemoryNeed::Alone => self.turns == 0,
+            MemoryNeed::Mib(mib) => !self.alone && self.held.saturating_add(mib) <= self.capacity,
+        };
+        let has_room = match view.need {
+            MemoryNeed::Alone => true,
             MemoryNeed::Mib(mib) => {
                 let wanted = mib.saturating_add(self.loading).saturating_add(self.margin);
-                let there = self.device.free_mib.saturating_add(self.reclaimable);
-                !self.alone
-                    && self.held.saturating_add(mib) <= self.capacity
-                    && (loaded || wanted <= there)
+                wanted <= self.device.free_mib.saturating_add(self.reclaimable)
+            }
+        };
+        match fits {
+            false => None,
+            true if view.is_idle_on(self.device) => Some(StartReason::Loaded),
+            true if has_room => Some(StartReason::Room),
+            true => (may_try && self.turns == 0).then_some(StartReason::Try),
+        }
+    }
+
+    /// Whether a model could begin here if no turn were left and no other model idle. So long as
+    /// turns are still loading this is said too often, never too seldom.
+    fn could_hold(&self, need: MemoryNeed) -> bool {
+        match need {
+            MemoryNeed::Alone => true,
+            MemoryNeed::Mib(mib) => {
+                let most = self.device.total_mib.saturating_sub(self.foreign_mib());
+                self.alone || mib.saturating_add(self.margin) <= most
             }
         }
+    }
+
+    /// What neither turns nor idle models account for.
+    fn foreign_mib(&self) -> u64 {
+        let ours = self.held.saturating_add(self.reclaimable);
+        self.device.total_mib.saturating_sub(self.device.free_mib).saturating_sub(ours)
+    }
+
+    /// An idle model's memory: free for others, as soon as they are loaded.
+    fn add_idle(&mut self, idle: &IdleModel, need: MemoryNeed, reading: &DeviceMemory) {
+        let is_seen = reading.at_ms > idle.since_ms;
+        let in_use = self.device.total_mib.saturating_sub(self.device.free_mib);
+        let (sum, mib) = match (need, is_seen) {
+            (MemoryNeed::Mib(mib), true) => (&mut self.reclaimable, mib),
+            (MemoryNeed::Mib(mib), false) => (&mut self.unseen, mib),
+            // It may be all that is in use.
+            (MemoryNeed::Alone, _) => (&mut self.reclaimable, in_use),
+        };
+        *sum = sum.saturating_add(mib);
     }
 
     fn reserve(&mut self, need: MemoryNeed, loading: bool) {
@@ -278,7 +354,7 @@ fn merge_demands<'a>(posts: &'a [ModelDemand], reading: &DeviceMemory) -> Vec<Mo
             waiting: 0,
             oldest_ms: u64::MAX,
             turn: None,
-            idle_on: None,
+            idle: None,
             longest_ms: 0,
             ended_ms: 0,
         });
@@ -294,10 +370,10 @@ fn merge_demands<'a>(posts: &'a [ModelDemand], reading: &DeviceMemory) -> Vec<Mo
             });
         }
         let idle = post.idle.as_ref().filter(|idle| is_still_loaded(idle, post.need, reading));
-        view.idle_on = view.idle_on.or(idle.map(|idle| idle.device.as_str()));
+        view.idle = view.idle.into_iter().chain(idle).min_by_key(|idle| idle.since_ms);
     }
     for view in views.values_mut().filter(|view| view.turn.is_some()) {
-        view.idle_on = None;
+        view.idle = None;
     }
     views.into_values().collect()
 }
@@ -337,7 +413,6 @@ pub(super) fn find_turn(
 
 fn device_rooms<'a>(
     views: &[ModelView<'_>],
-    posts: &[ModelDemand],
     reading: &'a DeviceMemory,
     rules: SchedulingRules,
 ) -> Vec<DeviceRoom<'a>> {
@@ -348,83 +423,100 @@ fn device_rooms<'a>(
             if let Some(turn) = view.turn.as_ref().filter(|turn| turn.device == room.device.name) {
                 room.reserve(view.need, is_loading(turn, reading));
             }
-            if let (Some(device), MemoryNeed::Mib(mib)) = (view.idle_on, view.need) {
-                let of_it = posts.iter().filter(|post| post.model == view.model);
-                let mut idle = of_it.filter_map(|post| post.idle.as_ref());
-                let is_seen = idle.any(|idle| reading.at_ms > idle.since_ms);
-                let sum = if is_seen { &mut room.reclaimable } else { &mut room.unseen };
-                if device == room.device.name {
-                    *sum = sum.saturating_add(mib);
-                }
+            if let Some(idle) = view.idle.filter(|_| view.is_idle_on(room.device)) {
+                room.add_idle(idle, view.need, reading);
             }
         }
     }
     rooms
 }
 
-/// Decides over everything that lies on the table.
+/// Decides over everything that lies on the table; nothing, if what is free is not known.
 pub(super) fn decide_turns(
     posts: &[ModelDemand],
     reading: &DeviceMemory,
     now_ms: u64,
     rules: SchedulingRules,
 ) -> TurnDecision {
+    if now_ms.saturating_sub(reading.at_ms) > READING_HOLDS {
+        return TurnDecision::default();
+    }
     let views = merge_demands(posts, reading);
-    let mut rooms = device_rooms(&views, posts, reading, rules);
+    let mut rooms = device_rooms(&views, reading, rules);
     let mut candidates: Vec<&ModelView<'_>> =
         views.iter().filter(|view| view.waiting > 0 && view.turn.is_none()).collect();
-    let age = |view: &ModelView<'_>| now_ms.saturating_sub(view.oldest_ms);
-    let is_overdue = |view: &ModelView<'_>| age(view) >= rules.overdue_ms;
-    candidates.sort_by_key(|view| {
-        let waiting = u64::try_from(view.waiting).unwrap_or(u64::MAX).saturating_mul(CALL);
-        let loaded = if view.idle_on.is_some() { LOADED } else { 0 };
-        let points = match is_overdue(view) {
-            true => 0,
-            false => waiting.saturating_add(age(view) / WAITING).saturating_add(loaded),
-        };
-        // By age alone a model whose queue is longer than the bound would be the first for ever.
-        let served_ms = if is_overdue(view) { view.ended_ms } else { 0 };
-        (Reverse(is_overdue(view)), Reverse(points), served_ms, view.oldest_ms, view.model)
-    });
+    let is_overdue =
+        |view: &ModelView<'_>| now_ms.saturating_sub(view.oldest_ms) >= rules.overdue_ms;
+    candidates.sort_by_key(|view| rank(view, now_ms, is_overdue(view)));
     let mut decision = TurnDecision::default();
-    let mut left_out = Vec::new();
+    // Devices that models which were left out could run on.
+    let mut wanted = Vec::new();
     for view in candidates {
-        let loaded_in = |room: &DeviceRoom<'_>| view.idle_on == Some(room.device.name.as_str());
-        let fitting = rooms
-            .iter_mut()
-            .filter(|room| !room.kept && room.can_hold(view.need, loaded_in(room)))
-            .min_by_key(|room| (!loaded_in(room), room.remaining_mib(view.need)));
-        if let Some(room) = fitting {
-            let loaded = loaded_in(room);
-            let evicts = match view.need {
-                MemoryNeed::Alone => true,
-                MemoryNeed::Mib(mib) => !loaded && !room.fits_beside_idle(mib),
-            };
-            room.reserve(view.need, !loaded);
-            if let (true, MemoryNeed::Mib(mib)) = (loaded, view.need) {
-                room.reclaimable = room.reclaimable.saturating_sub(mib);
-            }
-            let (model, device) = (view.model.to_owned(), room.device.name.clone());
-            decision.starts.push(TurnStart { model, device, loaded, evicts });
+        let may_try = view.may_try(now_ms, rules);
+        if let Some(start) = start_turn(view, may_try, &mut rooms) {
+            decision.starts.push(start);
             continue;
         }
+        let could_run = |room: &DeviceRoom<'_>| {
+            room.fits_capacity(view.need) && (may_try || room.could_hold(view.need))
+        };
         if is_overdue(view) {
-            let wanted = rooms.iter_mut().filter(|room| room.fits_capacity(view.need));
-            wanted.for_each(|room| room.kept = true);
+            rooms.iter_mut().filter(|room| could_run(room)).for_each(|room| room.kept = true);
+            if !rooms.iter().any(could_run) {
+                let large = rooms.iter().filter(|room| room.fits_capacity(view.need));
+                let foreign_mib = large.map(DeviceRoom::foreign_mib).min().unwrap_or(0);
+                decision.shut_out.insert(view.model.to_owned(), foreign_mib);
+            }
         }
-        left_out.push(view);
+        let names = rooms.iter().filter(|room| could_run(room)).map(|room| &room.device.name);
+        wanted.extend(names);
     }
     for view in &views {
         let Some(turn) = &view.turn else { continue };
         // A call that begins now ends within the quantum, if it takes no longer than late ones.
         let until_ms = now_ms.saturating_add(view.longest_ms);
         let is_over = until_ms.saturating_sub(turn.began_ms) >= rules.quantum_ms;
-        let room = rooms.iter().find(|room| room.device.name == turn.device);
-        let is_wanted =
-            room.is_some_and(|room| left_out.iter().any(|other| room.fits_capacity(other.need)));
-        if is_over && is_wanted {
+        if is_over && wanted.contains(&&turn.device) {
             decision.yields.insert(view.model.to_owned());
         }
     }
     decision
+}
+
+/// The smallest goes first.
+fn rank<'a>(view: &ModelView<'a>, now_ms: u64, is_overdue: bool) -> impl Ord + use<'a> {
+    let waiting = u64::try_from(view.waiting).unwrap_or(u64::MAX).saturating_mul(CALL);
+    let loaded = if view.idle.is_some() { LOADED } else { 0 };
+    let age = now_ms.saturating_sub(view.oldest_ms);
+    let points = match is_overdue {
+        true => 0,
+        false => waiting.saturating_add(age / WAITING).saturating_add(loaded),
+    };
+    // By age alone a model whose queue is longer than the bound would be the first for ever.
+    let served_ms = if is_overdue { view.ended_ms } else { 0 };
+    (Reverse(is_overdue), Reverse(points), served_ms, view.oldest_ms, view.model)
+}
+
+/// A turn for a model where it may begin for the best reason, and its memory reserved there.
+fn start_turn(
+    view: &ModelView<'_>,
+    may_try: bool,
+    rooms: &mut [DeviceRoom<'_>],
+) -> Option<TurnStart> {
+    let open = rooms.iter_mut().filter(|room| !room.kept);
+    let (reason, room) = open
+        .filter_map(|room| Some((room.find_reason(view, may_try)?, room)))
+        .min_by_key(|(reason, room)| (*reason, room.remaining_mib(view.need)))?;
+    let loaded = reason == StartReason::Loaded;
+    let evicts = match view.need {
+        MemoryNeed::Alone => true,
+        // Tried: whoever is let go for it, the next reading tells.
+        MemoryNeed::Mib(mib) => reason == StartReason::Room && !room.fits_beside_idle(mib),
+    };
+    room.reserve(view.need, !loaded);
+    if let (true, MemoryNeed::Mib(mib)) = (loaded, view.need) {
+        room.reclaimable = room.reclaimable.saturating_sub(mib);
+    }
+    let (model, device) = (view.model.to_owned(), room.device.name.clone());
+    Some(TurnStart { model, device, loaded, evicts })
 }

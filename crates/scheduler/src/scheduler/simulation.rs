@@ -2,9 +2,10 @@
 
 mod account;
 mod bounds;
+mod foreign;
 mod places;
 
-use super::call_queues::{CallQueues, QueueRefusal};
+use super::call_queues::{CallEnd, CallQueues, QueueRefusal};
 use super::plan::{
     self, DeviceMemory, IdleModel, MemoryDevice, MemoryNeed, ModelDemand, ModelTurn,
     SchedulingRules,
@@ -64,12 +65,25 @@ impl World {
 
     fn look_beside(&mut self, others: &[ModelDemand]) -> Vec<String> {
         self.reading.at_ms = self.now_ms;
+        self.tick_beside(others)
+    }
+
+    /// Looks, with the reading of before.
+    fn look_again(&mut self) -> Vec<String> {
+        self.tick_beside(&[])
+    }
+
+    fn tick_beside(&mut self, others: &[ModelDemand]) -> Vec<String> {
         let let_in = self.queues.tick(self.now_ms, &self.reading, others);
         let_in.into_iter().map(|(model, _)| model).collect()
     }
 
     fn finish(&mut self, model: &str) {
-        self.queues.finish_call(model, self.now_ms, self.now_ms);
+        self.finish_as(model, CallEnd::Answered);
+    }
+
+    fn finish_as(&mut self, model: &str, end: CallEnd) {
+        self.queues.finish_call(model, self.now_ms, self.now_ms, end);
         self.now_ms += 1;
     }
 

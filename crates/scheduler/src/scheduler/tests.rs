@@ -23,6 +23,12 @@ impl DeviceProbe for Card {
     }
 }
 
+impl<T: DeviceProbe> DeviceProbe for Arc<T> {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
+        self.as_ref().read_devices()
+    }
+}
+
 fn card(mib: u64) -> Card {
     Card { total_mib: mib, free_mib: Arc::new(AtomicU64::new(mib)) }
 }
@@ -58,6 +64,13 @@ impl Llm for Counting {
 
     fn is_down(&self) -> bool {
         self.name == "down"
+    }
+
+    async fn ping(&self) -> Result<()> {
+        match self.name {
+            "down" => Err(Error::internal("it does not answer")),
+            _ => Ok(()),
+        }
     }
 
     async fn complete(&self, _: &Prompt) -> Result<ModelReply> {
@@ -101,16 +114,23 @@ async fn a_scheduled_model_is_known_by_its_own_name_and_state() {
     for (name, is_down) in [("local", false), ("down", true)] {
         let model = scheduler.wrap_model(Arc::new(Counting { name, calls: Arc::default() }));
         assert_eq!((model.provider(), model.model(), model.is_down()), ("test", name, is_down));
+        assert_eq!(model.ping().await.is_err(), is_down);
     }
 }
 
 #[test]
-fn times_are_milliseconds_since_1970_for_every_process_and_seconds_for_operators() {
-    let since_1970 = || as_milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap());
-    let (before, clock) = (since_1970(), SchedulerClock::start());
-    let now_ms = clock.now_ms();
-    // A reading each of two clocks, which the machine may have set meanwhile.
-    assert!(now_ms.abs_diff(before) < 60_000 && now_ms > 1_700_000_000_000, "{now_ms}");
+fn every_process_tells_the_time_alike_whatever_the_clock_on_the_wall_says_and_operators_see_seconds()
+ {
+    let clock = SchedulerClock::start();
+    // The machine's own, in seconds, as other processes read it.
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    if let Some(up_s) = uptime.split('.').next().and_then(|up| up.parse::<u64>().ok()) {
+        let slept_s = docmill_core::suspension::suspended_time().as_secs();
+        let now_s = clock.now_ms() / 1000;
+        assert!(now_s.abs_diff(up_s - slept_s) < 60, "{now_s} s, up for {up_s} s");
+    }
+    let (counted_ms, read_ms) = (clock.now_ms(), machine_ms());
+    assert!(read_ms.abs_diff(counted_ms) < 60_000, "{counted_ms} {read_ms}");
     for (since_ms, now_ms, expected) in [(1_000, 3_500, 2.5), (3_500, 1_000, 0.0)] {
         assert_eq!(seconds_between(since_ms, now_ms), expected);
     }
@@ -204,19 +224,83 @@ async fn a_job_whose_model_gets_no_memory_for_long_is_put_off() {
 #[tokio::test(start_paused = true)]
 async fn devices_are_read_again_for_as_long_as_a_call_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let full = Card { total_mib: 10, free_mib: Arc::default() };
-    let scheduler = Scheduler::with_probe(&config(&folder, &[("a", 6)]), Box::new(full.clone()));
-    let scheduler = scheduler.unwrap();
-    // While nobody waits they are not read, and what was read becomes old.
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    let full = Card { total_mib: 10, free_mib: Arc::new(AtomicU64::new(2)) };
+    let config = config(&folder, &[("a", 6), ("small", 2)]);
+    let scheduler = Scheduler::with_probe(&config, Box::new(full.clone())).unwrap();
+    // Beside a turn nothing is tried that does not fit.
+    let held = scheduler.acquire_turn("small").await.unwrap();
     let freed = async {
         tokio::time::sleep(Duration::from_secs(30)).await;
         full.free_mib.store(10, Ordering::SeqCst);
     };
     let since = Instant::now();
-    let (permit, ()) = tokio::join!(scheduler.acquire_turn("a"), freed);
-    drop(permit.unwrap());
-    assert!((30..40).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
+    let let_in = async {
+        drop(scheduler.acquire_turn("a").await.unwrap());
+        since.elapsed().as_secs()
+    };
+    let (waited_s, ()) = tokio::join!(let_in, freed);
+    assert!((30..40).contains(&waited_s), "{waited_s} s");
+    drop(held);
+}
+
+/// Devices that stop answering after the start.
+struct Hanging(Mutex<Option<std::sync::mpsc::Receiver<()>>>);
+
+impl DeviceProbe for Hanging {
+    fn read_devices(&self) -> Result<Vec<MemoryDevice>> {
+        let answers = self.0.lock().take();
+        let _over = answers.map(|answers| answers.recv());
+        card(10).read_devices()
+    }
+}
+
+#[tokio::test]
+async fn what_ends_while_the_devices_do_not_answer_is_free_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(&folder, &[("a", 6), ("b", 6)]);
+    let (hangs, answers) = std::sync::mpsc::channel();
+    let hanging = Arc::new(Hanging(Mutex::new(None)));
+    let ours = Scheduler::with_probe(&config, Box::new(Arc::clone(&hanging))).unwrap();
+    *hanging.0.lock() = Some(answers);
+    let held = ours.acquire_turn("a").await.unwrap();
+    let has_begun = async || hanging.0.lock().is_none();
+    wait_until(has_begun).await;
+    drop(held);
+    let theirs = scheduler(&config, 10);
+    let let_in = tokio::time::timeout(Duration::from_secs(20), theirs.acquire_turn("b")).await;
+    drop(let_in.unwrap().unwrap());
+    drop(hangs);
+}
+
+#[tokio::test]
+async fn an_idle_process_says_that_its_model_is_gone_once_another_has_taken_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(&folder, &[("a", 7), ("b", 6)]);
+    let ours = scheduler(&config, 10);
+    let model = Arc::new(Counting { name: "a", calls: Arc::default() });
+    ours.wrap_model(model).complete(&prompt()).await.unwrap();
+    let is_idle = async || {
+        let posts = read_states(folder.path()).unwrap().into_iter().flat_map(|it| it.posts);
+        posts.filter_map(|post| post.idle).count() == 1
+    };
+    wait_until(is_idle).await;
+    // A reading that shows its memory as missing.
+    let loaded_ms = ours.clock.now_ms();
+    wait_until(async || ours.clock.now_ms() > loaded_ms).await;
+    let full = Card { free_mib: Arc::new(AtomicU64::new(3)), ..card(10) };
+    let theirs = Scheduler::with_probe(&config, Box::new(full)).unwrap();
+    let held = theirs.acquire_turn("b").await.unwrap();
+    let is_gone = async || !is_idle().await;
+    wait_until(is_gone).await;
+    drop(held);
+}
+
+async fn wait_until(is_so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "it did not happen");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

@@ -19,8 +19,10 @@ use docmill_core::retry::{RetryBackoff, retry};
 use docmill_queue::queue::objects::blobforge::raw_key;
 use docmill_storage::store::{GetOptions, GetResult};
 
-/// The tries of an end before it is left to the janitor.
-const BACKOFF: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(4);
+/// The tries of an end before it is left to the janitor: about five minutes, a third of the time that
+/// the lock stays ours without being renewed.
+const BACKOFF: RetryBackoff =
+    RetryBackoff::doubling(Duration::from_secs(1)).up_to(Duration::from_secs(30)).with_retries(13);
 
 /// A document that this worker has claimed.
 pub(super) struct BucketJob {

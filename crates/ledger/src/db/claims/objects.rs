@@ -25,6 +25,7 @@ pub(super) async fn register_object(db: &Db, object: &ObjectRegistration) -> Res
     let mut transaction = db.pool().begin().await.context(REGISTERING)?;
     if !lock_document(&mut transaction, object).await? {
         // Erased: its message finds that out.
+        transaction.rollback().await.context(REGISTERING)?;
         return Ok(object.ingestion);
     }
     let sequencer = object.sequencer.as_deref();

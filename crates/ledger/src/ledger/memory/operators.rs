@@ -1,15 +1,9 @@
 //! What operators do to the ledger in memory; in Postgres these are statements of `db::operators`.
 
 use super::{LedgerRow, MemoryLedger};
-use crate::ledger::OperatorPause;
 use docmill_core::model::{AttemptOutcome, IngestionId, OutcomeReason};
 
 impl MemoryLedger {
-    /// Sets what is paused.
-    pub fn set_pauses(&self, pauses: Vec<OperatorPause>) {
-        self.lock_state().pauses = pauses;
-    }
-
     /// Blocks documents with this SHA-256, as an operator does.
     pub fn block_content(&self, sha256: &str) {
         self.lock_state().blocked.insert(sha256.to_owned());

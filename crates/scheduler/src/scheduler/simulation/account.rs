@@ -18,7 +18,9 @@ fn random_step(world: &mut World, running: &mut Vec<(String, u64)>, random: &mut
         4 => world.queues.leave(model, random.u64(0..=world.tickets)),
         5..=7 if !running.is_empty() => {
             let (over, since_ms) = running.swap_remove(random.usize(0..running.len()));
-            world.queues.finish_call(&over, since_ms, world.now_ms);
+            let ends = [CallEnd::Answered, CallEnd::Failed, CallEnd::Abandoned];
+            let end = random.choice(ends).unwrap();
+            world.queues.finish_call(&over, since_ms, world.now_ms, end);
         }
         8 => {
             let device = random.usize(0..world.reading.devices.len());
@@ -49,6 +51,7 @@ fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() 
         let others = worlds[1 - at].queues.model_demands();
         let (world, running) = (&mut worlds[at], &mut running[at]);
         random_step(world, running, &mut random);
+        world.reading.at_ms = world.reading.at_ms.max(world.now_ms.saturating_sub(10_000));
         let let_in = world.queues.tick(world.now_ms, &world.reading.clone(), &others);
         turns += u32::from(!let_in.is_empty());
         running.extend(let_in.into_iter().map(|(model, _)| (model, world.now_ms)));
@@ -75,9 +78,9 @@ fn over_a_hundred_thousand_random_steps_of_two_processes_the_account_is_exact() 
     for (world, running) in worlds.iter_mut().zip(&mut running) {
         (0..=world.tickets).for_each(|it| models.iter().for_each(|m| world.queues.leave(m.0, it)));
         let now_ms = world.now_ms;
-        running
-            .drain(..)
-            .for_each(|(model, since)| world.queues.finish_call(&model, since, now_ms));
+        running.drain(..).for_each(|(model, since)| {
+            world.queues.finish_call(&model, since, now_ms, CallEnd::Answered)
+        });
         world.look();
         assert_eq!((world.held(), world.queues.is_idle()), (0, true));
     }

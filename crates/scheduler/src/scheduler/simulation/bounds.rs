@@ -28,7 +28,7 @@ fn longest_wait_of_the_rare(rare: &[&'static str], call_ms: u64) -> u64 {
         }
         if let Some((model, since)) = running.take_if(|(_, since)| *since + call_ms <= world.now_ms)
         {
-            world.queues.finish_call(&model, since, world.now_ms);
+            world.queues.finish_call(&model, since, world.now_ms, CallEnd::Answered);
         }
         for model in world.look() {
             if let Some((since, next)) = calls.get_mut(model.as_str()) {
@@ -70,7 +70,7 @@ fn call(world: &mut World, model: &str, took_ms: u64) {
     assert_eq!(world.look(), [model]);
     let since = world.now_ms;
     world.now_ms += took_ms;
-    world.queues.finish_call(model, since, world.now_ms);
+    world.queues.finish_call(model, since, world.now_ms, CallEnd::Answered);
 }
 
 #[test]
@@ -121,8 +121,9 @@ fn an_overdue_large_model_is_not_kept_out_by_small_ones() {
             .extract_if(.., |_, until| *until <= world.now_ms)
             .map(|(model, _)| model)
             .collect();
-        over.iter()
-            .for_each(|model| world.queues.finish_call(model, world.now_ms - 700, world.now_ms));
+        over.iter().for_each(|model| {
+            world.queues.finish_call(model, world.now_ms - 700, world.now_ms, CallEnd::Answered)
+        });
         let until = world.now_ms + 700;
         running.extend(world.look().into_iter().map(|model| (model, until)));
         world.now_ms += 100;

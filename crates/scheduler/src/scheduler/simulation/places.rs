@@ -91,6 +91,13 @@ fn memory_that_is_being_loaded_into_is_not_given_away_twice() {
 fn a_model_that_its_server_has_let_go_does_not_count_as_loaded() {
     let mut world = World::of(10_000, &[("a", 4_000), ("b", 9_000)]);
     world.reading.devices[0].free_mib = 9_000;
+    world.join("b", 1);
+    world.look();
+    world.finish("b");
+    for free_mib in [0, 9_000] {
+        world.reading.devices[0].free_mib = free_mib;
+        world.look();
+    }
     world.join("a", 1);
     world.look();
     world.finish("a");
@@ -204,7 +211,9 @@ fn an_idle_model_is_loaded_until_half_of_its_memory_has_come_free() {
         (6, 5_000, MemoryNeed::Mib(4_000), false),
         // A reading from before it was loaded cannot know.
         (5, 9_000, MemoryNeed::Mib(4_000), true),
-        (6, 3_000, MemoryNeed::Alone, false),
+        // Of the 6000 that were in use.
+        (6, 5_999, MemoryNeed::Alone, true),
+        (6, 6_000, MemoryNeed::Alone, false),
     ] {
         let device = MemoryDevice { name: "d0".into(), total_mib: 9_000, free_mib };
         let reading = DeviceMemory { devices: vec![device], at_ms };
