@@ -63,7 +63,9 @@ use crate::ops::object_ledger::remove_artefacts;
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 use docmill_queue::queue::objects::blobforge::records::{DeadMarker, QueueMarker};
-use docmill_queue::queue::objects::blobforge::{SETTINGS, dead_key, failed_key, lock_key, out_key};
+use docmill_queue::queue::objects::blobforge::{
+    SETTINGS, dead_key, failed_key, lock_key, out_key, raw_key,
+};
 use docmill_queue::queue::objects::engine::{
     RecordStore, StoreClock, VersionedRecord, format_rfc3339,
 };
@@ -164,6 +166,14 @@ impl BlobForgeBucket {
         hash: &str,
     ) -> Result<Vec<(Priority, VersionedRecord<QueueMarker>)>> {
         self.queue.read_markers(hash).await
+    }
+
+    /// The extension of the document's original; `None` if it is not in the bucket.
+    async fn find_extension(&self, hash: &str) -> Result<Option<String>> {
+        let prefix = raw_key(hash, "");
+        let found = self.engine.store().list(&prefix, None, 1).await?;
+        let extension = found.first().and_then(|entry| entry.key.strip_prefix(&prefix));
+        Ok(extension.map(ToOwned::to_owned))
     }
 
     /// Removes the document's markers; only for the owner of its lock.

@@ -1,5 +1,6 @@
 //! Commands that only read a bucket.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::BucketStateArg;
@@ -81,6 +82,9 @@ pub(in crate::cli) struct BucketWorkersArgs {
     active: bool,
 }
 
+/// What is said of an original that is all there is of its document.
+const UNMARKED: &str = "nothing is to be done with its original; `docmill bucket retry` queues it";
+
 pub(super) async fn show_status(
     context: &CommandContext,
     bucket: &BlobForgeBucket,
@@ -126,10 +130,11 @@ pub(super) async fn list(
             .map(|document| {
                 let path = print::or_dash(document.paths.first().map(String::as_str));
                 let priority = print::or_dash(document.priority);
-                [document.hash.clone(), document.state.code().to_owned(), priority, path]
+                let put_back = print::or_dash(document.put_back.as_deref());
+                [document.hash.clone(), document.state.code().to_owned(), priority, put_back, path]
             })
             .collect();
-        let listed = print::table(["document", "state", "priority", "path"], &rows);
+        let listed = print::table(["document", "state", "priority", "put back", "path"], &rows);
         format!("{listed}\n{}", format_counts(&standing))
     })?;
     Ok(CommandExit::Done)
@@ -155,8 +160,9 @@ pub(super) async fn show_dashboard(
             let header = ["in work", "worker", "stage", "for", "renewed"];
             let workers = format_workers(&board.workers);
             format!(
-                "{}\n{workers}\n{}",
+                "{}{}\n{workers}\n{}",
                 format_counts(&board.standing),
+                format_put_back(&board.put_back),
                 print::table(header, &running)
             )
         })?;
@@ -166,6 +172,16 @@ pub(super) async fn show_dashboard(
             _ = tokio::signal::ctrl_c() => return Ok(CommandExit::Done),
         }
     }
+}
+
+/// Why documents were put back; nothing if none was.
+fn format_put_back(put_back: &BTreeMap<String, u64>) -> String {
+    if put_back.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> =
+        put_back.iter().map(|(why, count)| [why.clone(), count.to_string()]).collect();
+    format!("\n{}", print::table(["put back", "documents"], &rows))
 }
 
 pub(super) async fn search(
@@ -229,7 +245,7 @@ pub(super) async fn lookup(
         }
     };
     context.result_output().show(&found, || {
-        let state = found.state.map_or("none", BucketState::code);
+        let state = found.state.map_or(UNMARKED, BucketState::code);
         let mut lines = vec![format!("document {}: {state}", found.hash)];
         let mut say = |name: &str, value: Option<String>| {
             lines.extend(value.map(|value| format!("  {name}: {}", value.escape_debug())));
@@ -238,6 +254,7 @@ pub(super) async fn lookup(
         say("begun", Some(found.runs.to_string()));
         say("worker", found.worker.clone());
         say("reason", found.reason.clone());
+        say("put back", found.put_back.clone());
         for path in found.entry.iter().flat_map(|entry| &entry.paths) {
             say("path", Some(path.clone()));
         }
@@ -262,12 +279,15 @@ pub(super) async fn show_manifest(
         context.result_output().show(&rebuilt, || {
             let aside = rebuilt.put_aside.as_ref();
             let aside = aside.map(|key| format!("\nwhat lay there is kept as {key}"));
+            let unmarked: String =
+                rebuilt.unmarked.iter().map(|hash| format!("\n{hash}: {UNMARKED}")).collect();
             format!(
-                "{} documents, {} of them new to the manifest, {} entries without original{}",
+                "{} documents, {} of them new to the manifest, {} entries without original{}{}",
                 rebuilt.documents,
                 rebuilt.added,
                 rebuilt.removed,
-                aside.unwrap_or_default()
+                aside.unwrap_or_default(),
+                unmarked
             )
         })?;
         return Ok(CommandExit::Done);

@@ -11,7 +11,7 @@ use crate::ops::object_ledger::erase_artefacts;
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::Priority;
 use docmill_queue::queue::objects::blobforge::records::{
-    CANCELLED, DeadMarker, FailedMarker, MarkerLock, QueueMarker,
+    DeadMarker, DocumentHistory, FailedMarker, MarkerLock, QueueMarker,
 };
 use docmill_queue::queue::objects::blobforge::{
     RAW, dead_key, failed_key, lock_key, out_key, todo_key,
@@ -54,8 +54,11 @@ async fn lock_for_operator(
     bucket: &BlobForgeBucket,
     hash: &str,
 ) -> Result<Option<ObjectLock<MarkerLock>>> {
-    let lock = MarkerLock::new(OPERATOR, "", bucket.engine.now().await?);
-    bucket.queue.try_lock(hash, lock).await
+    bucket.queue.try_lock(hash, operator_lock(bucket).await?).await
+}
+
+async fn operator_lock(bucket: &BlobForgeBucket) -> Result<MarkerLock> {
+    Ok(MarkerLock::new(OPERATOR, "", bucket.engine.now().await?))
 }
 
 /// Takes the lock, makes the change, and releases the lock whatever the result.
@@ -76,7 +79,8 @@ fn change_line(hash: &str, change: BucketAction) -> BucketChange {
 }
 
 /// Puts a failed or given-up document back among those that wait: with the priority it had or the
-/// one that is named, and begun once more, or as if never begun (`reset`).
+/// one that is named, and begun once more, or as if never begun (`reset`). An original that nobody
+/// has queued, because who handed it in died, waits from now on.
 ///
 /// # Errors
 /// The store's.
@@ -96,7 +100,10 @@ pub async fn retry_document(
             (Some(failed), None) => {
                 (failed.run_count(), failed.priority.clone(), marker_from_failed(failed))
             }
-            (None, None) => return Ok(BucketAction::Nothing),
+            (None, None) => match mark_original(bucket, hash).await? {
+                Some(marker) => (0, None, marker),
+                None => return Ok(BucketAction::Nothing),
+            },
         };
         // With nothing reset there is one run left.
         let runs = if reset { 0 } else { runs.min(settings.max_retries.saturating_sub(1)) };
@@ -110,6 +117,17 @@ pub async fn retry_document(
         Ok(BucketAction::Queued)
     })
     .await
+}
+
+/// A marker for an original that has no mark at all; `None` if there is a mark, or no original.
+async fn mark_original(bucket: &BlobForgeBucket, hash: &str) -> Result<Option<QueueMarker>> {
+    if bucket.engine.exists(&out_key(hash)).await? || bucket.queue.has_marker(hash).await? {
+        return Ok(None);
+    }
+    let Some(extension) = bucket.find_extension(hash).await? else { return Ok(None) };
+    let extension = Some(extension).filter(|extension| extension != "pdf");
+    let past = DocumentHistory { extension, ..DocumentHistory::default() };
+    Ok(Some(QueueMarker { past, ..QueueMarker::default() }))
 }
 
 fn marker_from_dead(dead: DeadMarker) -> QueueMarker {
@@ -147,7 +165,8 @@ pub async fn reprioritize_document(
 }
 
 /// Gives up a document that waits or failed. The worker of one in work learns of it from a note in
-/// its lock, which it sees at its next heartbeat. BlobForge's workers do not know such notes.
+/// its lock, which it sees at its next heartbeat or when its run ends otherwise than with a result;
+/// if it has died, the janitor sees it. BlobForge's workers do not know such notes.
 ///
 /// # Errors
 /// The store's.
@@ -176,14 +195,14 @@ async fn withdraw_locked(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketA
     let Some((priority, marker)) = marker.filter(|_| !ended) else {
         return Ok(BucketAction::Nothing);
     };
-    let why = DeadLetterReason::new(CANCELLED, "withdrawn by an operator");
-    bucket.dead_letter(hash, priority, marker, why).await?;
+    bucket.dead_letter(hash, priority, marker, DeadLetterReason::WITHDRAWN).await?;
     Ok(BucketAction::Cancelled)
 }
 
 /// Removes everything there is of a document: original, result, marks, what was kept of earlier
 /// runs, its place in the manifest.
-/// One that is worked on is left alone unless `force`: then its worker loses it.
+/// One that is worked on is left alone unless `force`: then its worker loses it. The lock says what
+/// it was taken for: should this die over it, the janitor removes the rest.
 ///
 /// # Errors
 /// The store's.
@@ -192,8 +211,9 @@ pub async fn remove_document(
     hash: &str,
     force: bool,
 ) -> Result<BucketChange> {
-    let held = match lock_for_operator(bucket, hash).await? {
-        None if force => seize_lock(bucket, hash).await?,
+    let lock = MarkerLock { removing: true, ..operator_lock(bucket).await? };
+    let held = match bucket.queue.try_lock(hash, lock.clone()).await? {
+        None if force => seize_lock(bucket, hash, lock).await?,
         held => held,
     };
     let Some(mut held) = held else { return Ok(change_line(hash, BucketAction::Busy)) };
@@ -205,15 +225,16 @@ pub async fn remove_document(
 async fn seize_lock(
     bucket: &BlobForgeBucket,
     hash: &str,
+    lock: MarkerLock,
 ) -> Result<Option<ObjectLock<MarkerLock>>> {
     let Some(seen) = bucket.queue.read_lock(hash).await? else {
-        return lock_for_operator(bucket, hash).await;
+        return bucket.queue.try_lock(hash, lock).await;
     };
-    let lock = MarkerLock::new(OPERATOR, "", bucket.engine.now().await?);
     bucket.queue.take_over(hash, &seen.etag, lock).await
 }
 
-async fn remove_all(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketAction> {
+/// Removes what there is of a document whose lock is ours; may be done again.
+pub(super) async fn remove_all(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketAction> {
     let originals = bucket.engine.list_all(&format!("{RAW}{hash}.")).await?;
     let done = bucket.engine.exists(&out_key(hash)).await?;
     let dead = bucket.engine.exists(&dead_key(hash)).await?;

@@ -13,8 +13,7 @@ use crate::runner::JobEnd;
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 use docmill_queue::queue::objects::blobforge::records::{
-    CANCELLED, EXCEEDED, FailedMarker, LockProgress, MarkerLock, QueueMarker, RecordedFailure,
-    append_failure,
+    EXCEEDED, FailedMarker, LockProgress, MarkerLock, QueueMarker, RecordedFailure, append_failure,
 };
 use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, out_key, todo_key};
 use docmill_queue::queue::objects::engine::ObjectLock;
@@ -239,8 +238,8 @@ impl BucketClaim {
         error: &str,
         max: u32,
     ) -> Result<JobEnd> {
-        if self.renew(bucket, "failing").await? == LockRenewal::Lost {
-            return Ok(JobEnd::Lost);
+        if let Some(end) = self.renew_for_another_run(bucket, "failing").await? {
+            return Ok(end);
         }
         let now = bucket.engine.now().await?;
         let marker = self.with_failure(now, error);
@@ -295,8 +294,23 @@ impl BucketClaim {
     /// # Errors
     /// As [`BucketClaim::publish`].
     pub async fn withdraw(&mut self, bucket: &BlobForgeBucket) -> Result<JobEnd> {
-        let ours = self.dead_letter(bucket, CANCELLED, "withdrawn by an operator").await?;
+        let DeadLetterReason { reason, detail } = DeadLetterReason::WITHDRAWN;
+        let ours = self.dead_letter(bucket, reason, detail).await?;
         Ok(if ours { JobEnd::Cancelled } else { JobEnd::Lost })
+    }
+
+    /// Renews the lock for an end after which others would begin the document again. Such an end is
+    /// not to be if an operator has withdrawn it meanwhile: then it is given up, and that was the end.
+    async fn renew_for_another_run(
+        &mut self,
+        bucket: &BlobForgeBucket,
+        stage: &str,
+    ) -> Result<Option<JobEnd>> {
+        Ok(match self.renew(bucket, stage).await? {
+            LockRenewal::Ours => None,
+            LockRenewal::Cancelled => Some(self.withdraw(bucket).await?),
+            LockRenewal::Lost => Some(JobEnd::Lost),
+        })
     }
 
     /// Releases the document as if it had not been begun.
@@ -304,8 +318,8 @@ impl BucketClaim {
     /// # Errors
     /// As [`BucketClaim::publish`].
     pub async fn return_document(&mut self, bucket: &BlobForgeBucket, why: &str) -> Result<JobEnd> {
-        if self.renew(bucket, "giving back").await? == LockRenewal::Lost {
-            return Ok(JobEnd::Lost);
+        if let Some(end) = self.renew_for_another_run(bucket, "giving back").await? {
+            return Ok(end);
         }
         uncount_run(bucket, &self.hash, self.run.saturating_sub(1), why).await?;
         bucket.engine.release_lock(&mut self.held).await?;

@@ -1,5 +1,7 @@
 //! The reasons for which a document is given up, as they are stored.
 
+use docmill_queue::queue::objects::blobforge::records::CANCELLED;
+
 /// Why a document was given up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeadLetterReason<'a> {
@@ -9,6 +11,12 @@ pub(super) struct DeadLetterReason<'a> {
     pub(super) reason: &'a str,
     /// What went wrong: codes and counts, never content.
     pub(super) detail: &'a str,
+}
+
+impl DeadLetterReason<'static> {
+    /// An operator wants no further run of it.
+    pub(super) const WITHDRAWN: Self =
+        Self { reason: CANCELLED, detail: "withdrawn by an operator" };
 }
 
 impl<'a> DeadLetterReason<'a> {

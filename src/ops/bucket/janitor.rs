@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use self::decide::{DocumentFacts, SweepDecision, decide_action};
+use super::change::remove_all;
 use super::dead_letter_reason::DeadLetterReason;
 use super::worker_identity::WorkerIdentity;
 use super::{BlobForgeBucket, BucketSettings, format_rfc3339};
@@ -21,10 +22,9 @@ use docmill_queue::queue::objects::blobforge::records::{
     EXCEEDED, FailedMarker, MarkerLock, QueueMarker, RecordedFailure, append_failure,
 };
 use docmill_queue::queue::objects::blobforge::{
-    FAILED, dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
+    FAILED, dead_key, failed_key, lock_key, out_key, todo_key,
 };
-use docmill_queue::queue::objects::engine::ObjectLock;
-use docmill_storage::store::ObjectEntry;
+use docmill_queue::queue::objects::engine::{ObjectLock, UnreadableStreak};
 
 /// The id that a janitor writes into a lock.
 const JANITOR: &str = "janitor";
@@ -45,7 +45,7 @@ pub struct JanitorAction {
     pub hash: String,
     /// Whose lock was abandoned; none: it had failed.
     pub worker: Option<String>,
-    /// `finished`, `dead`, `queued` or `forgotten`.
+    /// `finished`, `dead`, `queued`, `removed` or `forgotten`.
     pub act: &'static str,
     /// How many runs the document has had.
     pub runs: u32,
@@ -63,24 +63,75 @@ pub struct SweepOptions {
 /// Checks every lock and every failed document.
 ///
 /// # Errors
-/// The store's; what was done before stays done.
+/// The store's; what was done before stays done. A document whose marks cannot be read is left.
 pub async fn sweep_bucket(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
     how: SweepOptions,
 ) -> Result<SweepReport> {
-    let mut swept = SweepReport { dry_run: how.dry_run, acts: Vec::new() };
+    sweep_until(bucket, settings, how, &|| false).await
+}
+
+/// The same until `is_over`, which is asked before each document.
+///
+/// # Errors
+/// As [`sweep_bucket`].
+pub(super) async fn sweep_until(
+    bucket: &BlobForgeBucket,
+    settings: &BucketSettings,
+    how: SweepOptions,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<SweepReport> {
+    let mut pass = SweepPass::default();
+    pass.swept.dry_run = how.dry_run;
     for (hash, entry) in bucket.queue.list_locks().await? {
+        if is_over() {
+            return Ok(pass.swept);
+        }
         if bucket.age_by_store(entry.modified).await? > settings.stale_after() {
             let stale = |_: &MarkerLock, age| age > settings.stale_after();
             let mend = LockRepair { dry_run: how.dry_run, is_abandoned: &stale, who: None };
-            swept.acts.extend(repair_abandoned(bucket, settings, &hash, mend).await?);
+            pass.note_document(&hash, repair_abandoned(bucket, settings, &hash, mend).await)?;
         }
     }
+    // The shortest pause there is: who failed later than that is due by no count of runs.
+    let shortest = settings.retry_pause(1);
     for (hash, entry) in bucket.queue.list_named(FAILED).await? {
-        swept.acts.extend(repair_failed(bucket, settings, &hash, how, entry.modified).await?);
+        if is_over() {
+            break;
+        }
+        if how.at_once || bucket.age_by_store(entry.modified).await? >= shortest {
+            let repaired = repair_failed(bucket, settings, &hash, how, entry.modified).await;
+            pass.note_document(&hash, repaired)?;
+        }
     }
-    Ok(swept)
+    Ok(pass.swept)
+}
+
+/// How far a pass has come.
+#[derive(Default)]
+struct SweepPass {
+    swept: SweepReport,
+    /// Documents in a row whose marks could not be read.
+    streak: UnreadableStreak,
+}
+
+impl SweepPass {
+    /// Notes what was done about a document. One whose marks cannot be read keeps no other waiting.
+    fn note_document(&mut self, hash: &str, done: Result<Option<JanitorAction>>) -> Result<()> {
+        match done {
+            Ok(act) => {
+                self.streak.end_streak();
+                self.swept.acts.extend(act);
+                Ok(())
+            }
+            Err(error) if self.streak.passes_over(&error) => {
+                tracing::warn!(document = hash, error = %error, "cannot be mended: {error}");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Called at the start of a worker: repairs what a former start of the same worker still has
@@ -93,14 +144,14 @@ pub(super) async fn sweep_own_locks(
     settings: &BucketSettings,
     who: &WorkerIdentity,
 ) -> Result<SweepReport> {
-    let mut swept = SweepReport::default();
+    let mut pass = SweepPass::default();
     for hash in bucket.queue.list_locks().await?.into_keys() {
         let mine = |lock: &MarkerLock, _| lock.worker == who.id && lock.instance != who.instance;
         // In its own name: should it die over it, its successor finds the lock as it found this.
         let mend = LockRepair { dry_run: false, is_abandoned: &mine, who: Some(who) };
-        swept.acts.extend(repair_abandoned(bucket, settings, &hash, mend).await?);
+        pass.note_document(&hash, repair_abandoned(bucket, settings, &hash, mend).await)?;
     }
-    Ok(swept)
+    Ok(pass.swept)
 }
 
 /// The means of repairing locks.
@@ -131,11 +182,12 @@ async fn repair_abandoned(
     if mend.dry_run {
         return Ok(Some(act));
     }
-    // The run stays in the lock: a janitor that dies here leaves what the next one needs.
+    // Run and notes stay in the lock: a janitor that dies here leaves what the next one needs.
     let name = mend.who.map_or(JANITOR, |who| &who.id);
     let mut ours = MarkerLock::new(name, &seen.lease.priority, bucket.engine.now().await?);
     ours.instance = mend.who.map(|who| who.instance.clone()).unwrap_or_default();
     (ours.retries, ours.run) = (seen.lease.retries, Some(seen.lease.run_count()));
+    (ours.cancel, ours.removing) = (seen.lease.cancel, seen.lease.removing);
     let Some(held) = bucket.queue.take_over(hash, &seen.etag, ours).await? else {
         return Ok(None);
     };
@@ -198,10 +250,17 @@ async fn apply_decision(
                 .dead_letter(hash, priority, marker, DeadLetterReason::new(EXCEEDED, &why))
                 .await?;
         }
+        SweepDecision::Withdraw { priority, runs } => {
+            let marker = build_marker(bucket, hash, worker.as_deref(), runs).await?;
+            bucket.dead_letter(hash, priority, marker, DeadLetterReason::WITHDRAWN).await?;
+        }
         SweepDecision::Queue { priority, runs } => {
             let marker = build_marker(bucket, hash, worker.as_deref(), runs).await?;
             bucket.engine.write(&todo_key(priority, hash), &marker).await?;
             bucket.engine.delete(&failed_key(hash)).await?;
+        }
+        SweepDecision::Remove => {
+            remove_all(bucket, hash).await?;
         }
         SweepDecision::Forget => {}
     }
@@ -227,7 +286,7 @@ async fn build_marker(
     let mut marker = markers.into_iter().next().map(|(_, seen)| seen.value).unwrap_or_default();
     let now = bucket.engine.now().await?;
     if unmarked {
-        let found = original_extension(bucket, hash).await?;
+        let found = bucket.find_extension(hash).await?;
         marker.past.extension = found.filter(|extension| extension != "pdf");
     }
     if marker.queued_at == 0 {
@@ -257,14 +316,6 @@ async fn build_marker(
     Ok(marker)
 }
 
-/// The extension of the document's original; `None` if it is not in the bucket.
-async fn original_extension(bucket: &BlobForgeBucket, hash: &str) -> Result<Option<String>> {
-    let prefix = raw_key(hash, "");
-    let found = bucket.engine.store().list(&prefix, None, 1).await?;
-    let extension = |entry: &ObjectEntry| entry.key.strip_prefix(&prefix).map(ToOwned::to_owned);
-    Ok(found.first().and_then(extension))
-}
-
 /// What there is of a document, beside the lock in question.
 async fn collect_facts(
     bucket: &BlobForgeBucket,
@@ -283,7 +334,7 @@ async fn collect_facts(
     )?;
     let failed = failed.map(|seen| seen.value);
     let marked = failed.is_some() || !markers.is_empty();
-    let raw = marked || original_extension(bucket, hash).await?.is_some();
+    let raw = marked || bucket.find_extension(hash).await?.is_some();
     let named = failed.as_ref().and_then(|failed| failed.priority.as_deref());
     let named = named.or(abandoned.map(|lock| lock.priority.as_str()));
     let runs = markers.iter().map(|(_, seen)| seen.value.retries).max();
@@ -297,6 +348,8 @@ async fn collect_facts(
         counted: runs.unwrap_or_default(),
         failed: failed.map(|failed| failed.run_count()),
         abandoned: abandoned.map(MarkerLock::run_count),
+        withdrawn: abandoned.is_some_and(|lock| lock.cancel),
+        removing: abandoned.is_some_and(|lock| lock.removing),
         max: settings.max_retries,
     })
 }
@@ -304,8 +357,9 @@ async fn collect_facts(
 fn action_line(hash: &str, worker: Option<String>, verdict: SweepDecision) -> JanitorAction {
     let (act, runs) = match verdict {
         SweepDecision::Clear => ("finished", 0),
-        SweepDecision::Bury { runs, .. } => ("dead", runs),
+        SweepDecision::Bury { runs, .. } | SweepDecision::Withdraw { runs, .. } => ("dead", runs),
         SweepDecision::Queue { runs, .. } => ("queued", runs),
+        SweepDecision::Remove => ("removed", 0),
         SweepDecision::Forget => ("forgotten", 0),
     };
     JanitorAction { hash: hash.to_owned(), worker, act, runs }

@@ -4,7 +4,7 @@
 //! an entry. It can be made anew from the originals' labels, which know one name of each. A file
 //! that is no manifest is put aside under a name of its own before a new one takes its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 
 use super::{BlobForgeBucket, format_rfc3339};
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_queue::queue::objects::blobforge::{MANIFEST, RAW, is_hash};
+use docmill_queue::queue::objects::blobforge::{
+    DEAD, FAILED, LOCKS, MANIFEST, OUT, RAW, TODO, is_hash,
+};
 use docmill_queue::queue::objects::engine::{back_off, contention_error};
 use docmill_storage::store::{Etag, GetOptions, GetResult, PutResult};
 
@@ -94,6 +96,9 @@ pub struct RebuildReport {
     pub removed: usize,
     /// The key to which a file that was no manifest was moved.
     pub put_aside: Option<String>,
+    /// Documents whose original is all there is of them, by hash: nobody has queued them, or their
+    /// marks are lost. A retry queues them.
+    pub unmarked: Vec<String>,
 }
 
 /// Options of [`BucketManifest::rebuild`].
@@ -173,6 +178,7 @@ impl BucketManifest {
             added: originals.keys().filter(|hash| !known.contains_key(*hash)).count(),
             removed: known.keys().filter(lacks).count(),
             put_aside: None,
+            unmarked: find_unmarked(bucket, originals.keys()).await?,
         };
         if how.dry_run {
             return Ok(rebuilt);
@@ -254,6 +260,28 @@ async fn preserve_broken(bucket: &BlobForgeBucket, bytes: Bytes) -> Result<Strin
     bucket.engine.store().put_if_absent(&key, bytes).await?;
     tracing::warn!(key, "registry/manifest.json is no manifest and was put aside");
     Ok(key)
+}
+
+/// Of these documents those that are in no state.
+async fn find_unmarked(
+    bucket: &BlobForgeBucket,
+    hashes: impl Iterator<Item = &String>,
+) -> Result<Vec<String>> {
+    let marks = [TODO, LOCKS, FAILED, DEAD, OUT].map(|prefix| bucket.engine.list_all(prefix));
+    let marked: HashSet<String> = futures::future::try_join_all(marks)
+        .await?
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.key.rsplit('/').next()?.get(..64)?.to_owned()))
+        .collect();
+    let mut unmarked = Vec::new();
+    for hash in hashes.filter(|hash| !marked.contains(*hash)) {
+        // It may have gone from one state to another between the listings.
+        if bucket.state(hash).await?.is_none() {
+            unmarked.push(hash.clone());
+        }
+    }
+    Ok(unmarked)
 }
 
 /// What the labels of the originals say.

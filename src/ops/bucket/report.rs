@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use super::manifest::{BucketManifest, ManifestEntry};
@@ -17,6 +18,8 @@ use docmill_queue::queue::objects::blobforge::{
     DEAD, FAILED, LOCKS, OUT, TODO, dead_key, failed_key, hash_in, is_hash, lock_key, marker_in,
     tier_prefix,
 };
+use docmill_queue::queue::objects::engine::UnreadableStreak;
+use docmill_storage::store::ObjectEntry;
 
 /// How many documents are in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -88,7 +91,15 @@ pub struct BucketDashboard {
     pub workers: Vec<(RegisteredWorker, u64)>,
     /// The documents that are worked on.
     pub running: Vec<RunningDocument>,
+    /// Of the first hundred documents that wait, how many were put back, by why or by the worker
+    /// that they were taken from.
+    pub put_back: BTreeMap<String, u64>,
 }
+
+/// Markers that the dashboard reads.
+const SAMPLED: usize = 100;
+/// Markers that are read at the same time.
+const AT_ONCE: usize = 16;
 
 /// Loads everything that the dashboard shows.
 ///
@@ -111,7 +122,43 @@ pub async fn load_dashboard(bucket: &BlobForgeBucket) -> Result<BucketDashboard>
         });
     }
     let seconds = |(worker, age): (RegisteredWorker, Duration)| (worker, age.as_secs());
-    Ok(BucketDashboard { standing, workers: workers.into_iter().map(seconds).collect(), running })
+    let waiting = bucket.queue.list_first().await?.markers.into_iter().take(SAMPLED).collect();
+    let mut put_back = BTreeMap::new();
+    for why in read_put_back(bucket, waiting).await?.into_iter().flatten() {
+        *put_back.entry(why).or_default() += 1;
+    }
+    let workers = workers.into_iter().map(seconds).collect();
+    Ok(BucketDashboard { standing, workers, running, put_back })
+}
+
+/// Why each of these markers' documents was put back, or the worker that it was taken from.
+async fn read_put_back(
+    bucket: &BlobForgeBucket,
+    markers: Vec<ObjectEntry>,
+) -> Result<Vec<Option<String>>> {
+    let mut streak = UnreadableStreak::default();
+    let mut reads = stream::iter(markers)
+        .map(|entry| async move {
+            // BlobForge's own markers are empty.
+            let read = match entry.size {
+                0 => Ok(None),
+                _ => bucket.engine.read::<QueueMarker>(&entry.key).await,
+            };
+            (entry.key, read)
+        })
+        .buffered(AT_ONCE);
+    let mut all = Vec::new();
+    while let Some((key, read)) = reads.next().await {
+        all.push(match read {
+            Ok(seen) => seen.and_then(|seen| seen.value.recovered_from),
+            Err(error) if streak.passes_over(&error) => {
+                tracing::warn!(key, error = %error, "a marker cannot be read: {error}");
+                None
+            }
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(all)
 }
 
 /// A document as a listing shows it.
@@ -125,6 +172,8 @@ pub struct ListedDocument {
     pub priority: Option<&'static str>,
     /// What it is called, as far as the manifest knows.
     pub paths: Vec<String>,
+    /// If it waits: why it was put back, or the worker that it was taken from.
+    pub put_back: Option<String>,
 }
 
 /// Documents of one state, or of all, up to `limit` of each; of one priority if one is named.
@@ -152,7 +201,12 @@ pub async fn list_documents(
             (BucketState::Dead, None) => DEAD.to_owned(),
             (BucketState::Done, None) => OUT.to_owned(),
         };
-        for entry in bucket.engine.store().list(&prefix, None, limit).await? {
+        let entries = bucket.engine.store().list(&prefix, None, limit).await?;
+        let put_back = match each {
+            BucketState::Todo => read_put_back(bucket, entries.clone()).await?,
+            _ => vec![None; entries.len()],
+        };
+        for (entry, put_back) in entries.into_iter().zip(put_back) {
             let found = match each {
                 BucketState::Todo => {
                     marker_in(&entry.key).map(|(p, hash)| (Some(p.blobforge_key()), hash))
@@ -161,8 +215,8 @@ pub async fn list_documents(
                 _ => hash_in(&entry.key, &prefix).map(|hash| (None, hash)),
             };
             let Some((priority, hash)) = found else { continue };
-            let paths = named(hash);
-            all.push(ListedDocument { hash: hash.to_owned(), state: each, priority, paths });
+            let (hash, paths) = (hash.to_owned(), named(hash));
+            all.push(ListedDocument { hash, state: each, priority, paths, put_back });
         }
     }
     Ok(all)
@@ -184,7 +238,7 @@ async fn load_names(bucket: &BlobForgeBucket) -> Result<BucketManifest> {
 pub struct DocumentDetails {
     /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// Its state; none: its original may be there, but nothing is to be done with it.
+    /// Its state; none: at most its original is there, and nothing is to be done with it.
     pub state: Option<BucketState>,
     /// Its entry in the manifest, if it has one.
     pub entry: Option<ManifestEntry>,
@@ -196,6 +250,8 @@ pub struct DocumentDetails {
     pub worker: Option<String>,
     /// Why it was given up, or what went wrong last.
     pub reason: Option<String>,
+    /// If it waits: why it was put back, or the worker that it was taken from.
+    pub put_back: Option<String>,
     /// Its failures, oldest first.
     pub history: Vec<RecordedFailure>,
 }
@@ -227,7 +283,7 @@ pub async fn find_document(
         bucket.engine.read::<FailedMarker>(&failed),
         bucket.engine.read::<DeadMarker>(&dead),
     )?;
-    if state.is_none() && entry.is_none() {
+    if state.is_none() && entry.is_none() && bucket.find_extension(&hash).await?.is_none() {
         let text = "the bucket does not know this document: name a path by --path, or look for \
                     it with `docmill bucket search`";
         return Err(Error::new(Fault::Missing, text));
@@ -238,9 +294,12 @@ pub async fn find_document(
     let counted = marker.as_ref().map(|(_, marker)| marker.retries);
     let runs = counted.or(failed.as_ref().map(FailedMarker::run_count));
     let marked = marker.as_ref().and_then(|(_, marker)| marker.last_error.clone());
+    let waiting = marker.as_ref().filter(|_| state == Some(BucketState::Todo));
+    let put_back = waiting.and_then(|(_, marker)| marker.recovered_from.clone());
     Ok(DocumentDetails {
         state,
         entry,
+        put_back,
         priority: marker.as_ref().map(|(priority, _)| priority.blobforge_key()),
         runs: runs.or(dead.as_ref().map(|dead| dead.total_retries)).unwrap_or_default(),
         worker: lock.map(|lock| lock.value.worker),

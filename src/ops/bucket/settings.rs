@@ -11,6 +11,13 @@ use serde_json::{Map, Value};
 use super::BlobForgeBucket;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_queue::queue::objects::blobforge::SETTINGS;
+use docmill_queue::queue::objects::engine::{back_off, contention_error};
+use docmill_storage::store::{Etag, GetOptions, GetResult, PutResult};
+
+/// How often a change is tried against others.
+const TRIES: u32 = 10;
+/// Larger settings are refused, in bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// The settings that all workers of a bucket follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,10 +58,9 @@ impl BucketSettings {
     /// Reads them; what is not there is BlobForge's default.
     ///
     /// # Errors
-    /// The store's; denied if they are out of range.
+    /// The store's; misconfigured if they are out of range or no settings at all.
     pub async fn load(bucket: &BlobForgeBucket) -> Result<Self> {
-        let read = bucket.engine.read::<Self>(SETTINGS).await?;
-        let settings = read.map(|seen| seen.value).unwrap_or_default();
+        let (settings, _) = read_settings(bucket).await?;
         settings.check()?;
         Ok(settings)
     }
@@ -62,23 +68,26 @@ impl BucketSettings {
     /// Changes one of them for all workers; the value is a number.
     ///
     /// # Errors
-    /// The store's; rejected if there is no such setting or it would be out of range.
+    /// The store's; rejected if there is no such setting, misconfigured if it would be out of range
+    /// or what is stored is no settings: that is never replaced by defaults.
     pub async fn set(bucket: &BlobForgeBucket, name: &str, value: u64) -> Result<Self> {
-        bucket.engine.create(SETTINGS, &Self::default()).await?;
-        let mut wrong = None;
-        let changed = bucket
-            .engine
-            .change::<Self, _>(SETTINGS, |old| {
-                let mut new = old.clone();
-                let known = new.put(name, value).and_then(|()| new.check());
-                wrong = known.err();
-                wrong.is_none().then_some(new)
-            })
-            .await?;
-        match wrong {
-            Some(error) => Err(error),
-            None => Ok(changed.unwrap_or_default()),
+        let store = bucket.engine.store();
+        for turn in 0..TRIES {
+            let (mut settings, etag) = read_settings(bucket).await?;
+            settings.put(name, value)?;
+            settings.check()?;
+            let json = serde_json::to_vec(&settings)
+                .map_err(|error| Error::internal("settings have no JSON").with_source(error))?;
+            let put = match &etag {
+                None => store.put_if_absent(SETTINGS, json.into()).await?,
+                Some(etag) => store.put_if_match(SETTINGS, etag, json.into()).await?,
+            };
+            if put != PutResult::Refused {
+                return Ok(settings);
+            }
+            back_off(turn).await;
         }
+        Err(contention_error())
     }
 
     fn put(&mut self, name: &str, value: u64) -> Result<()> {
@@ -100,14 +109,16 @@ impl BucketSettings {
     fn check(&self) -> Result<()> {
         let bad = if self.max_retries == 0 {
             "max_retries must be at least 1"
-        } else if self.heartbeat_interval == 0 || self.heartbeat() * 3 > self.stale_after() {
+        } else if self.heartbeat_interval == 0
+            || self.heartbeat().saturating_mul(3) > self.stale_after()
+        {
             "heartbeat_interval must be at least 1 s and fit into stale_timeout_minutes three times"
         } else if self.conversion_timeout == 0 {
             "conversion_timeout must be at least 1 s"
         } else {
             return Ok(());
         };
-        Err(Error::new(Fault::Misconfigured, format!("registry/config.json of the bucket: {bad}")))
+        Err(misconfigured(bad))
     }
 
     /// Time between two renewals of a lock.
@@ -132,6 +143,26 @@ impl BucketSettings {
     }
 }
 
+/// What is stored, strictly: one field that is not understood would cost all of them. Without an
+/// object the defaults.
+async fn read_settings(bucket: &BlobForgeBucket) -> Result<(BucketSettings, Option<Etag>)> {
+    let what = GetOptions { at_most: LARGEST, if_match: None };
+    match bucket.engine.store().get(SETTINGS, what).await? {
+        GetResult::Missing | GetResult::Changed => Ok((BucketSettings::default(), None)),
+        GetResult::Found(object) => match serde_json::from_slice(&object.bytes) {
+            Ok(settings) => Ok((settings, Some(object.etag))),
+            Err(error) => Err(misconfigured(&error.to_string())),
+        },
+        GetResult::TooLarge { size } => {
+            Err(misconfigured(&format!("it has {size} bytes, {LARGEST} are read")))
+        }
+    }
+}
+
+fn misconfigured(what: &str) -> Error {
+    Error::new(Fault::Misconfigured, format!("registry/config.json of the bucket: {what}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +179,8 @@ mod tests {
     fn settings_that_would_let_live_locks_be_taken_are_refused() {
         let settings = BucketSettings { heartbeat_interval: 301, ..BucketSettings::default() };
         assert!(settings.check().is_err());
+        let endless = BucketSettings { heartbeat_interval: u64::MAX, ..settings.clone() };
+        assert!(endless.check().is_err());
         assert!(BucketSettings { heartbeat_interval: 300, ..settings }.check().is_ok());
         assert!(BucketSettings { max_retries: 0, ..BucketSettings::default() }.check().is_err());
     }

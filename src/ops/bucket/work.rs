@@ -42,11 +42,14 @@ use docmill_core::fault::Result;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimToken, DocumentId, IngestionId};
 use docmill_core::work_clock::LinePlace;
+use docmill_queue::queue::objects::engine::UnreadableStreak;
 
 /// How long a worker waits after something that is not a document's fault, and the longest after
 /// many in a row.
 const BREATH: Duration = Duration::from_secs(15);
 const LONGEST_BREATH: Duration = Duration::from_secs(60);
+/// How long a document whose marks cannot be read is passed over at first.
+const UNREADABLE: Duration = Duration::from_secs(60);
 /// How long it may take at a stop until everything is released.
 const PUTTING_BACK: Duration = Duration::from_secs(60);
 
@@ -95,6 +98,8 @@ struct BucketBacklog {
     registration: Mutex<WorkerRegistration>,
     settings: watch::Sender<BucketSettings>,
     put_off: SyncMutex<PutOffDocuments>,
+    /// Documents in a row that could not be taken because their marks cannot be read.
+    unreadable: SyncMutex<UnreadableStreak>,
     intake_gate: Arc<IntakeGate>,
     /// The bucket as traces name it.
     destination: QueueDestination,
@@ -129,6 +134,7 @@ impl BucketWorkerSetup {
             registration: Mutex::new(registration),
             settings: watch::Sender::new(settings),
             put_off: SyncMutex::default(),
+            unreadable: SyncMutex::default(),
             intake_gate: Arc::clone(&intake_gate),
             destination: QueueDestination { system: "blobforge".to_owned(), name: place },
         };
@@ -184,7 +190,9 @@ impl BucketBacklog {
         let answer = claim_document(&self.bucket, &self.who, &settings, candidate).await;
         if answer.is_ok() {
             self.intake_gate.open(PauseReason::SOURCE);
+            self.unreadable.lock().end_streak();
         }
+        let document = &candidate.hash;
         match answer {
             Ok(BucketClaimResult::Ours(claim)) => {
                 runner.start_job(self.claimed_job(*claim, since, settings.stale_after()), slot);
@@ -198,8 +206,14 @@ impl BucketBacklog {
                 metrics::count_delivery("terminal");
                 false
             }
+            Err(error) if self.unreadable.lock().passes_over(&error) => {
+                tracing::warn!(document, error = %error, "a document is passed over: {error}");
+                metrics::count_delivery("unreadable");
+                self.put_off.lock().put_off(document, UNREADABLE);
+                true
+            }
             Err(error) => {
-                tracing::warn!(error = %error, "cannot take a document: {error}");
+                tracing::warn!(document, error = %error, "cannot take a document: {error}");
                 metrics::count_delivery("trouble");
                 self.intake_gate.close_with_backoff(PauseReason::SOURCE);
                 // It is not known to be nobody's or somebody else's.

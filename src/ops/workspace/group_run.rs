@@ -17,6 +17,7 @@ use crate::pipeline::failure::{self, RetryAttempt, RetryDecision};
 use crate::pipeline::{ClaimHandle, StepError};
 use crate::runner::guard::{GuardedOutcome, describe_timeout, run_guarded};
 use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::OutcomeReason;
 use docmill_core::work_clock::WorkClock;
 use docmill_queue::queue::objects::olmocr::sha1_hex;
 
@@ -252,6 +253,7 @@ fn note_failure(
                 return Err(error.into());
             }
             put_off = Some(told_wait(error.fault));
+            backlog.warn_put_off(&error);
             entry.tries = entry.tries.saturating_sub(1);
             DocumentStatus::Waiting
         }
@@ -279,7 +281,7 @@ fn note_timeout(entry: &mut GroupEntry, has_progress: bool) {
         RetryDecision::Again { .. } | RetryDecision::LeaveToOwner => {
             (entry.standing, entry.tries) =
                 (DocumentStatus::Waiting, entry.tries.saturating_sub(1));
-            entry.detail = detail;
+            (entry.reason, entry.detail) = (OutcomeReason::Timeout.code().to_owned(), detail);
         }
     }
 }

@@ -189,10 +189,10 @@ pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Dur
     }
 }
 
-/// The documents in work are as if they had not been begun: not their fault.
+/// The documents in work are as if they had not been begun: not their fault. Those that another
+/// worker died over, and that this run did not come to, stay counted.
 async fn return_documents(backlog: &WorkspaceBacklog, known: &mut GroupLedger) -> Result<()> {
-    let is_begun = |entry: &&GroupEntry| entry.standing == DocumentStatus::Begun;
-    let begun: Vec<GroupEntry> = known.entries().filter(is_begun).cloned().collect();
+    let begun: Vec<GroupEntry> = known.begun_here().cloned().collect();
     for mut entry in begun {
         (entry.standing, entry.tries) = (DocumentStatus::Waiting, entry.tries.saturating_sub(1));
         known.save(&backlog.workspace, entry).await?;

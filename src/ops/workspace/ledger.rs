@@ -4,7 +4,7 @@
 //! Written by the owner of the group's lock, each time on condition that nobody else has written
 //! meanwhile. Entries of read documents go once their group's result is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -80,12 +80,14 @@ impl GroupEntry {
 pub(super) struct GroupLedger {
     hash: String,
     entries: BTreeMap<String, (GroupEntry, Etag)>,
+    /// The documents that were begun through this ledger, and not ended.
+    begun_here: BTreeSet<String>,
 }
 
 impl GroupLedger {
     /// Reads what is known of a group.
     pub(super) async fn load(workspace: &Workspace, hash: &str) -> Result<Self> {
-        let mut known = Self { hash: hash.to_owned(), entries: BTreeMap::new() };
+        let mut known = Self { hash: hash.to_owned(), ..Self::default() };
         for listed in workspace.engine.list_all(&ledger_prefix(hash)).await? {
             if let Some((entry, etag)) = read_entry(workspace, &listed.key).await? {
                 known.entries.insert(entry.path.clone(), (entry, etag));
@@ -105,6 +107,11 @@ impl GroupLedger {
         self.entries.values().map(|(entry, _)| entry)
     }
 
+    /// The entries of the documents that are in work; what another worker died over is not.
+    pub(super) fn begun_here(&self) -> impl Iterator<Item = &GroupEntry> {
+        self.begun_here.iter().filter_map(|path| self.entries.get(path)).map(|(entry, _)| entry)
+    }
+
     /// Writes an entry; `false` if somebody else has written it meanwhile.
     pub(super) async fn save(&mut self, workspace: &Workspace, entry: GroupEntry) -> Result<bool> {
         let key = ledger_key(&self.hash, &entry.path);
@@ -119,6 +126,10 @@ impl GroupLedger {
         if matches!(entry.standing, DocumentStatus::Read | DocumentStatus::Empty) {
             forget_artefacts(store, &entry.path).await;
         }
+        match entry.standing {
+            DocumentStatus::Begun => self.begun_here.insert(entry.path.clone()),
+            _ => self.begun_here.remove(&entry.path),
+        };
         self.entries.insert(entry.path.clone(), (entry, etag));
         Ok(true)
     }

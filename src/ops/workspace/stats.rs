@@ -11,7 +11,7 @@ use crate::ops::object_ledger::sum_stored_spending;
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::engine::to_millis;
 use docmill_queue::queue::objects::olmocr::{
-    LEDGER, LOCKS, RESULTS, all_lock_keys, finished_group,
+    LEDGER, LOCKS, RESULTS, all_lock_keys, finished_group, group_in_ledger,
 };
 use docmill_storage::store::{GetOptions, GetResult};
 
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 8;
 /// The largest result that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
 
-/// A document that could not be read.
+/// A document that could not be read, or that waits for what was refused to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadDocument {
     /// The path or address by which the index names it.
@@ -96,7 +96,7 @@ pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
         groups: index.groups.len(),
         groups_done: index.groups.iter().filter(|group| is_done(&group.hash)).count(),
         documents: index.groups.iter().map(|group| group.paths.len()).sum(),
-        unread: list_unread(workspace).await?,
+        unread: list_unread(workspace, &locked).await?,
         ..WorkspaceStats::default()
     };
     stats.groups_in_work = index
@@ -152,22 +152,29 @@ async fn fresh_locks(workspace: &Workspace) -> Result<BTreeSet<String>> {
     Ok(fresh.map(|entry| entry.key).collect())
 }
 
-async fn list_unread(workspace: &Workspace) -> Result<Vec<UnreadDocument>> {
+/// Documents without a result that are not simply still to come; `locked` are the fresh locks.
+async fn list_unread(
+    workspace: &Workspace,
+    locked: &BTreeSet<String>,
+) -> Result<Vec<UnreadDocument>> {
     let finished = workspace.finished_groups().await?;
     let mut unread = Vec::new();
     for listed in workspace.engine.list_all(LEDGER).await? {
         let Some((entry, _)) = ledger::read_entry(workspace, &listed.key).await? else { continue };
-        if matches!(entry.standing, DocumentStatus::Refused | DocumentStatus::Failed) {
-            let group = docmill_queue::queue::objects::olmocr::group_in_ledger(&listed.key);
-            let is_over = group.is_some_and(|hash| finished.contains(hash));
-            unread.push(UnreadDocument {
-                waits: entry.standing == DocumentStatus::Failed && !is_over,
-                path: entry.path,
-                tries: entry.tries,
-                reason: entry.reason,
-                detail: entry.detail,
-            });
-        }
+        let Some(group) = group_in_ledger(&listed.key) else { continue };
+        let is_over = finished.contains(group);
+        let is_in_work = all_lock_keys(group).iter().any(|key| locked.contains(key));
+        let crashed = ("crashed".to_owned(), "its worker fell silent".to_owned());
+        let (waits, (reason, detail)) = match entry.standing {
+            DocumentStatus::Refused => (false, (entry.reason, entry.detail)),
+            DocumentStatus::Failed => (!is_over, (entry.reason, entry.detail)),
+            DocumentStatus::Waiting if !is_over && !entry.reason.is_empty() => {
+                (true, (entry.reason, entry.detail))
+            }
+            DocumentStatus::Begun if !is_over && !is_in_work => (true, crashed),
+            _ => continue,
+        };
+        unread.push(UnreadDocument { path: entry.path, waits, tries: entry.tries, reason, detail });
     }
     Ok(unread)
 }

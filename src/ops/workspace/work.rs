@@ -8,7 +8,7 @@
 //! stored, and the document in work is not counted.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ use docmill_queue::queue::objects::olmocr::index::WorkGroup;
 
 /// How long it may take at a stop until everything is released.
 const GIVING_BACK: Duration = Duration::from_secs(60);
+/// The time between two warnings that documents are put off for the same reason.
+const WARN_AGAIN: Duration = Duration::from_secs(600);
 
 /// Options of a workspace worker.
 #[derive(Debug, Clone)]
@@ -129,6 +131,8 @@ pub(super) struct WorkspaceBacklog {
     /// Neither done nor in work.
     waiting: Mutex<VecDeque<WaitingGroup>>,
     tally: Mutex<WorkspaceTally>,
+    /// When it was last warned that documents are put off, by why.
+    warned: Mutex<BTreeMap<&'static str, Instant>>,
 }
 
 /// A group that waits for its turn.
@@ -165,6 +169,7 @@ impl WorkspaceWorkerSetup {
             intake_gate: Arc::clone(&intake_gate),
             waiting: Mutex::default(),
             tally: Mutex::default(),
+            warned: Mutex::default(),
         };
         backlog.load_waiting().await?;
         tracing::info!(groups = backlog.lock_waiting().len(), "working on {place}");
@@ -262,6 +267,17 @@ impl WorkspaceBacklog {
     fn pause_for_error(&self, error: &Error) {
         tracing::warn!(error = %error, "cannot work on a group: {error}");
         self.pause_intake();
+    }
+
+    /// Warns that what documents need is refused to them or away: once for each reason, and again
+    /// after a while, since those that wait are tried again and again.
+    pub(super) fn warn_put_off(&self, error: &Error) {
+        let (reason, now) = (error.fault.code(), Instant::now());
+        let mut warned = self.warned.lock();
+        if warned.get(reason).is_none_or(|at| now.duration_since(*at) >= WARN_AGAIN) {
+            warned.insert(reason, now);
+            tracing::warn!(reason, "documents are put off, `stats` names them: {error}");
+        }
     }
 
     /// Takes nothing for a while.

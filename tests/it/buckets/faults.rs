@@ -454,6 +454,151 @@ async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
     assert!(store.keys("queue/todo/").is_empty() && store.keys("queue/processing/").is_empty());
 }
 
+/// What no record may be: three MiB, which some producer put where a marker belongs.
+fn oversized() -> bytes::Bytes {
+    vec![b'x'; 3 << 20].into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_marker_that_cannot_be_read_keeps_no_other_document_waiting() {
+    let place = Place::new();
+    let bad = place.add("bad", Priority::Critical).await;
+    let marker = todo_key(Priority::Critical, &bad);
+    place.store.put(&marker, oversized(), &Default::default()).await.unwrap();
+    let (convert, stop) = (Fake::new(Manner::Well), Shutdown::default());
+    let working = tokio::spawn(place.work(convert.clone(), false).run(stop.clone()));
+    for number in 0..3 {
+        let good = place.add(&format!("good {number}"), Priority::Normal).await;
+        until("it is done", || place.store.keys("store/out/").contains(&out_key(&good))).await;
+    }
+    stop.request();
+    working.await.unwrap().unwrap();
+    assert_eq!(place.marks(), [marker.clone()], "it stays, and nobody has it locked");
+    let shown = docmill::ops::bucket::find_document(&place.bucket, &bad, false).await.unwrap_err();
+    assert!(shown.context.contains(&marker), "{shown}");
+}
+
+#[tokio::test]
+async fn the_janitor_goes_on_behind_a_mark_that_cannot_be_read() {
+    let place = Place::new();
+    for number in 0..5 {
+        let hash = place.add(&format!("{number}"), Priority::Normal).await;
+        place.claim("dead", &hash).await;
+        place.store.age(&lock_key(&hash), ABANDONED);
+    }
+    let first = place.store.keys("queue/processing/").remove(0);
+    place.store.put(&first, oversized(), &Default::default()).await.unwrap();
+    place.store.age(&first, ABANDONED);
+    let queued = vec![("queued".to_owned(), 1); 4];
+    assert_eq!(sweep(&place).await, queued);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_be_read_keeps_no_other_waiting_and_is_not_read_at_every_look() {
+    let store = Arc::new(ControlledStore::simulated());
+    let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), None);
+    let marker = todo_key(Priority::Critical, &"ab".repeat(32));
+    store.put(&marker, oversized(), &Default::default()).await.unwrap();
+    for body in ["one", "two", "three"] {
+        queue.send(&[OutgoingMessage::from_body(body)]).await.pop().unwrap().unwrap();
+        let taken = queue.receive(1, Duration::ZERO).await.unwrap().pop().unwrap();
+        assert_eq!(taken.body, body);
+        queue.acknowledge(&[taken.receipt]).await.pop().unwrap().unwrap();
+    }
+    assert_eq!(queue.depth().await.unwrap().ready, 0);
+    let before = store.reads.load(std::sync::atomic::Ordering::SeqCst);
+    for _ in 0..10 {
+        assert!(queue.receive(1, Duration::ZERO).await.unwrap().is_empty());
+    }
+    assert_eq!(store.reads.load(std::sync::atomic::Ordering::SeqCst), before);
+    assert_eq!(store.keys("queue/"), [marker]);
+}
+
+/// A document that failed, marked so now.
+async fn mark_failed(place: &Place, text: &str) {
+    let hash = place.add(text, Priority::Normal).await;
+    place.store.delete(&todo_key(Priority::Normal, &hash)).await.unwrap();
+    let failed = json!({"error": "transient", "worker": "w", "retries": 0}).to_string();
+    place.store.put(&failed_key(&hash), failed.into(), &Default::default()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pass_of_the_janitor_costs_its_worker_no_registration() {
+    let place = Place::simulated();
+    BucketSettings::set(&place.bucket, "heartbeat_interval", 10).await.unwrap();
+    BucketSettings::set(&place.bucket, "stale_timeout_minutes", 1).await.unwrap();
+    for number in 0..50 {
+        mark_failed(&place, &number.to_string()).await;
+    }
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let (convert, stop) = (Fake::new(Manner::Hangs), Shutdown::default());
+    let mut work = place.work(convert, false);
+    (work.terms.name, work.terms.each_list) = (Some("w".to_owned()), Duration::from_secs(3600));
+    let working = tokio::spawn(work.run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    // A document takes the janitor several seconds, and a pass longer than a registration lasts.
+    place.store.reads_take(Duration::from_secs(2));
+    let seat = "registry/workers/w-0.json";
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let age = place.store.age_of(seat);
+        assert!(age < Duration::from_secs(30), "said that it lives {age:?} ago");
+    }
+    let mended = place.store.keys("queue/todo/").len();
+    assert!(mended > 5, "{mended} of 50 within five minutes");
+    stop.request();
+    working.await.unwrap().unwrap();
+    place.store.reads_take(Duration::ZERO);
+    assert_eq!(place.store.json(seat)["status"], "stopped");
+    assert!(place.store.keys("queue/processing/").is_empty(), "the pass ended between documents");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_document_whose_pause_is_not_over_costs_the_janitor_no_request() {
+    let place = Place::simulated();
+    let settings = BucketSettings::default();
+    // The clock is asked once.
+    sweep_bucket(&place.bucket, &settings, SweepOptions::default()).await.unwrap();
+    for number in 0..50 {
+        mark_failed(&place, &number.to_string()).await;
+    }
+    let before = place.store.reads.load(std::sync::atomic::Ordering::SeqCst);
+    sweep_bucket(&place.bucket, &settings, SweepOptions::default()).await.unwrap();
+    assert_eq!(place.store.reads.load(std::sync::atomic::Ordering::SeqCst), before);
+    assert_eq!(place.store.keys("queue/failed/").len(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_dead_letter_is_read_once_in_a_reading_however_many_there_are() {
+    let store = Arc::new(ControlledStore::simulated());
+    let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), Some(0));
+    for number in 0..300 {
+        let message = OutgoingMessage::from_body(number.to_string());
+        queue.send(&[message]).await.pop().unwrap().unwrap();
+    }
+    assert!(queue.receive(300, Duration::ZERO).await.unwrap().is_empty(), "they are given up");
+    let gets = || store.reads.load(std::sync::atomic::Ordering::SeqCst);
+    let hidden = Duration::from_secs(30);
+    for reading in 0..2 {
+        let (before, mut receipts, mut seen) = (gets(), Vec::new(), BTreeSet::new());
+        loop {
+            let letters = queue.receive_dead(10, hidden).await.unwrap();
+            if letters.is_empty() {
+                break;
+            }
+            for letter in letters {
+                assert!(seen.insert(letter.delivery.message_id), "it comes a second time");
+                receipts.push(letter.delivery.receipt);
+            }
+        }
+        assert_eq!((seen.len(), gets() - before), (300, 300), "reading {reading}");
+        // Some are dropped in the first reading; what is released shows again from the beginning.
+        for released in queue.release_dead(&receipts).await {
+            released.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
     let place = Place::new();

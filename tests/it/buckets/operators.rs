@@ -1,15 +1,19 @@
 //! What operators change.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use docmill::ops::bucket::{
     self as bucket, BucketAction, BucketClaimResult, BucketManifest, BucketSettings, BucketState,
-    SweepOptions, sweep_bucket,
+    RebuildOptions, SweepOptions, sweep_bucket,
 };
 use docmill::ops::object_ledger::OWN_FOLDER;
+use docmill::runner::JobEnd;
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
-use docmill_queue::queue::objects::blobforge::{dead_key, lock_key, out_key, todo_key};
-use docmill_storage::store::{ObjectStore as _, keys};
+use docmill_queue::queue::objects::blobforge::{dead_key, lock_key, out_key, raw_key, todo_key};
+use docmill_storage::store::{GetOptions, GetResult, ObjectStore as _, keys};
 
 use super::{ABANDONED, Fake, Manner, Place, until};
 
@@ -102,6 +106,41 @@ async fn a_worker_stops_what_an_operator_withdraws() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_withdraws_is_given_up_however_its_run_ends_without_a_result() {
+    for end in ["it fails", "it is put back", "its worker dies", "a janitor dies over it as well"] {
+        let place = Place::new();
+        let hash = place.add("unwanted", Priority::Normal).await;
+        let mut claim = place.claim("w", &hash).await;
+        let asked = bucket::cancel_document(&place.bucket, &hash).await.unwrap();
+        assert_eq!(asked.change, BucketAction::Asked, "{end}");
+        let withdrawn = match end {
+            "it fails" => claim.fail(&place.bucket, "transient: an end", 3).await.unwrap(),
+            "it is put back" => claim.return_document(&place.bucket, "signal").await.unwrap(),
+            _ => {
+                let settings = BucketSettings::default();
+                if end == "a janitor dies over it as well" {
+                    place.store.age(&lock_key(&hash), ABANDONED);
+                    // It has taken the lock over, and writes nothing more.
+                    place.store.dies_after(Some(1));
+                    let sweep = sweep_bucket(&place.bucket, &settings, SweepOptions::default());
+                    let dies = tokio::time::timeout(Duration::from_millis(200), sweep);
+                    dies.await.unwrap_err();
+                    place.store.dies_after(None);
+                    assert_eq!(place.store.json(&lock_key(&hash))["worker"], "janitor");
+                }
+                place.store.age(&lock_key(&hash), ABANDONED);
+                let swept = sweep_bucket(&place.bucket, &settings, SweepOptions::default()).await;
+                assert_eq!(swept.unwrap().acts[0].act, "dead", "{end}");
+                JobEnd::Cancelled
+            }
+        };
+        assert_eq!(withdrawn, JobEnd::Cancelled, "{end}");
+        assert_eq!(place.marks(), [dead_key(&hash)], "{end}");
+        assert_eq!(place.store.json(&dead_key(&hash))["reason"], "cancelled", "{end}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_removed_by_force_is_lost_to_its_worker() {
     let place = Place::new();
     let hash = place.add("secret", Priority::Normal).await;
@@ -168,6 +207,117 @@ async fn every_state_is_counted_and_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_put_back_says_why_wherever_it_is_shown() {
+    let place = Place::new();
+    let hash = place.add("put back", Priority::Normal).await;
+    place.add("fresh", Priority::High).await;
+    let mut claim = place.claim("w", &hash).await;
+    claim.return_document(&place.bucket, Fault::Denied.code()).await.unwrap();
+    let shown = bucket::find_document(&place.bucket, &hash, false).await.unwrap();
+    assert_eq!((shown.put_back.as_deref(), shown.runs), (Some("denied"), 0));
+    let listed = bucket::list_documents(&place.bucket, None, None, 10).await.unwrap();
+    let whys: Vec<_> = listed.iter().map(|one| (&one.hash == &hash, &one.put_back)).collect();
+    assert_eq!(whys, [(false, &None), (true, &Some("denied".to_owned()))]);
+    let board = bucket::load_dashboard(&place.bucket).await.unwrap();
+    assert_eq!(board.put_back, BTreeMap::from([("denied".to_owned(), 1)]));
+    place.claim("w", &hash).await;
+    let shown = bucket::find_document(&place.bucket, &hash, false).await.unwrap();
+    assert_eq!(shown.put_back, None, "it is in work again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_original_that_nobody_queued_is_named_and_a_retry_queues_it_as_what_it_is() {
+    let place = Place::new();
+    let marked = place.add("marked", Priority::Normal).await;
+    let done = place.add("done", Priority::Critical).await;
+    place.store.put(&out_key(&done), "zip".into(), &Default::default()).await.unwrap();
+    place.store.delete(&todo_key(Priority::Critical, &done)).await.unwrap();
+    let hash = "ab".repeat(32);
+    let raw = raw_key(&hash, "png");
+    place.store.put(&raw, "an original".into(), &Default::default()).await.unwrap();
+    let rebuilt =
+        BucketManifest::rebuild(&place.bucket, RebuildOptions { dry_run: true }).await.unwrap();
+    assert_eq!(rebuilt.unmarked, std::slice::from_ref(&hash));
+    assert_eq!(bucket::find_document(&place.bucket, &hash, false).await.unwrap().state, None);
+    let settings = BucketSettings::default();
+    let retry =
+        async |hash| bucket::retry_document(&place.bucket, &settings, hash, None, false).await;
+    assert_eq!(retry(&hash).await.unwrap().change, BucketAction::Queued);
+    for other in [&marked, &done, &"cd".repeat(32), &hash] {
+        assert_eq!(retry(other).await.unwrap().change, BucketAction::Nothing, "{other}");
+    }
+    let claim = place.claim("w", &hash).await;
+    assert_eq!((claim.run, claim.extension.as_str()), (1, "png"));
+    let rebuilt = BucketManifest::rebuild(&place.bucket, RebuildOptions::default()).await.unwrap();
+    assert!(rebuilt.unmarked.is_empty());
+}
+
+/// An operator's command that is killed once so many of its writes have arrived; whether it was.
+async fn killed_after<T>(place: &Place, writes: u32, command: impl Future<Output = T>) -> bool {
+    place.store.dies_after(Some(writes));
+    // Simulated: as long as anything still happens, no time passes.
+    let ended = tokio::time::timeout(Duration::from_secs(20), command).await.is_ok();
+    place.store.dies_after(None);
+    !ended
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operators_command_that_is_killed_counts_no_run() {
+    for writes in 0.. {
+        let place = Place::simulated();
+        let hash = place.add("moved", Priority::Normal).await;
+        // The clock is asked before.
+        place.bucket.probe().await.unwrap();
+        sweep_bucket(&place.bucket, &BucketSettings::default(), SweepOptions::default())
+            .await
+            .unwrap();
+        let moving = bucket::reprioritize_document(&place.bucket, &hash, Priority::High);
+        let was_killed = killed_after(&place, writes, moving).await;
+        tokio::time::sleep(ABANDONED).await;
+        sweep_bucket(&place.bucket, &BucketSettings::default(), SweepOptions::default())
+            .await
+            .unwrap();
+        let markers = place.marks();
+        assert!(!markers.is_empty() && !markers.contains(&lock_key(&hash)), "after {writes}");
+        let claim = match place.try_claim("w", &hash, Priority::High).await {
+            BucketClaimResult::Ours(claim) => claim,
+            _ => Box::new(place.claim("w", &hash).await),
+        };
+        assert_eq!(claim.run, 1, "after {writes} writes");
+        if !was_killed {
+            assert!(writes > 3, "it was killed at {writes} different writes");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_is_killed_at_any_write_is_ended_by_the_janitor() {
+    let settings = BucketSettings::default();
+    for writes in 1.. {
+        let place = Place::simulated();
+        let hash = place.add("secret", Priority::Normal).await;
+        place.work_once(&Fake::new(Manner::Well)).await;
+        keep_artefacts(&place, &hash).await;
+        BucketManifest::rebuild(&place.bucket, Default::default()).await.unwrap();
+        let removing = bucket::remove_document(&place.bucket, &hash, false);
+        let was_killed = killed_after(&place, writes, removing).await;
+        tokio::time::sleep(ABANDONED).await;
+        let swept = sweep_bucket(&place.bucket, &settings, SweepOptions::default()).await.unwrap();
+        let acts: Vec<_> = swept.acts.iter().map(|act| act.act).collect();
+        assert_eq!(acts, if was_killed { vec!["removed"] } else { vec![] }, "after {writes}");
+        let is_left = |key: &String| key.contains(&hash) || key.starts_with(OWN_FOLDER);
+        let left: Vec<_> = place.store.keys("").into_iter().filter(is_left).collect();
+        assert!(left.iter().all(|key| key.contains("spending")), "after {writes}: {left:?}");
+        assert!(BucketManifest::load(&place.bucket).await.unwrap().entries.is_empty());
+        if !was_killed {
+            assert!(writes > 8, "it was killed at {writes} different writes");
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn settings_of_others_survive_and_bad_ones_are_refused() {
     let place = Place::new();
     let theirs = "{\"max_retries\": 5, \"s3_supports_conditional_writes\": true}";
@@ -182,6 +332,24 @@ async fn settings_of_others_survive_and_bad_ones_are_refused() {
         BucketSettings::set(&place.bucket, name, value).await.unwrap_err();
     }
     assert_eq!(place.store.json(key), stored);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_do_not_parse_are_refused_and_never_written_over() {
+    let key = "registry/config.json";
+    for broken in
+        ["{\"max_retries\": 5,}", "{\"max_retries\": \"5\"}", "{\"max_retries\": 5.5}", ""]
+    {
+        let place = Place::new();
+        place.store.put(key, broken.into(), &Default::default()).await.unwrap();
+        let refused = BucketSettings::load(&place.bucket).await.unwrap_err();
+        assert_eq!(refused.fault, Fault::Misconfigured, "{broken}");
+        assert!(refused.context.contains("line 1 column"), "{broken}: {refused}");
+        BucketSettings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap_err();
+        let what = GetOptions { at_most: 1000, if_match: None };
+        let GetResult::Found(kept) = place.store.get(key, what).await.unwrap() else { panic!() };
+        assert_eq!(kept.bytes, broken.as_bytes());
+    }
 }
 
 /// Leaves what an earlier run has kept of a document: its record, a finished page, a transcript.

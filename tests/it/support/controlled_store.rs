@@ -25,6 +25,8 @@ pub(crate) struct ControlledStore {
     inner: memory::MemoryStore,
     /// Listing requests so far.
     pub(crate) lists: AtomicU64,
+    /// How long each read takes.
+    read_time: Mutex<Duration>,
     /// Conditions are accepted and ignored.
     pub(crate) lenient: AtomicBool,
     /// How much older than they are objects are said to be.
@@ -136,6 +138,25 @@ impl ControlledStore {
         *self.follows.lock().unwrap() = Some((key.to_owned(), next.to_owned()));
     }
 
+    /// Every read takes so long.
+    pub(crate) fn reads_take(&self, time: Duration) {
+        *self.read_time.lock().unwrap() = time;
+    }
+
+    /// How long ago an object was written, in simulated time.
+    pub(crate) fn age_of(&self, key: &str) -> Duration {
+        let written = self.inner.head(key).now_or_never().unwrap().unwrap().unwrap().modified;
+        simulated_store_clock().duration_since(written).unwrap()
+    }
+
+    async fn read(&self) {
+        let time = *self.read_time.lock().unwrap();
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
+        tokio::task::yield_now().await;
+    }
+
     /// Answers so many listings in all.
     pub(crate) fn lists_until(&self, answered: u64, then: ListingFault) {
         *self.listing.lock().unwrap() = Some((answered, then));
@@ -223,13 +244,13 @@ impl ObjectStore for ControlledStore {
     }
 
     async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
-        tokio::task::yield_now().await;
+        self.read().await;
         let meta = self.inner.head(key).await?;
         Ok(meta.map(|meta| ObjectMeta { modified: self.modified(key, meta.modified), ..meta }))
     }
 
     async fn get(&self, key: &str, what: GetOptions) -> Result<GetResult> {
-        tokio::task::yield_now().await;
+        self.read().await;
         self.reads.fetch_add(1, Ordering::SeqCst);
         if self.silent.lock().unwrap().contains(key) {
             std::future::pending::<()>().await;

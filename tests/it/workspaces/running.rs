@@ -1,13 +1,18 @@
 //! What the runner gives a workspace's worker: panics and time end one document, a stop drains.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::workspace::{Workspace, WorkspaceOptions, load_stats};
+use docmill::ops::workspace::{
+    DocumentStatus, GroupEntry, UnreadDocument, Workspace, WorkspaceOptions, load_stats,
+};
 use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
 use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
+use docmill_queue::queue::objects::olmocr::{
+    WorkspaceFormat, all_lock_keys, ledger_key, result_key,
+};
 use docmill_storage::store::ObjectStore;
 
 use super::{Desk, Fake, Manner, terms};
@@ -122,6 +127,74 @@ async fn what_is_refused_to_one_document_keeps_neither_its_group_nor_others_wait
     let (tally, ()) = tokio::join!(worker, mend);
     let tally = tally.unwrap();
     assert_eq!((tally.documents, tally.unread, tally.partial), (6, 0, 0));
+}
+
+#[tokio::test]
+async fn what_waits_for_what_is_refused_to_it_or_was_left_by_a_dead_worker_is_named() {
+    let (desk, store) = Desk::in_memory().await;
+    let groups = desk.populate(4, 2).await;
+    let (denied, left) = (groups[0].paths[0].clone(), groups[1].paths[1].clone());
+    let reader = Fake::new();
+    reader.does(&denied, Manner::Fails(Fault::Denied));
+    reader.does(&left, Manner::Hangs);
+    let stop = Shutdown::default();
+    let working = tokio::spawn(desk.worker(&reader, terms()).run(stop.clone()));
+    while reader.calls(&denied) < 3 || reader.calls(&left) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let named = async || {
+        let unread = load_stats(&desk.workspace).await.unwrap().unread;
+        let line = |one: UnreadDocument| (one.path, one.reason, one.waits, one.tries);
+        unread.into_iter().map(line).collect::<BTreeSet<_>>()
+    };
+    // Between two runs; in a run its reading has begun.
+    let waits = (denied, "denied".to_owned(), true, 0);
+    let shown = async {
+        while named().await != BTreeSet::from([waits.clone()]) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), shown).await.unwrap();
+    // The process dies.
+    working.abort();
+    working.await.unwrap_err();
+    for lock in store.keys("worker_locks/") {
+        store.age(&lock, Duration::from_secs(3600));
+    }
+    let crashed = (left, "crashed".to_owned(), true, 1);
+    assert!(named().await.contains(&crashed), "{:?}", named().await);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_gives_back_no_try_of_a_document_that_it_did_not_begin() {
+    let (desk, _) = Desk::in_memory().await;
+    let group = desk.populate(2, 2).await.remove(0);
+    let (first, second) = (&group.paths[0], &group.paths[1]);
+    let begun = GroupEntry {
+        path: second.clone(),
+        standing: DocumentStatus::Begun,
+        tries: 1,
+        ..GroupEntry::default()
+    };
+    let json = serde_json::to_vec(&begun).unwrap();
+    let key = ledger_key(&group.hash, second);
+    desk.store.put(&key, json.into(), &BTreeMap::new()).await.unwrap();
+    let reader = Fake::new();
+    reader.does(first, Manner::Hangs);
+    let stop = Shutdown::default();
+    let working = tokio::spawn(desk.worker(&reader, terms()).run(stop.clone()));
+    while reader.calls(first) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.request();
+    working.await.unwrap().unwrap();
+    let entry = async |path| {
+        let text = desk.text(&ledger_key(&group.hash, path)).await.unwrap();
+        serde_json::from_str::<GroupEntry>(&text).unwrap()
+    };
+    assert_eq!(entry(second).await, begun, "its worker died over it");
+    let own = entry(first).await;
+    assert_eq!((own.standing, own.tries), (DocumentStatus::Waiting, 0));
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ use self::availability::AvailabilityCache;
 use self::blobforge::lock_key;
 use self::dead_letters::DeadLetterReader;
 use self::depth_counter::DepthCounter;
-use self::engine::{RecordStore, StoreClock, to_millis};
+use self::engine::{RecordStore, StoreClock, UnreadableStreak, to_millis};
 use self::marker_queue::MarkerQueue;
 use self::message::{ObjectReceipt, end_of};
 use self::receiver::{MessageReceiver, ReceiveTerms};
@@ -205,9 +205,18 @@ impl MessageQueue for ObjectQueue {
     async fn run_maintenance(&self) -> Result<u64> {
         let engine = self.queue.engine();
         let now = engine.now().await?;
-        let mut removed = 0;
+        let (mut removed, mut streak) = (0, UnreadableStreak::default());
         for name in self.queue.list_locks().await?.into_keys() {
-            let Some(lock) = self.queue.read_lock(&name).await? else { continue };
+            let lock = match self.queue.read_lock(&name).await {
+                Ok(Some(lock)) => lock,
+                Ok(None) => continue,
+                Err(error) if streak.passes_over(&error) => {
+                    let key = lock_key(&name);
+                    tracing::warn!(key, error = %error, "a lock stays as it is: {error}");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let lasts = end_of(&lock.lease, to_millis(lock.modified)) > now;
             if lasts || self.queue.has_marker(&name).await? {
                 continue;

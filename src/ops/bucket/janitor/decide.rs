@@ -23,6 +23,10 @@ pub(super) struct DocumentFacts {
     pub(super) failed: Option<u32>,
     /// Runs by the lock that was abandoned, if there is one.
     pub(super) abandoned: Option<u32>,
+    /// Whether an operator has withdrawn it by a note in that lock.
+    pub(super) withdrawn: bool,
+    /// Whether that lock was taken to remove it.
+    pub(super) removing: bool,
     /// So many runs a document has.
     pub(super) max: u32,
 }
@@ -34,8 +38,12 @@ pub(super) enum SweepDecision {
     Clear,
     /// The document was begun too often and is given up.
     Bury { priority: Priority, runs: u32 },
+    /// An operator has withdrawn the document, and it is given up.
+    Withdraw { priority: Priority, runs: u32 },
     /// The document waits (again), with this priority and this count of runs.
     Queue { priority: Priority, runs: u32 },
+    /// Its removal was begun and is to be ended.
+    Remove,
     /// There is nothing of it but the lock.
     Forget,
 }
@@ -43,6 +51,9 @@ pub(super) enum SweepDecision {
 /// Decides by what there is. Runs are the most that anybody counted: adding would count twice what
 /// is seen twice.
 pub(super) fn decide_action(facts: &DocumentFacts) -> SweepDecision {
+    if facts.removing {
+        return SweepDecision::Remove;
+    }
     if facts.done || facts.dead {
         return SweepDecision::Clear;
     }
@@ -52,7 +63,9 @@ pub(super) fn decide_action(facts: &DocumentFacts) -> SweepDecision {
     let noted = facts.failed.unwrap_or_default().max(facts.abandoned.unwrap_or_default());
     let runs = facts.counted.max(noted);
     let priority = facts.marker.unwrap_or(facts.named);
-    if runs >= facts.max {
+    if facts.withdrawn {
+        SweepDecision::Withdraw { priority, runs }
+    } else if runs >= facts.max {
         SweepDecision::Bury { priority, runs }
     } else {
         SweepDecision::Queue { priority, runs }
@@ -77,6 +90,8 @@ mod tests {
             counted: 0,
             failed: None,
             abandoned: None,
+            withdrawn: false,
+            removing: false,
             max: 3,
         };
         let queue = |priority, runs| SweepDecision::Queue { priority, runs };
@@ -85,6 +100,11 @@ mod tests {
             ("its worker died in run 1", DocumentFacts { marker: Some(High), counted: 1, abandoned: Some(1), ..nothing }, queue(High, 1)),
             ("in the last one", DocumentFacts { marker: Some(High), counted: 3, abandoned: Some(3), ..nothing }, SweepDecision::Bury { priority: High, runs: 3 }),
             ("BlobForge's, whose marker counts nothing", DocumentFacts { marker: Some(Normal), counted: 0, abandoned: Some(1), ..nothing }, queue(Normal, 1)),
+            ("withdrawn before its worker died", DocumentFacts { marker: Some(High), counted: 1, abandoned: Some(1), withdrawn: true, ..nothing }, SweepDecision::Withdraw { priority: High, runs: 1 }),
+            ("half removed", DocumentFacts { abandoned: Some(0), removing: true, ..nothing }, SweepDecision::Remove),
+            ("half removed, its result is there", DocumentFacts { done: true, removing: true, ..nothing }, SweepDecision::Remove),
+            ("an operator died over it", DocumentFacts { marker: Some(High), abandoned: Some(0), ..nothing }, queue(High, 0)),
+            ("withdrawn, and its result is there", DocumentFacts { done: true, withdrawn: true, ..nothing }, SweepDecision::Clear),
             ("seen by two janitors", DocumentFacts { marker: Some(Normal), counted: 2, abandoned: Some(2), ..nothing }, queue(Normal, 2)),
             ("it died after its failure was noted", DocumentFacts { failed: Some(2), abandoned: Some(2), ..nothing }, queue(Low, 2)),
             ("failed once", DocumentFacts { failed: Some(1), ..nothing }, queue(Low, 1)),

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::BucketBacklog;
 use crate::ops::bucket::janitor::{self, SweepOptions};
-use crate::ops::bucket::{BucketSettings, format_rfc3339};
+use crate::ops::bucket::{BucketSettings, WorkerRegistration, format_rfc3339};
 use crate::runner::RunnerHandle;
 use docmill_core::fault::Result;
 use docmill_queue::queue::objects::engine::LockRecord;
@@ -43,12 +43,32 @@ pub(super) async fn run_background(
     stop: CancellationToken,
 ) {
     let mut registration = backlog.registration.lock().await;
+    let no_more_sweeps = CancellationToken::new();
+    let renewals = async {
+        let is_kept = renew_registration(backlog, runner, &mut registration, &stop).await;
+        no_more_sweeps.cancel();
+        is_kept
+    };
+    // Beside each other: a long pass of the janitor is not to cost the worker its registration.
+    let (is_kept, ()) = tokio::join!(renewals, sweep_in_turn(backlog, &no_more_sweeps));
+    if is_kept && let Err(error) = registration.unregister(&backlog.bucket, &runner.stats()).await {
+        tracing::warn!(error = %error, "cannot give its seat up: {error}");
+    }
+}
+
+/// Says that the worker lives until `stop`, and keeps to the bucket's settings; `false` if another
+/// process has its registration: then the worker stops.
+async fn renew_registration(
+    backlog: &BucketBacklog,
+    runner: &RunnerHandle<BucketBacklog>,
+    registration: &mut WorkerRegistration,
+    stop: &CancellationToken,
+) -> bool {
     let mut read = Instant::now();
     loop {
         let beat = backlog.settings.borrow().heartbeat();
-        tokio::select! {
-            () = tokio::time::sleep(beat) => {}
-            () = stop.cancelled() => break,
+        if stop.run_until_cancelled(tokio::time::sleep(beat)).await.is_none() {
+            return true;
         }
         if read.elapsed() >= HOUR {
             read = Instant::now();
@@ -63,26 +83,37 @@ pub(super) async fn run_background(
             Ok(false) => {
                 tracing::error!("another process has this worker's seat: stopping");
                 runner.stop();
-                return;
+                return false;
             }
             Err(error) => tracing::warn!(error = %error, "cannot say that it lives: {error}"),
         }
-        if let Err(error) = sweep_if_due(backlog).await {
-            tracing::warn!(error = %error, "cannot mend: {error}");
-        }
-    }
-    if let Err(error) = registration.unregister(&backlog.bucket, &runner.stats()).await {
-        tracing::warn!(error = %error, "cannot give its seat up: {error}");
     }
 }
 
-/// One pass of the janitor, if the last one of any worker is long enough ago.
-async fn sweep_if_due(backlog: &BucketBacklog) -> Result<()> {
+/// Takes its turns as janitor until `stop`, of a pass the document it is at included.
+async fn sweep_in_turn(backlog: &BucketBacklog, stop: &CancellationToken) {
+    loop {
+        let beat = backlog.settings.borrow().heartbeat();
+        if stop.run_until_cancelled(tokio::time::sleep(beat)).await.is_none() {
+            return;
+        }
+        if let Err(error) = sweep_if_due(backlog, stop).await {
+            tracing::warn!(error = %error, "cannot mend: {error}");
+        }
+    }
+}
+
+/// One pass of the janitor, if the last one of any worker is long enough ago. It ends when the next
+/// one is due, which goes on with what is left.
+async fn sweep_if_due(backlog: &BucketBacklog, stop: &CancellationToken) -> Result<()> {
     let settings = backlog.settings.borrow().clone();
     if !is_my_turn(backlog, &settings).await? {
         return Ok(());
     }
-    let swept = janitor::sweep_bucket(&backlog.bucket, &settings, SweepOptions::default()).await?;
+    let (began, longest) = (Instant::now(), turn_length(&settings));
+    let is_over = || stop.is_cancelled() || began.elapsed() >= longest;
+    let how = SweepOptions::default();
+    let swept = janitor::sweep_until(&backlog.bucket, &settings, how, &is_over).await?;
     if !swept.acts.is_empty() {
         tracing::info!(documents = swept.acts.len(), "mended");
     }
@@ -99,9 +130,13 @@ async fn is_my_turn(backlog: &BucketBacklog, settings: &BucketSettings) -> Resul
     let Some(last) = engine.read_lock::<SweepTurn>(TURN).await? else {
         return Ok(engine.acquire_lock(TURN, turn).await?.is_some());
     };
-    let every = (settings.stale_after() / 3).min(LONGEST);
-    if backlog.bucket.age_by_store(last.modified).await? < every {
+    if backlog.bucket.age_by_store(last.modified).await? < turn_length(settings) {
         return Ok(false);
     }
     Ok(engine.take_over_lock(TURN, &last.etag, turn).await?.is_some())
+}
+
+/// The time between two passes, and the longest that one takes.
+fn turn_length(settings: &BucketSettings) -> Duration {
+    (settings.stale_after() / 3).min(LONGEST)
 }

@@ -137,6 +137,8 @@ impl BucketJob {
         };
         match retry(write, wait_after).await {
             Ok(JobEnd::Lost) => FinishedJob { end: JobEnd::Lost, outcome: "claim_lost", rest: () },
+            // Perhaps noticed only while another end was being written.
+            Ok(end @ JobEnd::Cancelled) => FinishedJob { end, outcome: "cancelled", rest: () },
             Ok(end) => FinishedJob { end, outcome: outcome_label(conclusion), rest: () },
             Err(_logged) => unwritten,
         }

@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use super::add_duration;
 use super::engine::to_millis;
 use super::marker_queue::MarkerQueue;
 use super::message::{QueuedMessage, end_of};
-use docmill_core::fault::Result;
+use docmill_core::fault::{Error, Result};
+use docmill_core::metrics;
 use docmill_storage::store::ObjectEntry;
 use parking_lot::Mutex;
 
@@ -20,6 +22,8 @@ const MOST: usize = 20_000;
 /// Stores keep times to the second: an object written within the last two may be rewritten
 /// without its time changing. Milliseconds.
 const SETTLED: u64 = 2_000;
+/// How long a message that cannot be read is passed over.
+const SET_ASIDE: Duration = Duration::from_secs(300);
 
 /// Answers about messages of listings.
 pub(super) struct AvailabilityCache {
@@ -35,6 +39,23 @@ impl AvailabilityCache {
     /// Whether an answer about the object costs no request.
     pub(super) fn is_known(&self, entry: &ObjectEntry) -> bool {
         self.known.known_until(entry).is_some()
+    }
+
+    /// Whether the message is known to be hidden or was set aside: told without a request.
+    pub(super) fn is_hidden(&self, entry: &ObjectEntry, now: u64) -> bool {
+        self.known.known_until(entry).is_some_and(|until| until > now)
+    }
+
+    /// Passes over a message that cannot be read, for a while or until it is rewritten: it is not to
+    /// keep the others waiting.
+    pub(super) fn set_aside(&self, entry: &ObjectEntry, error: &Error, now: u64) {
+        if self.is_hidden(entry, now) {
+            return;
+        }
+        let key = &entry.key;
+        tracing::warn!(key, error = %error, "a message is passed over for a while: {error}");
+        metrics::count_delivery("unreadable");
+        self.known.insert(entry, add_duration(now, SET_ASIDE));
     }
 
     /// Whether somebody's lock on the message still lasts.
@@ -81,12 +102,17 @@ impl UnavailableUntil {
     /// Notes that; `now` is the store's, as the entry's time is.
     fn note_until(&self, entry: &ObjectEntry, until: u64, now: u64) {
         if to_millis(entry.modified).saturating_add(SETTLED) <= now {
-            let mut known = self.0.lock();
-            if known.len() >= MOST {
-                known.clear();
-            }
-            known.insert(entry.key.clone(), (entry.modified, until));
+            self.insert(entry, until);
         }
+    }
+
+    /// The same whenever it was written.
+    fn insert(&self, entry: &ObjectEntry, until: u64) {
+        let mut known = self.0.lock();
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(entry.key.clone(), (entry.modified, until));
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::availability::AvailabilityCache;
 use super::blobforge::{DEAD, hash_in, marker_in};
-use super::engine::{LockRecord, PAGE, RecordStore, to_millis};
+use super::engine::{LockRecord, PAGE, RecordStore, UnreadableStreak, to_millis};
 use super::marker_queue::{MarkerPage, MarkerQueue};
 use crate::queue::QueueDepth;
 use docmill_core::fault::Result;
@@ -162,7 +162,8 @@ impl DepthCounter {
 
     async fn begin_tally(&self, reads: usize) -> Result<DepthTally> {
         let (now, locks) = (self.engine().now().await?, self.queue.list_locks().await?);
-        Ok(DepthTally { depth: QueueDepth::default(), reads, now, locks })
+        let (depth, streak) = (QueueDepth::default(), UnreadableStreak::default());
+        Ok(DepthTally { depth, reads, now, locks, streak })
     }
 
     /// Adds what a page shows, taken for a fair sample of `whole` messages.
@@ -170,7 +171,14 @@ impl DepthCounter {
         let (mut ready, mut in_flight, mut delayed) = (0, 0, 0);
         for entry in &page.markers {
             let Some((_, name)) = marker_in(&entry.key) else { continue };
-            match self.message_state(entry, name, tally).await? {
+            let state = match self.message_state(entry, name, tally).await {
+                Err(error) if tally.streak.passes_over(&error) => {
+                    self.availability.set_aside(entry, &error, tally.now);
+                    MessageState::Delayed
+                }
+                told => told?,
+            };
+            match state {
                 MessageState::Ready => ready += 1,
                 MessageState::InFlight => in_flight += 1,
                 MessageState::Delayed => delayed += 1,
@@ -224,6 +232,8 @@ struct DepthTally {
     now: u64,
     /// Every lock, by name.
     locks: BTreeMap<String, ObjectEntry>,
+    /// Messages in a row that could not be read.
+    streak: UnreadableStreak,
 }
 
 fn count_dead(entries: &[ObjectEntry]) -> u64 {

@@ -7,6 +7,7 @@
 
 mod clock;
 mod lock;
+mod unreadable;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 
 pub use clock::{StoreClock, format_rfc3339, time_of, to_millis};
 pub use lock::{LockRecord, ObjectLock, ObservedLock};
+pub use unreadable::UnreadableStreak;
 
 use docmill_core::fault::{Error, Result};
 use docmill_core::retry::{Jitter, RetryBackoff};
@@ -72,7 +74,7 @@ impl RecordStore {
     /// mean it.
     ///
     /// # Errors
-    /// The store's; internal if the object is larger than any record.
+    /// The store's; internal, with the key, if the object is larger than any record.
     pub async fn read<T: DeserializeOwned + Default>(
         &self,
         key: &str,
@@ -83,8 +85,9 @@ impl RecordStore {
                 Ok(Some(VersionedRecord { value, etag: object.etag }))
             }
             GetResult::Missing | GetResult::Changed => Ok(None),
-            GetResult::TooLarge { .. } => {
-                Err(Error::internal("a record of the queue is too large"))
+            GetResult::TooLarge { size } => {
+                let text = format!("{key} has {size} bytes, a record has at most {LARGEST}");
+                Err(Error::internal(text))
             }
         }
     }

@@ -9,7 +9,7 @@ use super::add_duration;
 use super::availability::AvailabilityCache;
 use super::blobforge::marker_in;
 use super::blobforge::records::{EXCEEDED, MarkerLock};
-use super::engine::{ObjectLock, time_of, to_millis};
+use super::engine::{ObjectLock, UnreadableStreak, time_of, to_millis};
 use super::marker_queue::MarkerQueue;
 use super::marker_scan::MarkerScan;
 use super::message::{DeadMessage, ObjectReceipt, QueuedMessage, end_of};
@@ -95,6 +95,7 @@ impl MessageReceiver {
         taken: &mut Vec<Delivery>,
     ) -> Result<()> {
         let now = self.queue.engine().now().await?;
+        let mut streak = UnreadableStreak::default();
         if scan.is_old() {
             scan.refresh(&self.queue, self.terms.each_list).await?;
         }
@@ -108,9 +109,16 @@ impl MessageReceiver {
                 let Some((tier, name)) = marker_in(&entry.key) else { continue };
                 let lock = scan.locks.get(name);
                 match self.try_take(&ListedMessage { tier, name, entry: &entry, lock }, now).await {
-                    Ok(ReceiveAttempt::Taken(delivery)) => taken.push(*delivery),
+                    Ok(ReceiveAttempt::Taken(delivery)) => {
+                        streak.end_streak();
+                        taken.push(*delivery);
+                    }
                     Ok(ReceiveAttempt::Later) => scan.found.push(entry),
                     Ok(ReceiveAttempt::Gone) => {}
+                    Err(error) if streak.passes_over(&error) => {
+                        self.availability.set_aside(&entry, &error, now);
+                        scan.found.push(entry);
+                    }
                     Err(error) => {
                         scan.mark_old();
                         return Err(error);
@@ -130,6 +138,9 @@ impl MessageReceiver {
         // The hiding is counted from before the first request about this message.
         let started = Instant::now();
         let ListedMessage { name, entry, lock, .. } = listed;
+        if self.availability.is_hidden(entry, now) {
+            return Ok(ReceiveAttempt::Later);
+        }
         if self.availability.is_locked(name, *lock, now).await? {
             return Ok(ReceiveAttempt::Later);
         }

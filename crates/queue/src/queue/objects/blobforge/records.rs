@@ -65,7 +65,8 @@ pub struct MarkerLock {
     pub nonce: String,
     /// 2: the form with a nonce.
     pub lock_version: u32,
-    /// Which run this is, already counted in the marker; absent in BlobForge's own locks.
+    /// Which run this is, already counted in the marker; 0: no run is counted yet, or the lock is an
+    /// operator's. Absent in BlobForge's own locks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
     /// The start of the worker that holds it: a later start of the same worker holds others.
@@ -77,6 +78,9 @@ pub struct MarkerLock {
     /// Whether an operator wants the work to stop.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
+    /// Whether its holder removes the document: whoever finds the lock abandoned goes on with that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub removing: bool,
     /// Of the queue of messages: when anybody may take it over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
@@ -86,7 +90,7 @@ pub struct MarkerLock {
 }
 
 impl MarkerLock {
-    /// A lock with a nonce of its own.
+    /// A lock with a nonce of its own, under which no run is counted yet.
     pub fn new(worker: &str, priority: &str, now: u64) -> Self {
         Self {
             worker: worker.to_owned(),
@@ -95,6 +99,7 @@ impl MarkerLock {
             priority: priority.to_owned(),
             nonce: uuid::Uuid::new_v4().simple().to_string(),
             lock_version: 2,
+            run: Some(0),
             ..Self::default()
         }
     }
