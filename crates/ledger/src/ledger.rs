@@ -13,6 +13,7 @@
 //! Not promised: order between different ingestions.
 
 pub mod decide;
+pub mod duplicate_key;
 pub mod memory;
 pub(crate) mod stored;
 
