@@ -19,10 +19,10 @@ use crate::ledger::decide::{
 };
 use crate::ledger::duplicate_key::DuplicateKeys;
 use crate::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
-    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
-    WriteResult, stored,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
+    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
+    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
+    WorkerStatus, WriteResult, stored,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{
@@ -394,10 +394,11 @@ impl AttemptLedger for MemoryLedger {
         Ok(SpentToday { cost_nanos, until_next_day: until.unsigned_abs() })
     }
 
-    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending> {
         let state = self.lock_state();
         let of_it = state.spending.iter().filter(|(_, of, ..)| *of == id);
-        Ok(of_it.filter_map(|(.., spent)| spent.cost_nanos).sum())
+        let each = of_it.map(|(.., spent)| DocumentSpending::from(spent));
+        Ok(each.fold(DocumentSpending::default(), DocumentSpending::plus))
     }
 
     async fn adopt_version(
