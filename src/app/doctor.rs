@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::{App, providers};
 use crate::ops::doctor::process::{self, PlatformLimits};
 use crate::ops::doctor::store::BucketNotification;
-use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, queue, store};
+use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, prices, queue, store};
+use time::OffsetDateTime;
+
 use docmill_core::config::{OcrProvider, QueueBackend, StoreBackend};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::with_deadline;
@@ -36,6 +38,7 @@ impl App {
         let mut findings = process::check(&self.config, around);
         findings.push(confinement);
         findings.push(self.check_engines());
+        findings.push(prices::check(&self.config, OffsetDateTime::now_utc().date()));
         findings.extend([database, queue, store, model, readers].into_iter().flatten());
         DoctorReport::from_findings(findings)
     }

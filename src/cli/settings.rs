@@ -2,7 +2,10 @@
 
 use clap::Subcommand;
 
+use time::OffsetDateTime;
+
 use super::{CommandContext, CommandExit, NOTHING};
+use crate::ops::doctor::prices;
 use docmill_core::config::ConfigNeeds;
 
 /// What to do.
@@ -17,11 +20,16 @@ pub(super) enum ConfigCommand {
 pub(super) fn run(context: &CommandContext, what: ConfigCommand) -> anyhow::Result<CommandExit> {
     match what {
         ConfigCommand::Check => {
-            context.load_config(ConfigNeeds::WORKER)?;
-            let fine = serde_json::json!({ "valid": true });
-            context
-                .result_output()
-                .show(&fine, || "the configuration is complete and valid".to_owned())?;
+            let config = context.load_config(ConfigNeeds::WORKER)?;
+            let prices = prices::check(&config, OffsetDateTime::now_utc().date());
+            let warnings: Vec<_> =
+                prices.advice.iter().map(|advice| format!("{}; {advice}", prices.found)).collect();
+            let fine = serde_json::json!({ "valid": true, "warnings": warnings });
+            context.result_output().show(&fine, || {
+                let fine = ["the configuration is complete and valid".to_owned()];
+                let warned = warnings.iter().map(|warning| format!("warning: {warning}"));
+                fine.into_iter().chain(warned).collect::<Vec<_>>().join("\n")
+            })?;
         }
         ConfigCommand::Show => {
             let config = context.load_config(NOTHING)?;

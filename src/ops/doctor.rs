@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod database;
+pub mod prices;
 pub mod process;
 pub mod queue;
 pub mod store;

@@ -31,7 +31,8 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId, ModelUsage,
 };
 use docmill_ledger::ledger::{
-    AttemptLedger, ProviderSpending, SpentToday, StoredTranscript, VersionOutcome, WriteResult,
+    AttemptLedger, DocumentSpending, ProviderSpending, SpentToday, StoredTranscript,
+    VersionOutcome, WriteResult,
 };
 use docmill_storage::store::prefixed::PrefixedStore;
 use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult, keys};
@@ -91,6 +92,8 @@ struct AttemptRecord {
     extraction: Option<ArtefactRef>,
     /// What all attempts have cost, in billionths of the currency.
     spent_nanos: u64,
+    /// Tokens that all attempts have taken.
+    spent_tokens: u64,
 }
 
 /// What is kept of one document, as a listing brings it: the keys of one document at a time, never
@@ -454,13 +457,14 @@ impl AttemptLedger for ObjectAttempt {
         _claims: i64,
         spent: &ProviderSpending,
     ) -> Result<()> {
-        let (ledger, nanos) = (&self.ledger, spent.cost_nanos.unwrap_or(0));
-        if nanos == 0 {
+        let (ledger, more) = (&self.ledger, DocumentSpending::from(spent));
+        if more == DocumentSpending::default() {
             return ledger.add_spending(spent).await;
         }
         // A newer attempt has the record by now: it knows what was spent before it began.
         let add = |record: &mut AttemptRecord| {
-            record.spent_nanos = record.spent_nanos.saturating_add(nanos);
+            record.spent_nanos = record.spent_nanos.saturating_add(more.cost_nanos);
+            record.spent_tokens = record.spent_tokens.saturating_add(more.tokens);
         };
         let in_record = self.save_record(id, self.token, add);
         let (of_day, of_document) = tokio::join!(ledger.add_spending(spent), in_record);
@@ -473,8 +477,9 @@ impl AttemptLedger for ObjectAttempt {
         self.ledger.sum_today().await
     }
 
-    async fn spent_on(&self, _id: IngestionId) -> Result<u64> {
-        Ok(self.written.lock().await.0.spent_nanos)
+    async fn spent_on(&self, _id: IngestionId) -> Result<DocumentSpending> {
+        let AttemptRecord { spent_nanos, spent_tokens, .. } = self.written.lock().await.0;
+        Ok(DocumentSpending { cost_nanos: spent_nanos, tokens: spent_tokens })
     }
 
     /// Documents of buckets and workspaces are named by their content, or in no version at all.

@@ -25,7 +25,7 @@ use docmill_core::model::{
 };
 use docmill_core::work_clock::wait_off_clock;
 use docmill_extract::extract::RecordedReplies;
-use docmill_ledger::ledger::{AttemptLedger, ProviderSpending};
+use docmill_ledger::ledger::{AttemptLedger, DocumentSpending, ProviderSpending};
 use docmill_llm::llm::{Llm, Prompt};
 
 /// How old what is known of the day's spending may be.
@@ -79,7 +79,8 @@ impl CostTracker {
                 return Err(self.over_budget_error("cost.daily_budget", budget, known));
             }
         }
-        let budget = tenant.map(|tenant| self.config.tenant_budget(tenant)).unwrap_or_default();
+        let (key, budget) =
+            tenant.map(|tenant| self.config.tenant_budget(tenant)).unwrap_or_default();
         if budget.is_zero() {
             return Ok(());
         }
@@ -87,11 +88,13 @@ impl CostTracker {
         if known.nanos < decimal_to_nanos(budget) {
             return Ok(());
         }
-        Err(self.over_budget_error("cost.tenant_daily_budget", budget, known))
+        Err(self.over_budget_error(key, budget, known))
     }
 
-    /// Whether something may still be spent on this document: one that costs so much before it says
-    /// anything must fit besides.
+    /// Whether something may still be spent on this document: what the next call takes before it says
+    /// anything must fit besides. Where nothing has a price, nobody asks before a model's first call in
+    /// a first claim (`begins`) what was spent: a question of the ledger for every job, of which the
+    /// answer is nothing, or what reading pages took, and that was asked then.
     ///
     /// # Errors
     /// What the ledger says.
@@ -99,14 +102,29 @@ impl CostTracker {
         &self,
         ledger: &dyn AttemptLedger,
         id: IngestionId,
-        ahead: u64,
+        ahead: DocumentSpending,
+        begins: bool,
     ) -> Result<bool> {
-        let budget = decimal_to_nanos(self.config.document_budget);
-        // Without prices nothing is ever spent.
-        if budget == 0 || self.config.price.is_empty() {
+        let bound = |most: u64| if most == 0 { u64::MAX } else { most };
+        let budget = bound(decimal_to_nanos(self.config.document_budget));
+        let tokens = bound(self.config.document_tokens);
+        if budget == u64::MAX && tokens == u64::MAX {
             return Ok(true);
         }
-        Ok(wait_off_clock(ledger.spent_on(id)).await?.saturating_add(ahead) < budget)
+        let spent = match begins && self.config.price.is_empty() {
+            true => ahead,
+            false => wait_off_clock(ledger.spent_on(id)).await?.plus(ahead),
+        };
+        Ok(spent.cost_nanos < budget && spent.tokens < tokens)
+    }
+
+    /// What bounds the cost of a document, as keys and values.
+    fn document_bounds(&self) -> String {
+        let CostConfig { document_budget, document_tokens, currency, .. } = &self.config;
+        format!(
+            "cost.document_budget of {document_budget} {currency} or cost.document_tokens of \
+             {document_tokens}"
+        )
     }
 
     async fn spent_today(
@@ -229,12 +247,11 @@ pub(super) struct SpendingBook<'a> {
 }
 
 impl SpendingBook<'_> {
-    /// Whether a call may be paid for that costs so much (in billionths of the currency) by what it
-    /// shows alone; `false`: this document has cost enough. Fails once nothing may be spent today, see
+    /// Whether a call may be paid for that takes so much by what it shows alone; `false`: this document has cost enough. Fails once nothing may be spent today, see
     /// [`CostTracker::ensure_budget`].
-    async fn may_call(&self, ahead: u64) -> Result<bool> {
+    async fn may_call(&self, ahead: DocumentSpending, begins: bool) -> Result<bool> {
         self.costs.ensure_budget(self.ledger, self.claimed.tenant.as_deref()).await?;
-        self.costs.has_room(self.ledger, self.claimed.id, ahead).await
+        self.costs.has_room(self.ledger, self.claimed.id, ahead, begins).await
     }
 
     /// Writes down what was spent.
@@ -290,12 +307,9 @@ impl PageSink for BilledPageSink<'_> {
     }
 
     async fn before_call(&mut self) -> std::result::Result<(), StepError> {
-        if !self.spending.may_call(0).await? {
-            let CostConfig { document_budget, currency, .. } = &self.spending.costs.config;
-            let detail = format!(
-                "reading its pages costs more than cost.document_budget of {document_budget} \
-                 {currency}"
-            );
+        if !self.spending.may_call(DocumentSpending::default(), false).await? {
+            let bounds = self.spending.costs.document_bounds();
+            let detail = format!("reading its pages costs more than {bounds}");
             return Err(StepError::rejected(OutcomeReason::TooLarge, detail));
         }
         self.inner.before_call().await
@@ -338,8 +352,10 @@ impl<'a> LlmCallBilling<'a> {
         let (provider, model) = (self.llm.provider(), self.llm.model());
         let shown = SpendingEntry { provider, model, calls: 1, pages: 0, usage };
         let today = OffsetDateTime::now_utc().date();
-        let ahead = self.spending.costs.price(&shown, today).unwrap_or(0);
-        self.spending.may_call(ahead).await
+        let cost_nanos = self.spending.costs.price(&shown, today).unwrap_or(0);
+        let ahead = DocumentSpending { cost_nanos, tokens: usage.input };
+        let begins = self.booked == 0 && self.spending.claimed.claims == 1;
+        self.spending.may_call(ahead, begins).await
     }
 
     /// The most that this prompt may cost in a batch, in billionths of the currency; known here as
@@ -383,6 +399,27 @@ mod tests {
     use time::macros::date;
 
     use super::*;
+    use docmill_ledger::ledger::memory::MemoryLedger;
+
+    #[tokio::test]
+    async fn a_spent_day_names_the_key_that_bounds_the_tenant() {
+        let costs = CostTracker::new(CostConfig {
+            tenant_daily_budget: 5.into(),
+            tenant_daily_budgets: [("acme".to_owned(), 20.into())].into(),
+            ..CostConfig::default()
+        });
+        let ledger = MemoryLedger::new(OffsetDateTime::now_utc());
+        for (tenant, key) in [
+            ("acme", "cost.tenant_daily_budgets of 20 USD is spent"),
+            ("globex", "cost.tenant_daily_budget of 5 USD is spent"),
+        ] {
+            let (nanos, until_next_day) = (20 * NANOS, Duration::ZERO);
+            let known = KnownSpending { nanos, until_next_day, at: Instant::now() };
+            costs.lock_known().insert(Some(tenant.to_owned()), known);
+            let spent = costs.ensure_budget(&ledger, Some(tenant)).await.unwrap_err();
+            assert!(spent.to_string().contains(key), "{spent}");
+        }
+    }
 
     #[test]
     fn a_price_is_exact_to_the_billionth_and_each_class_has_its_own() {

@@ -3,7 +3,7 @@
 //!
 //! The XML is looked for before anything else is read, because it costs milliseconds and may spare
 //! the rest. Pages beside it are read only as far as they have a text layer: the gate compares the
-//! XML with what they print. An XML that is of no use leaves the pages to the other readers, and
+//! XML with what they print, and tells a person where they show more. An XML that is of no use leaves the pages to the other readers, and
 //! the gate says why; a document that is nothing but this XML ends here.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::pipeline::artefact::{ArtefactSlot, identity_of};
 use crate::pipeline::context::{AttemptContext, PipelineServices};
 use crate::pipeline::fetch::FetchedDocument;
-use crate::pipeline::reading::mean_quality;
+use crate::pipeline::reading::{PrintedPages, mean_quality};
 use crate::pipeline::step_error::StepError;
 use crate::pipeline::text_room::TextRoom;
 use docmill_core::metrics;
@@ -79,18 +79,19 @@ pub(super) async fn scan_einvoice(
         Ok(None) => return Ok(EinvoiceScan::NONE),
         Ok(Some(invoice)) if einvoice::kind_uses_einvoice(kind) => {
             let mut room = TextRoom::new(&services.budget);
-            let printed = services.reader.printed_pages(document, &mut room).await?;
+            let PrintedPages { pages, show_more } =
+                services.reader.printed_pages(document, &mut room).await?;
             let transcript = Transcript {
                 format: Transcript::FORMAT,
                 sha256: sha256.to_owned(),
                 provider: "none".to_owned(),
-                quality: mean_quality(&printed),
-                pages: printed,
+                quality: mean_quality(&pages),
+                pages,
             };
             let note = if is_document {
                 gate::EinvoiceState::Document
             } else {
-                gate::EinvoiceState::Attached
+                gate::EinvoiceState::Attached { show_more }
             };
             let parsed = Some(ParsedEinvoice { invoice, transcript, room });
             return Ok(EinvoiceScan { parsed, note });

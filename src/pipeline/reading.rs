@@ -16,7 +16,9 @@ use crate::pipeline::remote_ocr::{self, ReadOptions, RemoteOcr};
 use crate::pipeline::step_error::{StepError, step_error};
 use crate::pipeline::text_room::TextRoom;
 use docmill_core::config::OcrProvider;
-use docmill_core::model::{OutcomeReason, PageSource, PageText, ReadRecipe, Transcript};
+use docmill_core::model::{
+    OutcomeReason, PageSource, PageText, PrintedPage, ReadRecipe, Transcript,
+};
 use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
@@ -44,6 +46,14 @@ pub struct ReadRequest {
     pub finished: Vec<PageText>,
     /// What it asks of the remote providers.
     pub wishes: ReadOptions,
+}
+
+/// What the pages of a document have as text.
+pub struct PrintedPages {
+    /// Their texts, in order.
+    pub pages: Vec<PageText>,
+    /// Whether one of them shows more than that.
+    pub show_more: bool,
 }
 
 impl DocumentReader {
@@ -117,11 +127,12 @@ impl DocumentReader {
         &self,
         document: &OpenDocument,
         index: u32,
-    ) -> Result<PageText, StepError> {
+    ) -> Result<PrintedPage, StepError> {
         document.printed_page(index).await.map_err(step_error)
     }
 
-    /// What the pages of a document have as text, without reading a picture; `room` grows with it.
+    /// What the pages of a document have as text, without reading a picture, and whether one of them
+    /// shows more than that; `room` grows with it.
     ///
     /// # Errors
     /// As [`DocumentReader::open_document`]; no room for the text.
@@ -129,16 +140,18 @@ impl DocumentReader {
         &self,
         document: &OpenDocument,
         room: &mut TextRoom,
-    ) -> Result<Vec<PageText>, StepError> {
+    ) -> Result<PrintedPages, StepError> {
         let mut pages = PagesByNumber::new(document.text_limits());
+        let mut show_more = false;
         let mut printed = futures::stream::iter(0..document.page_count())
             .map(|index| document.printed_page(index))
             .buffer_unordered(self.max_parallel_pages());
         while let Some(page) = printed.try_next().await.map_err(step_error)? {
-            room.grow(page.memory_bytes())?;
-            pages.insert(page)?;
+            room.grow(page.text.memory_bytes())?;
+            show_more |= page.shows_more;
+            pages.insert(page.text)?;
         }
-        Ok(pages.into_pages())
+        Ok(PrintedPages { pages: pages.into_pages(), show_more })
     }
 
     /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read, in

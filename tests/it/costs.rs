@@ -126,6 +126,23 @@ async fn a_document_that_has_cost_its_budget_ends_and_no_further_call_is_paid() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_has_taken_its_tokens_ends_though_no_model_has_a_price() {
+    let world = World::with_model(Script::of([Answer::Text { content: "prose".to_owned() }])).await;
+    let worker = world
+        .worker_with(|config| {
+            config.cost = CostConfig { document_tokens: 10, ..CostConfig::default() };
+        })
+        .await;
+    let id = world.submit("invoice.pdf", documents::invoice("C-10")).await;
+    world.until(id, "status", "failed").await;
+    worker.stop().await;
+    assert_eq!(world.llm.as_ref().unwrap().calls().len(), 1, "the one that went over it");
+    assert_eq!(world.column(id, "reason").await.unwrap(), "cut");
+    let detail = world.column(id, "detail").await.unwrap();
+    assert!(detail.contains("cost.document_tokens"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_tenant_cannot_spend_the_day_of_the_others() {
     let world = World::with_model(Script::default()).await;
     let ids = [

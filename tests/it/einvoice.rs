@@ -12,7 +12,7 @@ use docmill_formats::einvoice::EinvoiceDefect;
 use docmill_formats::xml::XmlError;
 use docmill_testkit::openai::{Answer, Script};
 
-use crate::support::documents::{cii, drawn_carrying, invoice_carrying};
+use crate::support::documents::{cii, drawn_carrying, drawn_invoice_carrying, invoice_carrying};
 use crate::support::world::World;
 
 fn app() -> App {
@@ -169,12 +169,58 @@ async fn a_person_can_see_what_an_xml_file_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pictures_beside_an_e_invoice_are_not_read_and_contradict_nothing() {
-    let picture = drawn_carrying("60 60 400 30 re f", &[("factur-x.xml", &cii("N-1"))]);
-    let processed = process(&local_pipeline().await, picture).await;
-    assert_eq!(end(&processed), ("einvoice", "-", vec![]));
-    let transcript = processed.transcript.unwrap();
-    assert!(transcript.is_empty() && transcript.pages.len() == 1);
+async fn what_a_person_sees_beside_an_e_invoice_and_nobody_held_it_against_is_flagged() {
+    let letters: String = (0..600)
+        .map(|at| {
+            let (x, y) = (60 + at % 60 * 8, 60 + at / 60 * 14);
+            format!(
+                "{x} {y} m {x} {0} {1} {0} {1} {y} c {1} {2} {x} {2} {x} {y} c f\n",
+                y + 6,
+                x + 5,
+                y - 3
+            )
+        })
+        .collect();
+    let letter = "BT /F1 11 Tf 60 700 Td (Please find our invoice enclosed) Tj ET\n";
+    let image = "q 595 0 0 842 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID a EI Q\n";
+    let files = [("factur-x.xml", cii("N-1"))];
+    let files = files.each_ref().map(|(name, xml)| (*name, xml.as_str()));
+    #[rustfmt::skip]
+    let table = [
+        ("shapes alone",                 drawn_carrying("60 60 400 30 re f", &files)),
+        ("a picture of another invoice", drawn_carrying(image, &files)),
+        ("an empty page",                drawn_carrying("", &files)),
+        ("a letter without an amount",   drawn_carrying(letter, &files)),
+        ("letters drawn beside text",    drawn_invoice_carrying(&letters, &files)),
+    ];
+    let pipeline = local_pipeline().await;
+    for (name, bytes) in table {
+        let processed = process(&pipeline, bytes).await;
+        assert_eq!(end(&processed), ("einvoice", "-", vec!["einvoice_unseen"]), "{name}");
+        assert_eq!(processed.transcript.unwrap().pages.len(), 1, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_nobody_sees_confirms_no_e_invoice() {
+    let print = "BT /F1 11 Tf 1 0 0 1 60 500 Tm (N-2) Tj ET";
+    let contradicts = vec!["einvoice_contradicts_page:invoice_number"];
+    #[rustfmt::skip]
+    let table = [
+        ("not there",               String::new(),                                                contradicts.clone()),
+        ("black on a black box",    format!("0 g 50 490 80 30 re f {print}"),                     contradicts.clone()),
+        ("white over a sliver",     format!("0 g 50 490 m 130 520 l 130 521 l 50 491 l f 1 g {print}"), contradicts.clone()),
+        ("outside of a triangle",   format!("q 400 490 m 400 800 l 40 800 l h W n {print} Q"),    contradicts),
+        ("on paper",                print.to_owned(),                                             vec![]),
+        ("black on a grey box",     format!("0.9 g 50 490 80 30 re f 0 g {print}"),               vec![]),
+        ("white on a black box",    format!("0 g 50 490 80 30 re f 1 g {print}"),                 vec![]),
+        ("within a clipping box",   format!("q 50 490 80 30 re W n {print} Q"),                   vec![]),
+    ];
+    let pipeline = local_pipeline().await;
+    for (name, operations, reasons) in table {
+        let bytes = drawn_invoice_carrying(&operations, &[("factur-x.xml", &cii("N-2"))]);
+        assert_eq!(end(&process(&pipeline, bytes).await), ("einvoice", "-", reasons), "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -457,6 +457,67 @@ async fn a_duplicate_is_the_newest_completed_one_of_another_document() {
 }
 
 #[tokio::test]
+async fn a_duplicate_is_found_and_flagged_however_it_is_spelled() {
+    #[rustfmt::skip]
+    let table = [
+        ("Müller GmbH.",             "R-1",       true),
+        ("Mu\u{308}ller G.m.b.H.",   "R\u{2011}1", true),
+        ("MULLER",                   "Р 1.",      true),
+        ("Müller",                   "R 11",      false),
+        ("Müller Bau",               "R 1",       false),
+        ("Möller",                   "R 1",       false),
+    ];
+    for (supplier, number, again) in table {
+        for at in Fixture::both().await {
+            let first = IngestionId::random();
+            at.insert(first, DocumentId::random()).await;
+            let token = at.take(first).await.token;
+            at.ledger().record_result(first, token, &record(None)).await.unwrap();
+            let find = at.ledger().find_duplicate(DocumentId::random(), None, supplier, number);
+            assert_eq!(find.await.unwrap(), again.then_some(first), "{supplier} {number}");
+            let data = serde_json::json!({"supplier_name": supplier, "invoice_number": number});
+            let end = IngestionResult {
+                structured_data: data.as_object().cloned(),
+                duplicate_rule: Some("again".to_owned()),
+                ..record(None)
+            };
+            let second = IngestionId::random();
+            at.insert(second, DocumentId::random()).await;
+            let token = at.take(second).await.token;
+            at.ledger().record_result(second, token, &end).await.unwrap();
+            let flagged = at.row(second).await.unwrap().needs_human_review;
+            assert_eq!(flagged, again, "{supplier} {number}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_invoice_that_an_earlier_release_recorded_is_found_by_the_same_spelling() {
+    let at = Fixture::postgres().await;
+    let Fixture::Postgres { database, .. } = &at else { unreachable!("it was asked for") };
+    let first = IngestionId::random();
+    at.insert(first, DocumentId::random()).await;
+    let token = at.take(first).await.token;
+    let data = serde_json::json!({"supplier_name": "Müller  GmbH", "invoice_number": "R 1/1"});
+    let end = IngestionResult {
+        structured_data: data.as_object().cloned(),
+        duplicate_rule: Some("again".to_owned()),
+        ..record(None)
+    };
+    at.ledger().record_result(first, token, &end).await.unwrap();
+    let before = "UPDATE ingestion SET duplicate_key =
+        encode(sha256(convert_to('müllergmbh' || chr(10) || 'r1/1', 'UTF8')), 'hex')";
+    sqlx::query(before).execute(database.pool()).await.unwrap();
+    let found = at.ledger().find_duplicate(DocumentId::random(), None, "müller gmbh", "R1/1");
+    assert_eq!(found.await.unwrap(), Some(first));
+    let second = IngestionId::random();
+    at.insert(second, DocumentId::random()).await;
+    let token = at.take(second).await.token;
+    at.ledger().record_result(second, token, &end).await.unwrap();
+    assert_eq!(at.row(second).await.unwrap().review_reasons, ["again"]);
+}
+
+#[tokio::test]
 async fn of_two_copies_of_an_invoice_that_were_judged_beside_each_other_one_is_flagged() {
     const COPIES: usize = 12;
     for at in Fixture::both().await {

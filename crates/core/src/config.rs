@@ -220,6 +220,18 @@ impl Config {
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }
 
+    /// The models that somebody may charge for and that have no price on this day, as
+    /// `provider model`: what they cost is not known, so no budget bounds it.
+    pub fn unpriced_models(&self, day: time::Date) -> Vec<String> {
+        let chain = self.llm.chain.iter().map(|model| model.inherit_from(&self.llm));
+        let models = std::iter::once(self.llm.clone()).chain(chain);
+        let unpriced = models.filter(|llm| {
+            let price = self.cost.price_on(llm.provider.name(), &llm.model, day);
+            llm.may_be_charged() && price.is_none()
+        });
+        unpriced.map(|llm| format!("{} {}", llm.provider.name(), llm.model)).collect()
+    }
+
     /// Settings that depend on each other across sections.
     fn check_relations(&self, problems: &mut Vec<String>) {
         let longest_poll = self.queue.wait + std::time::Duration::from_secs(5);

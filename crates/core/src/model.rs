@@ -35,8 +35,8 @@ pub use page_crop::PageCrop;
 pub use page_mark::{PageMark, PageMarkKind};
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
-    PageViewResult, PictureFacts, PictureFit, ProviderReading, ReadRecipe, ReadingRefusal,
-    RepairSwitches, TextLayer, TextMap,
+    PageViewResult, PictureFacts, PictureFit, PrintedPage, ProviderReading, ReadRecipe,
+    ReadingRefusal, RepairSwitches, TextLayer, TextMap,
 };
 pub use picture_rule::PictureRule;
 pub use priority::Priority;

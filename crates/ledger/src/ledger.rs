@@ -13,6 +13,7 @@
 //! Not promised: order between different ingestions.
 
 pub mod decide;
+pub mod duplicate_key;
 pub mod memory;
 pub(crate) mod stored;
 
@@ -313,6 +314,33 @@ pub struct SpentToday {
     pub until_next_day: Duration,
 }
 
+/// What one ingestion has taken so far, in all its attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DocumentSpending {
+    /// Billionths of the currency, of what has a price.
+    pub cost_nanos: u64,
+    /// Tokens of every class, with a price or without.
+    pub tokens: u64,
+}
+
+impl DocumentSpending {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            cost_nanos: self.cost_nanos.saturating_add(other.cost_nanos),
+            tokens: self.tokens.saturating_add(other.tokens),
+        }
+    }
+}
+
+impl From<&ProviderSpending> for DocumentSpending {
+    fn from(spent: &ProviderSpending) -> Self {
+        let tokens = spent.usage.prompt_tokens().saturating_add(spent.usage.output);
+        Self { cost_nanos: spent.cost_nanos.unwrap_or(0), tokens }
+    }
+}
+
 /// What an operator has paused. All workers obey within seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorPause {
@@ -411,8 +439,8 @@ pub trait AttemptLedger: Send + Sync {
     /// The sum of today's spending (UTC), of everybody or on behalf of one tenant.
     async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday>;
 
-    /// What was spent on an ingestion so far, in all its attempts, in billionths of the currency.
-    async fn spent_on(&self, id: IngestionId) -> Result<u64>;
+    /// What was spent on an ingestion so far, in all its attempts.
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending>;
 
     /// How a question stands in the batch lane, and takes note of all answers there are about the
     /// ingestion. `None`: there is no lane here.

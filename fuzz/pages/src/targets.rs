@@ -44,7 +44,7 @@ fn read_document(data: &[u8]) {
     document.find_einvoice();
     for index in 0..document.page_count().min(3) {
         if let Ok(page) = document.printed_page(index) {
-            assert_eq!(page.number, index + 1);
+            assert_eq!(page.text.number, index + 1);
         }
         drop(document.page_content(index));
     }
@@ -90,6 +90,7 @@ fn read_page_answer(data: &[u8]) {
     let Ok(Some((reply, body))) = read_frame::<ReplyFrame>(data, most) else { return };
     let limits = limits();
     let page = match &reply.answer {
+        DocumentAnswer::Printed { page } => Some(Box::new(page.text.clone())),
         DocumentAnswer::Read { page, .. }
         | DocumentAnswer::Known { page }
         | DocumentAnswer::Witnessed { page, .. } => Some(page.clone()),

@@ -121,12 +121,12 @@ async fn what_a_document_has_cost_is_known_to_the_next_attempt_at_it_and_to_no_o
     booked.unwrap();
     assert_eq!(saved.unwrap(), WriteResult::Yes, "booking takes no claim away");
     attempt.add_spending(id, first.claims, &spent(7)).await.unwrap();
-    assert_eq!(attempt.spent_on(id).await.unwrap(), 12);
+    assert_eq!(attempt.spent_on(id).await.unwrap().cost_nanos, 12);
     let (second, next) = ledger.begin_attempt(id, document()).await.unwrap();
-    assert_eq!(next.spent_on(id).await.unwrap(), 12);
+    assert_eq!(next.spent_on(id).await.unwrap().cost_nanos, 12);
     assert_eq!(second.extraction, Some(reply));
     let (_, other) = ledger.begin_attempt(IngestionId::random(), document()).await.unwrap();
-    assert_eq!(other.spent_on(IngestionId::random()).await.unwrap(), 0);
+    assert_eq!(other.spent_on(IngestionId::random()).await.unwrap(), DocumentSpending::default());
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ fn is_about_data(check: &RuleCheck) -> bool {
         RuleCheck::Legible { .. }
             | RuleCheck::Certain { .. }
             | RuleCheck::NoInstructions { .. }
+            | RuleCheck::EinvoiceSeen
             | RuleCheck::EinvoiceUsable
             | RuleCheck::PaymentCodeUsable
             | RuleCheck::Duplicate

@@ -184,7 +184,7 @@ impl PipelineReader {
         }
         let mut text = String::new();
         for index in 0..document.page_count().min(LOOKED_AT) {
-            text.push_str(&services.reader.printed_page(&document, index).await?.text());
+            text.push_str(&services.reader.printed_page(&document, index).await?.text.text());
             text.push('\n');
         }
         run_on_text(services, move || filter_text(&text)).await

@@ -67,6 +67,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::NoInstructions { .. } => "A line of the document speaks to a model.",
         RuleCheck::Complete { .. } => "Lines of the document seem to be missing here.",
         RuleCheck::NotContradicted(_) => "The pages print something else than the attached XML.",
+        RuleCheck::EinvoiceSeen => "The pages show what the attached XML was not held against.",
         RuleCheck::EinvoiceUsable => "The attached e-invoice could not be used.",
         RuleCheck::PaymentCode(_) => "A code on the page orders another payment than this.",
         RuleCheck::PaymentCodeUsable => "A code for payments on the page could not be used.",

@@ -276,8 +276,8 @@ async fn two_payments_for_the_same_attempt_in_one_statement_are_both_counted() {
     let paid = [(ids[0], &one), (ids[0], &two), (ids[1], &one), (ids[0], &one)];
     let paid = join_all(paid.iter().map(|(id, spent)| ledger.add_spending(*id, 1, spent)));
     assert!(paid.await.iter().all(Result::is_ok));
-    assert_eq!(ledger.spent_on(ids[0]).await.unwrap(), 21);
-    assert_eq!(ledger.spent_on(ids[1]).await.unwrap(), 5);
+    assert_eq!(ledger.spent_on(ids[0]).await.unwrap().cost_nanos, 21);
+    assert_eq!(ledger.spent_on(ids[1]).await.unwrap().cost_nanos, 5);
     assert_eq!(count(&database, "SELECT sum(calls)::bigint FROM spending").await, 4);
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{PipeReader, PipeWriter};
 
-use docmill_core::model::{PageCrop, PageText, TextLine, TextWord};
+use docmill_core::model::{PageCrop, PageText, PrintedPage, TextLine, TextWord};
 use docmill_documents::cpu::ProcessMemory;
 use docmill_documents::cpu::confine::ConfinementStatus;
 use docmill_documents::cpu::wire::{
@@ -36,9 +36,13 @@ fn liar(words: usize) -> ProcessProgram {
             let answer = match asked.request {
                 DocumentRequest::Open { .. } => DocumentAnswer::Opened { pages: 1 },
                 DocumentRequest::Read { .. } => DocumentAnswer::Read { page, image: None },
-                DocumentRequest::Show { .. }
-                | DocumentRequest::Witness { .. }
-                | DocumentRequest::Print { .. } => DocumentAnswer::Known { page },
+                DocumentRequest::Show { .. } | DocumentRequest::Witness { .. } => {
+                    DocumentAnswer::Known { page }
+                }
+                DocumentRequest::Print { .. } => {
+                    let page = PrintedPage { text: *page, shows_more: false };
+                    DocumentAnswer::Printed { page: Box::new(page) }
+                }
                 DocumentRequest::Reread { .. } => DocumentAnswer::Reread { lines: page.lines },
                 DocumentRequest::Draw { .. }
                 | DocumentRequest::Copy { .. }

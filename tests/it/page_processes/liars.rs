@@ -132,7 +132,7 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
         Lies { answer, body: body.to_vec(), ..Lies::default() }
     };
     let printed = |change: fn(&mut Value)| Lies {
-        answer: json!({ "Known": { "page": page(change) } }),
+        answer: json!({ "Printed": { "page": { "text": page(change), "shows_more": false } } }),
         ..Lies::default()
     };
     let html = b"<html><script>alert(1)</script></html>";

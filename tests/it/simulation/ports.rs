@@ -9,10 +9,10 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 use docmill_ledger::ledger::memory::MemoryLedger;
 use docmill_ledger::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
-    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
-    WriteResult,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
+    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
+    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
+    WorkerStatus, WriteResult,
 };
 use docmill_queue::queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
@@ -193,7 +193,7 @@ impl AttemptLedger for FaultyLedger {
         self.reach().await?.spent_today(tenant).await
     }
 
-    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending> {
         self.reach().await?.spent_on(id).await
     }
 

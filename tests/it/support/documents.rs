@@ -124,6 +124,12 @@ pub(crate) fn invoice_carrying(number: &str, files: &[(&str, &str)]) -> Vec<u8> 
     carrying(&invoice_lines(&number), files)
 }
 
+/// The invoice N-1 with drawing operations behind its text, and files attached.
+pub(crate) fn drawn_invoice_carrying(operations: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let lines = text(&invoice_lines("Invoice number: N-1"));
+    drawn_carrying(&format!("{lines}{operations}\n"), files)
+}
+
 fn invoice_lines(number: &str) -> [(f32, f32, &str); 21] {
     [
         (60.0, 60.0, "Northwind Paper Ltd"),

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 use docmill_ledger::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
-    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
-    WriteResult,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
+    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
+    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
+    WorkerStatus, WriteResult,
 };
 use docmill_llm::llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
@@ -123,7 +123,7 @@ impl AttemptLedger for FlakyLedger {
         self.inner.spent_today(tenant).await
     }
 
-    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending> {
         self.inner.spent_on(id).await
     }
 }

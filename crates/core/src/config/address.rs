@@ -64,7 +64,12 @@ pub(super) fn serialize_optional_address<S: Serializer>(
 /// Whether `address` is an unencrypted one of another machine: whatever is sent there, a key too,
 /// can be read on the way.
 pub(super) fn sends_in_the_clear(address: &str) -> bool {
-    let Some(rest) = address.trim().strip_prefix("http://") else { return false };
+    address.trim().starts_with("http://") && !is_on_this_machine(address)
+}
+
+/// Whether `address`, of http or https, is one of this machine.
+pub(super) fn is_on_this_machine(address: &str) -> bool {
+    let Some((_, rest)) = address.trim().split_once("://") else { return false };
     let host = rest.get(userinfo_end(rest, false)..).unwrap_or_default();
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
     let name = match host.strip_prefix('[') {
@@ -72,7 +77,7 @@ pub(super) fn sends_in_the_clear(address: &str) -> bool {
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
     let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    !(is_loopback || name.eq_ignore_ascii_case("localhost"))
+    is_loopback || name.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ pub struct CostConfig {
     pub tenant_daily_budgets: BTreeMap<String, Decimal>,
     /// Most that one document may cost, all attempts together; 0: no bound.
     pub document_budget: Decimal,
+    /// Most tokens that one document may take, all attempts together, whatever they cost; 0: no bound.
+    pub document_tokens: u64,
     /// The prices, in any order.
     pub price: Vec<ModelPrice>,
 }
@@ -71,6 +73,8 @@ impl Default for CostConfig {
             // Some hundred pages by a strong model: far above what documents cost, far below what
             // one could.
             document_budget: Decimal::from(5),
+            // What that buys of a model of the middle, for documents whose models have no price.
+            document_tokens: 2_000_000,
             price: Vec::new(),
         }
     }
@@ -85,9 +89,12 @@ impl CostConfig {
         of_it.filter(|it| it.from <= day).max_by(|a, b| a.from.cmp(&b.from))
     }
 
-    /// What may be spent in a day on behalf of a tenant; 0: no bound.
-    pub fn tenant_budget(&self, tenant: &str) -> Decimal {
-        self.tenant_daily_budgets.get(tenant).copied().unwrap_or(self.tenant_daily_budget)
+    /// What may be spent in a day on behalf of a tenant (0: no bound), and the key that says so.
+    pub fn tenant_budget(&self, tenant: &str) -> (&'static str, Decimal) {
+        match self.tenant_daily_budgets.get(tenant) {
+            Some(budget) => ("cost.tenant_daily_budgets", *budget),
+            None => ("cost.tenant_daily_budget", self.tenant_daily_budget),
+        }
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {

@@ -78,6 +78,19 @@ pub struct LlmConfig {
     pub chain: Vec<EscalationModelConfig>,
 }
 
+impl LlmProvider {
+    /// As prices and spending name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Bedrock => "bedrock",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
 impl Default for LlmConfig {
     fn default() -> Self {
         Self {
@@ -105,6 +118,16 @@ impl Default for LlmConfig {
 }
 
 impl LlmConfig {
+    /// Whether somebody may charge for its calls: neither does it run on this machine, nor on a server
+    /// of a kind that people run themselves.
+    pub fn may_be_charged(&self) -> bool {
+        let own = matches!(self.server, LlmServer::Vllm | LlmServer::Ollama | LlmServer::LlamaCpp);
+        self.provider != LlmProvider::None
+            && !own
+            && !self.scheduler.is_local(&self.model)
+            && !address::is_on_this_machine(&self.base_url)
+    }
+
     /// The key as it is now.
     pub fn key_source(&self) -> SecretSource {
         SecretSource::new(&self.api_key, &self.api_key_file)

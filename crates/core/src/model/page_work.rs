@@ -116,6 +116,15 @@ pub struct PageReadResult {
     pub repaired: Option<EncodedImage>,
 }
 
+/// What a page prints as text, told without reading its picture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrintedPage {
+    /// Its lines; none of a page that has to be read from its picture.
+    pub text: PageText,
+    /// Whether it shows what is not in its lines: a picture, letters drawn as shapes, what was lost.
+    pub shows_more: bool,
+}
+
 /// How a page is to be shown to a reader elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -17,7 +17,7 @@ use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
     EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewMode, PageViewResult,
-    PictureFit, TextLimits, TextLine,
+    PictureFit, PrintedPage, TextLimits, TextLine,
 };
 use docmill_core::work_clock::{place_in_line, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -150,18 +150,19 @@ impl OpenDocument {
         Ok(read)
     }
 
-    /// What page `index`, which starts at 0, has as text, without reading its picture: a page that
-    /// is one has no lines.
+    /// What page `index`, which starts at 0, has as text, without reading its picture.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
-    pub async fn printed_page(&self, index: u32) -> Result<PageText, DocumentReadError> {
+    pub async fn printed_page(&self, index: u32) -> Result<PrintedPage, DocumentReadError> {
         let request = DocumentRequest::Print { document: self.number, index };
         let printed = self.ask_with_retry(request, |answer, _| {
-            answer.into_printed_page().filter(|page| self.check().is_printed_page(page, index))
+            answer
+                .into_printed_page()
+                .filter(|page| self.check().is_printed_page(&page.text, index))
         });
         let printed = printed.await?;
-        self.check_text(&printed)?;
+        self.check_text(&printed.text)?;
         Ok(printed)
     }
 

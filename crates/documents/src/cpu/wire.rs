@@ -11,7 +11,7 @@ pub(super) use frame::{receive_frame, send_frame};
 use super::confine::ConfinementStatus;
 use docmill_core::model::{
     EncodedImage, ImageHeader, OutcomeReason, PageCrop, PagePicture, PageReadResult, PageText,
-    PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLine,
+    PageViewMode, PageViewResult, PictureFacts, PictureFit, PrintedPage, TextLine,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -180,6 +180,11 @@ pub enum DocumentAnswer {
         /// The page's text, taken from the file.
         page: Box<PageText>,
     },
+    /// What a page has as text, asked for by [`DocumentRequest::Print`].
+    Printed {
+        /// The text, and whether it is all.
+        page: Box<PrintedPage>,
+    },
     /// A page that has to be read; its picture is the frame's body, if it was asked for.
     Shown {
         /// What is known of the page without reading its picture.
@@ -341,9 +346,9 @@ impl DocumentAnswer {
         Some(of_text)
     }
 
-    /// A page whose text the file brings with it; `None` if it is something else.
-    pub fn into_printed_page(self) -> Option<PageText> {
-        let Self::Known { page } = self else { return None };
+    /// What a page has as text; `None` if it is something else.
+    pub fn into_printed_page(self) -> Option<PrintedPage> {
+        let Self::Printed { page } = self else { return None };
         Some(*page)
     }
 

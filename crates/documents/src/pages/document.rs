@@ -10,11 +10,12 @@ use hayro::kurbo::Rect;
 
 use super::format::{self, DocumentFormat};
 use super::page::{CUT_QUALITY, PageContent, PageRaster};
+use super::pdf::{self, SeenLayer};
 use super::refusal::{PageRefusal, catch_decoder};
 use super::render::RenderBounds;
-use super::{pdf, picture, tiff};
+use super::{picture, tiff};
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{OutcomeReason, PageText, TextLine};
+use docmill_core::model::{OutcomeReason, PageText, PrintedPage, TextLine};
 use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding};
 use docmill_formats::xml;
 
@@ -203,21 +204,24 @@ impl ParsedDocument {
         }
     }
 
-    /// What page `index`, which starts at 0, prints as text, without rendering or recognising
-    /// anything. A page that would have to be read from its picture has no lines, and nothing is
-    /// held against it.
+    /// What page `index`, which starts at 0, prints as text, without recognising anything. A page
+    /// that would have to be read from its picture has no lines.
     ///
     /// # Errors
     /// As [`ParsedDocument::page_content`].
-    pub fn printed_page(&self, index: u32) -> Result<PageText, PageRefusal> {
+    pub fn printed_page(&self, index: u32) -> Result<PrintedPage, PageRefusal> {
         let deadline = Instant::now() + self.limits.page_time;
         let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
-        let page = match &self.content {
+        let SeenLayer { content, shows_more } = match &self.content {
             DocumentContent::Pdf(file) => catch_decoder(|| file.text_layer(index, &bounds))?,
-            DocumentContent::Xml(lines) => Some(text_page(lines.clone())),
-            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => None,
+            DocumentContent::Xml(lines) => {
+                SeenLayer { content: Some(text_page(lines.clone())), shows_more: false }
+            }
+            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => {
+                SeenLayer { content: None, shows_more: true }
+            }
         };
-        Ok(match page {
+        let text = match content {
             Some(PageContent::Text { width, height, lines, .. }) => {
                 let quality = if self.is_cut() { CUT_QUALITY } else { 1.0 };
                 PageText::from_native(index + 1, (width, height), quality, lines)
@@ -228,7 +232,8 @@ impl ParsedDocument {
             }
             Some(PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. })
             | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
-        })
+        };
+        Ok(PrintedPage { text, shows_more })
     }
 }
 

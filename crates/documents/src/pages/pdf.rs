@@ -141,21 +141,30 @@ impl PdfFile {
     }
 
     /// The text layer of page `index`, starting at 0; none if the page has to be read from its
-    /// picture.
+    /// picture. Drawn as a picture is only what may hide text or show more of it.
     pub(super) fn text_layer(
         &self,
         index: u32,
         bounds: &RenderBounds<'_>,
-    ) -> Result<Option<PageContent>, PageRefusal> {
+    ) -> Result<SeenLayer, PageRefusal> {
         let page = self.page_at(index)?;
-        let mut surface = page_surface(page, bounds).without_digit_shapes();
+        let mut surface = page_surface(page, bounds).for_comparison();
         draw_on(page, &mut surface);
+        contrast::hide_unseen(page, &mut surface, bounds)?;
         self.count_hidden(index, &surface)?;
-        let (width, height) = page.render_dimensions();
-        let what = read_mode(&surface, f64::from(width) * f64::from(height));
-        matches!(what, PageReadMode::Blank | PageReadMode::TextLayer)
-            .then(|| self.text_page(page, &surface, what, bounds))
-            .transpose()
+        let what = read_mode(&surface, page_area(page));
+        if !matches!(what, PageReadMode::Blank | PageReadMode::TextLayer) {
+            return Ok(SeenLayer { content: None, shows_more: true });
+        }
+        let content = self.text_page(page, &surface, what, bounds)?;
+        let shows_more = match &content {
+            PageContent::Text { lines, .. } => {
+                draws_much(&surface, page_area(page))
+                    && doubt::leaves_text_out(&doubt::glance_at(page, bounds)?, lines)
+            }
+            _ => true,
+        };
+        Ok(SeenLayer { content: Some(content), shows_more })
     }
 
     /// Adds up the text of pages that nobody sees, which has the limits of text that is read.
@@ -217,8 +226,7 @@ impl PdfFile {
         draw_on(page, &mut surface);
         contrast::hide_unseen(page, &mut surface, bounds)?;
         self.count_hidden(index, &surface)?;
-        let (width, height) = page.render_dimensions();
-        match read_mode(&surface, f64::from(width) * f64::from(height)) {
+        match read_mode(&surface, page_area(page)) {
             PageReadMode::TextLayer => text_or_doubt(page, &surface, bounds),
             PageReadMode::Blank => self.text_page(page, &surface, PageReadMode::Blank, bounds),
             PageReadMode::Scan => {
@@ -230,6 +238,14 @@ impl PdfFile {
             PageReadMode::Rendered => render::render_page(page, bounds).map(PageContent::Image),
         }
     }
+}
+
+/// The text that a page has, and whether that is all.
+pub(super) struct SeenLayer {
+    /// `None`: the page has to be read from its picture.
+    pub content: Option<PageContent>,
+    /// Whether it shows what is not in its lines: a picture, letters drawn as shapes, what was lost.
+    pub shows_more: bool,
 }
 
 /// The lines of a text layer, unless it has more words than a page may have.
@@ -371,6 +387,8 @@ enum PageReadMode {
 
 /// Share of a page that an image must cover to be the page.
 const WHOLE_PAGE: f64 = 0.9;
+/// Images over less than this share of the page are marks of firms, not what an invoice says.
+const MUCH_IMAGE: f64 = 0.1;
 /// With images over this share of the page, ...
 const MOSTLY_IMAGE: f64 = 0.5;
 /// ... fewer glyphs than this are a stamp or a page number, not the page's text.
@@ -378,10 +396,24 @@ const STAMP_GLYPHS: usize = 150;
 /// More filled curves than this on a page with next to no glyphs: its letters are outlines.
 const OUTLINED_CURVES: usize = 100;
 
+fn page_area(page: &PdfPage<'_>) -> f64 {
+    let (width, height) = page.render_dimensions();
+    f64::from(width) * f64::from(height)
+}
+
+/// The share of a page that images cover.
+fn image_share(surface: &GlyphCollector, page_area: f64) -> f64 {
+    surface.images.iter().map(|image| image.area.area()).sum::<f64>() / page_area
+}
+
+/// Whether an invoice may be drawn beside the text.
+fn draws_much(surface: &GlyphCollector, page_area: f64) -> bool {
+    image_share(surface, page_area) > MUCH_IMAGE || surface.curves > OUTLINED_CURVES
+}
+
 fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
     let text = VisibleGlyphs::from_glyphs(&surface.glyphs);
-    let covered: f64 =
-        surface.images.iter().map(|image| image.area.area()).sum::<f64>() / page_area;
+    let covered = image_share(surface, page_area);
     let nothing_but_text = surface.images.is_empty() && surface.curves <= OUTLINED_CURVES;
     if text.letters == 0 {
         return match surface.images.as_slice() {

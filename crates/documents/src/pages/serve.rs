@@ -236,8 +236,8 @@ impl<W: Write> PageServer<W> {
             }
             DocumentRequest::Print { document, index } => {
                 let page = Box::new(self.find_document(document)?.printed_page(index)?);
-                self.check_text(&page)?;
-                Ok((DocumentAnswer::Known { page }, Vec::new()))
+                self.check_text(&page.text)?;
+                Ok((DocumentAnswer::Printed { page }, Vec::new()))
             }
             DocumentRequest::Look { document } => {
                 let found = self.find_document(document)?.find_einvoice();

@@ -4,8 +4,8 @@
 //! It decides for each glyph whether a person looking at the page would see it: not if it is drawn
 //! invisibly (text render mode 3), transparent, tiny, outside the page or its clip, hardly darker
 //! than the paper, or under an opaque image or shape that is painted later. Clips are approximated
-//! by their bounding boxes; where those, other paint or transparency leave it open, the glyph is
-//! doubtful, and how the page looks decides ([`super::contrast`]).
+//! by their bounding boxes unless they are boxes; where those, other paint or transparency leave it
+//! open, the glyph is doubtful, and how the page looks decides ([`super::contrast`]).
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use super::digit_shapes::DigitShapes;
 use super::drawn_figures::DrawnFigures;
 use super::drawn_marks::DrawnMarks;
 use super::expansion::stream_bytes;
-use super::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
+use super::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white, stands_out};
 use super::refusal::{PageRefusal, stop_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -40,6 +40,8 @@ const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
 const NARROWEST: f64 = 0.2;
 /// Cells across and down in which it is kept where paint is.
 const PAINT_CELLS: usize = 128;
+/// More pieces of paint than this are not told apart: everything on the page is doubtful then.
+const MOST_PAINT: usize = 1_000;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
 const RULE: f64 = 3.0;
 /// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
@@ -107,8 +109,7 @@ pub(super) struct GlyphCollector {
     groups: Vec<OpacityGroup>,
     painted: Vec<Rect>,
     page: Rect,
-    /// Where anything was painted that text could be on or under, row by row.
-    paint: Vec<bool>,
+    paint: PaintRecord,
     /// Clips that are no rectangles and hold now.
     shaped_clips: Vec<bool>,
     /// `None`: nobody asks what digits look like.
@@ -120,6 +121,25 @@ pub(super) struct GlyphCollector {
     deadline: Instant,
     page_pixels: u64,
     page_words: u32,
+}
+
+/// What is known of paint that text could be on or under.
+#[derive(Debug)]
+enum PaintRecord {
+    /// In which cells of the page there is any, row by row: all text in them is doubtful.
+    Cells(Vec<bool>),
+    /// Each piece in drawing order: text that stands out from all that may be its ground is not doubtful. Looking at a page costs many
+    /// times what drawing it here does, and nearly every page has a ground somewhere.
+    Pieces(Vec<PaintPiece>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct PaintPiece {
+    area: Rect,
+    /// `None`: not one grey, or what is under it shows through.
+    grey: Option<u8>,
+    /// Whether nothing under it is seen in its area.
+    covers: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +164,7 @@ impl GlyphCollector {
             groups: Vec::new(),
             painted: Vec::new(),
             page,
-            paint: vec![false; PAINT_CELLS * PAINT_CELLS],
+            paint: PaintRecord::Cells(vec![false; PAINT_CELLS * PAINT_CELLS]),
             shaped_clips: Vec::new(),
             digits: Some(DigitShapes::default()),
             substituted: false,
@@ -161,9 +181,10 @@ impl GlyphCollector {
         self.page
     }
 
-    /// The same, for whoever takes the text as the file states it: what digits look like is not examined.
-    pub(super) fn without_digit_shapes(self) -> Self {
-        Self { digits: None, ..self }
+    /// The same, for whoever holds the text against an e-invoice: what digits look like is not examined,
+    /// and text is doubtful only where the paint under or over it leaves open whether it is seen.
+    pub(super) fn for_comparison(self) -> Self {
+        Self { digits: None, paint: PaintRecord::Pieces(Vec::new()), ..self }
     }
 
     fn count_operations(&mut self, operations: usize) {
@@ -212,24 +233,49 @@ impl GlyphCollector {
 
     /// Whether how the page looks has to say if a person sees this glyph.
     pub(super) fn is_doubtful(&self, glyph: &PageGlyph) -> bool {
-        let centre = glyph.centre();
-        let cell = cell_of(self.page, centre);
-        let is_painted = cell.and_then(|cell| self.paint.get(cell)).copied().unwrap_or(false);
+        let is_painted = match &self.paint {
+            PaintRecord::Cells(cells) => {
+                let cell = cell_of(self.page, glyph.centre());
+                cell.and_then(|cell| cells.get(cell)).copied().unwrap_or(false)
+            }
+            PaintRecord::Pieces(_) => false,
+        };
         glyph.visible && (glyph.doubtful || is_painted)
     }
 
     /// Keeps where paint is that text may be on or under.
-    fn mark_paint(&mut self, area: Rect) {
-        let first = cell_at(self.page, area.origin());
-        let last = cell_at(self.page, Point::new(area.x1, area.y1));
-        let (Some((left, top)), Some((right, bottom))) = (first, last) else { return };
-        for row in top..=bottom {
-            for column in left..=right {
-                if let Some(cell) = self.paint.get_mut(row * PAINT_CELLS + column) {
-                    *cell = true;
+    fn mark_paint(&mut self, piece: PaintPiece) {
+        match &mut self.paint {
+            PaintRecord::Cells(cells) => mark_cells(cells, self.page, piece.area),
+            PaintRecord::Pieces(pieces) => {
+                let piece = if pieces.len() < MOST_PAINT {
+                    piece
+                } else {
+                    pieces.clear();
+                    let everywhere = Rect::new(f64::MIN, f64::MIN, f64::MAX, f64::MAX);
+                    PaintPiece { area: everywhere, grey: None, covers: false }
+                };
+                pieces.push(piece);
+                for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
+                    glyph.doubtful |= overlap(piece.area, letter_box(glyph));
                 }
             }
         }
+    }
+
+    /// Whether what was painted before a glyph leaves open if it is seen.
+    fn is_on_doubtful_ground(&self, glyph: &PageGlyph) -> bool {
+        let PaintRecord::Pieces(pieces) = &self.paint else { return false };
+        let place = letter_box(glyph);
+        for piece in pieces.iter().rev().filter(|piece| overlap(piece.area, place)) {
+            if !piece.grey.is_some_and(|grey| stands_out(glyph.ink, grey)) {
+                return true;
+            }
+            if piece.covers && piece.area.contains_rect(place) {
+                return false;
+            }
+        }
+        !is_seen_on_white(glyph.ink)
     }
 
     /// Everything drawn so far within a filled shape is under paint.
@@ -322,6 +368,7 @@ impl GlyphCollector {
         bounds: Rect,
         props: &DrawProps<'_>,
         mode: &DrawMode,
+        is_box: bool,
     ) -> Option<Rect> {
         self.shapes += 1;
         let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
@@ -338,16 +385,22 @@ impl GlyphCollector {
             _ => None,
         };
         let width = stroke.unwrap_or_else(|| area.width().min(area.height()));
-        // A thin dark line hides no text, and nearly every table has some.
-        if ink.luma >= 128 || width >= RULE {
-            self.mark_paint(area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0)));
-        }
-        let opaque = filled
-            && ink.solid
+        let plain = ink.solid
             && ink.alpha >= 1.0
             && props.soft_mask.is_none()
             && props.blend_mode == BlendMode::Normal
             && self.is_opaque_here();
+        let opaque = filled && plain;
+        // A thin dark line hides no text, and nearly every table has some.
+        if ink.luma >= 128 || width >= RULE {
+            let covers = opaque
+                && is_box
+                && matches!(mode, DrawMode::Fill(_))
+                && is_upright(props.transform)
+                && !self.shaped_clips.contains(&true);
+            let area = area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0));
+            self.mark_paint(PaintPiece { area, grey: plain.then_some(ink.on_white), covers });
+        }
         opaque.then_some(area)
     }
 }
@@ -421,6 +474,58 @@ fn cell_of(page: Rect, place: Point) -> Option<usize> {
     cell_at(page, place).map(|(column, row)| row * PAINT_CELLS + column)
 }
 
+fn mark_cells(cells: &mut [bool], page: Rect, area: Rect) {
+    let first = cell_at(page, area.origin());
+    let last = cell_at(page, Point::new(area.x1, area.y1));
+    let (Some((left, top)), Some((right, bottom))) = (first, last) else { return };
+    for row in top..=bottom {
+        for column in left..=right {
+            if let Some(cell) = cells.get_mut(row * PAINT_CELLS + column) {
+                *cell = true;
+            }
+        }
+    }
+}
+
+/// Where a glyph that is a small letter or a digit has ink, as good as.
+fn letter_box(glyph: &PageGlyph) -> Rect {
+    let up = Vec2::new(glyph.em.y, -glyph.em.x).normalize() * (glyph.size * 0.6);
+    let (start, end) = (glyph.origin, glyph.origin + glyph.advance);
+    Rect::from_points(start, end).union_pt(start + up).union_pt(end + up)
+}
+
+fn overlap(one: Rect, other: Rect) -> bool {
+    !one.intersect(other).is_zero_area()
+}
+
+/// Whether what is a box before it is one afterwards.
+fn is_upright(transform: Affine) -> bool {
+    let [a, b, c, d, ..] = transform.as_coeffs();
+    b == 0.0 && c == 0.0 || a == 0.0 && d == 0.0
+}
+
+/// Whether a path, closed, is its own bounding box.
+fn is_box(path: &BezPath) -> bool {
+    const FAR: f64 = 1e-3;
+    if path.elements().len() > 6 {
+        return false;
+    }
+    let bounds = path.bounding_box();
+    let is_edge = |at: f64, low: f64, high: f64| (at - low).abs() < FAR || (at - high).abs() < FAR;
+    let is_corner = |place: &Point| {
+        is_edge(place.x, bounds.x0, bounds.x1) && is_edge(place.y, bounds.y0, bounds.y1)
+    };
+    let has_corners = path.elements().iter().enumerate().all(|(at, element)| match element {
+        PathEl::MoveTo(place) => at == 0 && is_corner(place),
+        PathEl::LineTo(place) => is_corner(place),
+        PathEl::ClosePath => true,
+        PathEl::QuadTo(..) | PathEl::CurveTo(..) => false,
+    });
+    let mut closed = path.clone();
+    closed.close_path();
+    has_corners && (closed.area().abs() - bounds.area()).abs() <= FAR * (1.0 + bounds.area())
+}
+
 /// Where a glyph stands on the page; `None` if its matrix is degenerate.
 fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGlyph> {
     let placed = transform * glyph.transform();
@@ -466,7 +571,7 @@ impl<'a> Device<'a> for GlyphCollector {
             self.curves += path.elements().iter().filter(is_curve).count();
         }
         self.note_mark(path.control_box(), &props, mode, Some(path));
-        let area = self.paint_shape(path.control_box(), &props, mode);
+        let area = self.paint_shape(path.control_box(), &props, mode, is_box(path));
         if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
         {
             let shape = DrawnShape { area, transform: props.transform, rule: *rule };
@@ -477,13 +582,13 @@ impl<'a> Device<'a> for GlyphCollector {
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(0);
         self.note_mark(*rect, &props, mode, None);
-        if let Some(area) = self.paint_shape(*rect, &props, mode) {
+        if let Some(area) = self.paint_shape(*rect, &props, mode, true) {
             self.cover_area(area);
         }
     }
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
-        self.push_clip(clip.path.bounding_box(), true);
+        self.push_clip(clip.path.bounding_box(), !is_box(&clip.path));
     }
 
     fn push_clip_rect(&mut self, rect: &Rect) {
@@ -540,7 +645,9 @@ impl<'a> Device<'a> for GlyphCollector {
                 && self.current_clip().contains(centre)
                 && (is_seen_on_white(ink.on_white)
                     || self.painted.iter().any(|area| area.contains(centre)));
-            (glyph.ink, glyph.doubtful) = (ink.on_white, is_shaped || !is_plain);
+            glyph.ink = ink.on_white;
+            glyph.doubtful =
+                is_shaped || !is_plain || glyph.visible && self.is_on_doubtful_ground(&glyph);
             self.glyphs.push(glyph);
         }
     }
@@ -567,7 +674,7 @@ impl<'a> Device<'a> for GlyphCollector {
         self.marks.note_image(area);
         self.figures.note_image(area);
         self.painted.push(area);
-        self.mark_paint(area);
+        self.mark_paint(PaintPiece { area, grey: None, covers: false });
         if let Image::Raster(raster) = &image {
             let masks = [keys::SMASK, keys::MASK, keys::SMASK_IN_DATA];
             let dict = raster.stream();
@@ -575,6 +682,36 @@ impl<'a> Device<'a> for GlyphCollector {
             if !masked && self.is_opaque_here() {
                 self.cover_area(area);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_box_only_if_it_fills_its_bounds() {
+        let path = |places: &[(f64, f64)]| {
+            let mut path = BezPath::new();
+            path.move_to(places[0]);
+            places[1..].iter().for_each(|place| path.line_to(*place));
+            path.close_path();
+            path
+        };
+        let mut round = path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0)]);
+        round.quad_to((0.0, 5.0), (0.0, 0.0));
+        #[rustfmt::skip]
+        let table = [
+            ("four corners",         path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0)]), true),
+            ("back at the first",    path(&[(0.0, 5.0), (9.0, 5.0), (9.0, 0.0), (0.0, 0.0), (0.0, 5.0)]), true),
+            ("a triangle",           path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0)]), false),
+            ("two triangles",        path(&[(0.0, 0.0), (9.0, 5.0), (9.0, 0.0), (0.0, 5.0)]), false),
+            ("a corner cut off",     path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 4.0), (8.0, 5.0), (0.0, 5.0)]), false),
+            ("a round side",         round, false),
+        ];
+        for (name, path, expected) in table {
+            assert_eq!(is_box(&path), expected, "{name}");
         }
     }
 }

@@ -54,8 +54,8 @@ pub enum IncompleteReason {
     Cut,
     /// The document needs more calls, longer replies or more money than one document may.
     #[error(
-        "the document needs more than {MOST_CALLS} calls, {MOST_BYTES} bytes of replies or \
-         cost.document_budget"
+        "the document needs more than {MOST_CALLS} calls, {MOST_BYTES} bytes of replies, \
+         cost.document_budget or cost.document_tokens"
     )]
     TooCostly,
     /// The model declined to answer.

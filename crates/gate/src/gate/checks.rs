@@ -59,6 +59,7 @@ impl GateSubject<'_> {
             RuleCheck::NoInstructions { .. } => fail_whole(self.instructions > 0),
             RuleCheck::Complete { list, share } => self.list_completeness(list, *share),
             RuleCheck::NotContradicted(fields) => self.contradicted_fields(fields),
+            RuleCheck::EinvoiceSeen => fail_whole(self.einvoice_unseen()),
             RuleCheck::EinvoiceUsable => self.einvoice_usable(),
             RuleCheck::PaymentCode(fields) => self.fields_against_codes(fields),
             RuleCheck::PaymentCodeUsable => self.code_defects(),

@@ -15,7 +15,10 @@ pub enum EinvoiceState {
     #[default]
     Absent,
     /// It was read, and the document has pages beside it.
-    Attached,
+    Attached {
+        /// Whether one of them shows what is not in its text: a picture, letters drawn as shapes.
+        show_more: bool,
+    },
     /// The document is nothing else.
     Document,
     /// It was of no use, for this reason, and another reader took its place.
@@ -31,10 +34,17 @@ impl GateSubject<'_> {
         }
     }
 
+    /// Whether a person sees a page that nobody held the XML against: one that shows more than its
+    /// text, or pages that print no number at all.
+    pub(super) fn einvoice_unseen(&self) -> bool {
+        let EinvoiceState::Attached { show_more } = self.lookups.einvoice else { return false };
+        show_more || !self.ground.prints_numbers()
+    }
+
     /// Values that the pages do not print although they print something of the sort. Pages without
-    /// a text layer, and a document without pages, contradict nothing.
+    /// a text layer ([`GateSubject::einvoice_unseen`]), and a document without pages, contradict nothing.
     pub(super) fn contradicted_fields(&self, fields: &[String]) -> FailedFields {
-        if self.lookups.einvoice != EinvoiceState::Attached {
+        if !matches!(self.lookups.einvoice, EinvoiceState::Attached { .. }) {
             return Vec::new();
         }
         let says_otherwise = |value: &Value| {

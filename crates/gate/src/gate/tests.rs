@@ -407,7 +407,8 @@ fn the_score_falls_with_every_rule_that_fails_and_with_illegible_letters() {
 fn an_account_with_wrong_check_digits_or_another_than_the_pages_print_is_flagged() {
     let account = |iban: &str, bic: &str| with(json!({"iban": iban, "bic": bic}));
     let page = format!("{PAGE}\nIBAN DE89 3704 0044 0532 0130 00 BIC COBADEFFXXX");
-    let attached = GateLookups { einvoice: EinvoiceState::Attached, ..lookups() };
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
     let reasons = |extraction: Extraction, reader, page: &str| {
         let read = Extraction { reader, ..extraction };
         judged(&read, &transcript(page), &attached).review_reasons()

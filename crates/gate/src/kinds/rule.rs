@@ -163,6 +163,8 @@ pub enum RuleCheck {
     Complete { list: String, share: f64 },
     /// The pages do not print other values in place of those that the attached XML says.
     NotContradicted(Vec<String>),
+    /// The pages beside the attached XML are text that it was held against, and show nothing else.
+    EinvoiceSeen,
     /// The e-invoice that the document carries, if it does, could be used.
     EinvoiceUsable,
     /// No code on the pages orders another payment than these fields say.
@@ -305,7 +307,8 @@ impl RuleCheck {
                 let PaymentFields { account, total, currency } = fields.clone();
                 vec![account, total, currency]
             }
-            Self::EinvoiceUsable
+            Self::EinvoiceSeen
+            | Self::EinvoiceUsable
             | Self::PaymentCodeUsable
             | Self::Duplicate
             | Self::Quality

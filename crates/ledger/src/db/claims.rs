@@ -53,9 +53,9 @@ use spending::{SpendingRow, SpendingStatement};
 use crate::db::{Db, parking, saturating_int};
 use crate::ledger::{
     AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
-    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
-    PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript,
-    VersionOutcome, WorkerStatus, WriteResult,
+    DocumentSpending, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration,
+    OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
+    StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
 use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
@@ -134,7 +134,7 @@ impl AttemptLedger for PostgresLedger {
         spending::spent_today(&self.db, tenant).await
     }
 
-    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending> {
         spending::spent_on(&self.db, id).await
     }
 

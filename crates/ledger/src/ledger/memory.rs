@@ -15,13 +15,14 @@ use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 
 use crate::ledger::decide::{
-    ClaimDecision, Sequencer, decide_claim, duplicate_key, result_duplicate_key, used_attempts,
+    ClaimDecision, Sequencer, decide_claim, result_duplicate_keys, used_attempts,
 };
+use crate::ledger::duplicate_key::DuplicateKeys;
 use crate::ledger::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult,
-    LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause, ProviderSpending,
-    QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome, WorkerStatus,
-    WriteResult, stored,
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
+    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
+    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
+    WorkerStatus, WriteResult, stored,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{
@@ -133,24 +134,24 @@ impl MemoryLedgerState {
         WriteResult::Yes
     }
 
-    /// Whether another document of the same tenant has completed with this key.
-    fn has_duplicate(&self, id: IngestionId, key: Option<&String>) -> bool {
+    /// Whether another document of the same tenant has completed with one of these keys.
+    fn has_duplicate(&self, id: IngestionId, keys: Option<&DuplicateKeys>) -> bool {
         let own = self.rows.get(&id);
-        own.zip(key).is_some_and(|(own, key)| {
-            let other = self.completed_with(own.document_id, own.tenant.as_deref(), key);
+        own.zip(keys).is_some_and(|(own, keys)| {
+            let other = self.completed_with(own.document_id, own.tenant.as_deref(), keys);
             other.is_some()
         })
     }
 
-    /// The newest completed ingestion of another document of the tenant with this key.
+    /// The newest completed ingestion of another document of the tenant with one of these keys.
     fn completed_with(
         &self,
         document: DocumentId,
         tenant: Option<&str>,
-        key: &String,
+        keys: &DuplicateKeys,
     ) -> Option<IngestionId> {
         let same = self.rows.iter().filter(|(_, row)| {
-            row.duplicate_key.as_ref() == Some(key)
+            row.duplicate_key.as_deref().is_some_and(|key| keys.contain(key))
                 && row.document_id != document
                 && row.tenant.as_deref() == tenant
                 && row.status == IngestionStatus::Completed
@@ -358,8 +359,8 @@ impl AttemptLedger for MemoryLedger {
         supplier: &str,
         number: &str,
     ) -> Result<Option<IngestionId>> {
-        let Some(key) = duplicate_key(supplier, number) else { return Ok(None) };
-        Ok(self.lock_state().completed_with(document, tenant, &key))
+        let Some(keys) = DuplicateKeys::new(supplier, number) else { return Ok(None) };
+        Ok(self.lock_state().completed_with(document, tenant, &keys))
     }
 
     async fn add_spending(
@@ -391,10 +392,11 @@ impl AttemptLedger for MemoryLedger {
         Ok(SpentToday { cost_nanos, until_next_day: until.unsigned_abs() })
     }
 
-    async fn spent_on(&self, id: IngestionId) -> Result<u64> {
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending> {
         let state = self.lock_state();
         let of_it = state.spending.iter().filter(|(_, of, ..)| *of == id);
-        Ok(of_it.filter_map(|(.., spent)| spent.cost_nanos).sum())
+        let each = of_it.map(|(.., spent)| DocumentSpending::from(spent));
+        Ok(each.fold(DocumentSpending::default(), DocumentSpending::plus))
     }
 
     async fn adopt_version(
@@ -457,14 +459,15 @@ impl Ledger for MemoryLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        let key = result_duplicate_key(end);
+        let keys = result_duplicate_keys(end);
         let mut state = self.lock_state();
-        let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, key.as_ref()));
+        let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, keys.as_ref()));
         let end = IngestionResult {
             needs_human_review: end.needs_human_review || rule.is_some(),
             review_reasons: end.review_reasons.iter().chain(rule).cloned().collect(),
             ..end.clone()
         };
+        let key = keys.map(|keys| keys.current);
         Ok(state.update_if_held(id, token, |row, now| row.record_result(&end, key, now)))
     }
 

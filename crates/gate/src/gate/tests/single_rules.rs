@@ -106,7 +106,7 @@ fn an_einvoice_that_was_of_no_use_is_named_with_its_reason() {
     for (einvoice, found) in [
         (EinvoiceState::Unusable("not_schema"), vec!["not_schema"]),
         (EinvoiceState::Absent, vec![]),
-        (EinvoiceState::Attached, vec![]),
+        (EinvoiceState::Attached { show_more: false }, vec![]),
         (EinvoiceState::Document, vec![]),
     ] {
         let lookups = GateLookups { einvoice, ..lookups() };
@@ -116,8 +116,28 @@ fn an_einvoice_that_was_of_no_use_is_named_with_its_reason() {
 }
 
 #[test]
+fn an_einvoice_beside_pages_that_show_more_than_text_or_no_number_at_all_is_unseen() {
+    let attached = |show_more| EinvoiceState::Attached { show_more };
+    #[rustfmt::skip]
+    let table = [
+        (PAGE,                     attached(false),         false),
+        (PAGE,                     attached(true),          true),
+        ("Letter without figures", attached(false),         true),
+        ("",                       attached(false),         true),
+        ("Letter without figures", EinvoiceState::Document, false),
+        ("Letter without figures", EinvoiceState::Absent,   false),
+    ];
+    for (printed, einvoice, unseen) in table {
+        let lookups = GateLookups { einvoice, ..lookups() };
+        let found = failing(RuleCheck::EinvoiceSeen, json!({}), &transcript(printed), &lookups);
+        assert_eq!(!found.is_empty(), unseen, "{printed} {einvoice:?}");
+    }
+}
+
+#[test]
 fn pages_contradict_an_einvoice_only_by_something_of_the_same_sort() {
-    let attached = GateLookups { einvoice: EinvoiceState::Attached, ..lookups() };
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
     #[rustfmt::skip]
     let table = [
         // Printed, field, value of the XML, contradicted.

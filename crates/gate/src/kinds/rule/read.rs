@@ -127,6 +127,7 @@ impl RawRule {
             | "list_sum" | "list_product" | "tax_breakdown" | "confirmed" => {
                 self.into_amount_check()?
             }
+            "einvoice_seen" => RuleCheck::EinvoiceSeen,
             "einvoice_usable" => RuleCheck::EinvoiceUsable,
             "payment_code" => RuleCheck::PaymentCode(self.into_payment_fields()?),
             "payment_code_printed" => RuleCheck::PaymentCodePrinted(self.into_payment_fields()?),

@@ -11,7 +11,7 @@ use super::write_result;
 use crate::db::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{
-    DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_key,
+    DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_keys,
 };
 use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
@@ -98,6 +98,9 @@ pub(super) struct ResultRow {
     output_tokens: i64,
     sha256: Option<String>,
     duplicate_key: Option<String>,
+    /// What releases before recorded of the same invoice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_duplicate_key: Option<String>,
     /// Only of one that has a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_rule: Option<String>,
@@ -117,7 +120,8 @@ pub(super) struct ResultRow {
 impl ResultRow {
     pub(super) fn new(id: IngestionId, token: ClaimToken, end: &IngestionResult) -> Self {
         let status = end.reason.map_or(IngestionStatus::Completed, |reason| reason.status());
-        let duplicate_key = result_duplicate_key(end);
+        let (duplicate_key, earlier_duplicate_key) = result_duplicate_keys(end)
+            .map_or((None, None), |keys| (Some(keys.current), Some(keys.earlier)));
         let duplicate_rule = stored::strip_nul_optional(end.duplicate_rule.as_deref())
             .filter(|_| duplicate_key.is_some());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
@@ -143,6 +147,7 @@ impl ResultRow {
             output_tokens: i64::try_from(end.usage.output).unwrap_or(i64::MAX),
             sha256: end.sha256.clone(),
             duplicate_key,
+            earlier_duplicate_key,
             duplicate_rule,
             detail: stored::strip_nul(&end.detail).into_owned(),
             gate_score: end.judged.as_ref().map(|judged| judged.score),
@@ -203,10 +208,11 @@ impl BatchedStatement for EndStatement {
 }
 
 /// What is locked while ends are recorded whose supplier and number no other document may have: halves of
-/// their keys, in one order for everybody, before any row is locked.
+/// their keys (of both: a worker of the release before locks the earlier one), in one order for everybody, before any row is locked.
 fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
     let asked = ends.iter().filter(|end| end.duplicate_rule.is_some());
-    let keys = asked.filter_map(|end| end.duplicate_key.as_deref()?.get(..16));
+    let keys = asked.flat_map(|end| [&end.duplicate_key, &end.earlier_duplicate_key]);
+    let keys = keys.filter_map(|key| key.as_deref()?.get(..16));
     let mut keys: Vec<i64> =
         keys.filter_map(|half| u64::from_str_radix(half, 16).ok()).map(u64::cast_signed).collect();
     keys.sort_unstable();

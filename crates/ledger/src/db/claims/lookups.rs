@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::duplicate_key;
+use crate::ledger::duplicate_key::DuplicateKeys;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId};
 
@@ -20,6 +20,7 @@ pub(super) struct DuplicateLookup;
 #[derive(Debug, Serialize)]
 pub(super) struct DuplicateRow {
     key: String,
+    earlier_key: String,
     document: Uuid,
     tenant: Option<String>,
 }
@@ -32,8 +33,13 @@ impl DuplicateRow {
         supplier: &str,
         number: &str,
     ) -> Option<Self> {
-        let key = duplicate_key(supplier, number)?;
-        Some(Self { key, document: document.0, tenant: tenant.map(str::to_owned) })
+        let DuplicateKeys { current, earlier } = DuplicateKeys::new(supplier, number)?;
+        Some(Self {
+            key: current,
+            earlier_key: earlier,
+            document: document.0,
+            tenant: tenant.map(str::to_owned),
+        })
     }
 }
 
@@ -74,13 +80,13 @@ impl BatchedStatement for DuplicateLookup {
             r#"
 SELECT (
     SELECT i.id FROM ingestion i
-    WHERE i.duplicate_key = a.key AND i.document_id <> a.document AND i.status = 'completed'
+    WHERE i.duplicate_key IN (a.key, a.earlier_key) AND i.document_id <> a.document AND i.status = 'completed'
       AND i.tenant IS NOT DISTINCT FROM a.tenant
     ORDER BY i.completed_at DESC, i.id DESC LIMIT 1
 )
 FROM ROWS FROM (
-    jsonb_to_recordset($1::jsonb) AS (key text, document uuid, tenant text)
-) WITH ORDINALITY AS a (key, document, tenant, place)
+    jsonb_to_recordset($1::jsonb) AS (key text, earlier_key text, document uuid, tenant text)
+) WITH ORDINALITY AS a (key, earlier_key, document, tenant, place)
 -- All there are: read as one row by the planner (see `claims.rs`).
 WHERE a.place BETWEEN 1 AND 1000000
 ORDER BY a.place

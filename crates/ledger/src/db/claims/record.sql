@@ -7,7 +7,7 @@ WITH clock AS MATERIALIZED (
         id uuid, token uuid, status text, outcome text, reason text, stage text,
         structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
-        duplicate_rule text,
+        earlier_duplicate_key text, duplicate_rule text,
         detail text, gate_score real, grounded jsonb, successful boolean, confidence text,
         missing_fields text[])
     -- All there are: read as one row by the planner (see `claims.rs`).
@@ -25,7 +25,8 @@ WITH clock AS MATERIALIZED (
             <> h.document_id
         OR EXISTS (
             SELECT 1 FROM ingestion o
-            WHERE o.duplicate_key = h.duplicate_key AND o.document_id <> h.document_id
+            WHERE o.duplicate_key IN (h.duplicate_key, h.earlier_duplicate_key)
+              AND o.document_id <> h.document_id
               AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
             OFFSET 0)) AS repeated
     FROM held h

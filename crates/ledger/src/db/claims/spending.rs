@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{ProviderSpending, SpentToday, stored};
+use crate::ledger::{DocumentSpending, ProviderSpending, SpentToday, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
@@ -129,14 +129,19 @@ pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentTo
 }
 
 /// See [`crate::ledger::AttemptLedger::spent_on`].
-pub(super) async fn spent_on(db: &Db, id: IngestionId) -> Result<u64> {
-    let nanos = sqlx::query_scalar!(
-        r#"SELECT COALESCE(sum(cost_nanos), 0)::bigint AS "nanos!"
+pub(super) async fn spent_on(db: &Db, id: IngestionId) -> Result<DocumentSpending> {
+    let sums = sqlx::query!(
+        r#"SELECT COALESCE(sum(cost_nanos), 0)::bigint AS "nanos!",
+            COALESCE(sum(input_tokens + cache_read_tokens + cache_write_tokens + output_tokens), 0)::bigint
+                AS "tokens!"
         FROM spending WHERE ingestion_id = $1"#,
         id.0,
     )
     .fetch_one(db.pool())
     .await
     .context("asking what an ingestion has cost")?;
-    Ok(u64::try_from(nanos).unwrap_or(0))
+    Ok(DocumentSpending {
+        cost_nanos: u64::try_from(sums.nanos).unwrap_or(0),
+        tokens: u64::try_from(sums.tokens).unwrap_or(0),
+    })
 }
