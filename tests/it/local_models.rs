@@ -17,10 +17,11 @@ use crate::support::process::Process;
 use crate::support::whole::ReadWhole as _;
 use crate::support::world::{SOON, World, until};
 
-/// A program that looks like `nvidia-smi` and shows one card of 10000 MiB.
-fn card(folder: &Path) {
+/// A program that looks like `nvidia-smi` and shows one card of 10000 MiB, after these commands.
+fn write_card(folder: &Path, before: &str) {
     let program = folder.join("nvidia-smi");
-    std::fs::write(&program, "#!/bin/sh\necho '0, GPU-1234, 10000, 9000'\n").unwrap();
+    let text = format!("#!/bin/sh\n{before}\necho '0, GPU-1234, 10000, 9000'\n");
+    std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -28,7 +29,7 @@ fn card(folder: &Path) {
 async fn two_workers_on_one_device_are_never_over_it_and_both_finish() {
     let world = World::with_model(Script::always(Answer::late(Duration::from_millis(50)))).await;
     let folder = tempfile::tempdir().unwrap();
-    card(folder.path());
+    write_card(folder.path(), "");
     let board = folder.path().join("board");
     for number in 0..30 {
         world.submit("invoice.pdf", documents::invoice(&format!("L-{number}"))).await;
@@ -92,4 +93,26 @@ async fn a_local_model_that_reads_pages_waits_for_its_turn_as_any_other() {
     drop(held);
     reading.await.unwrap().unwrap();
     assert!(!server.calls().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_says_that_its_cards_do_not_answer_any_more_and_ends_what_it_has_begun() {
+    let world = World::with_model(Script::always(Answer::late(Duration::from_secs(15)))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let read = folder.path().join("read").display().to_string();
+    write_card(
+        folder.path(),
+        &format!("[ -e {read} ] && exec sleep 30\n[ $1 = --list-gpus ] || touch {read}"),
+    );
+    let id = world.submit("invoice.pdf", documents::invoice("L-1")).await;
+    let board = folder.path().join("board").display().to_string();
+    let settings = [
+        ("LLM__MODEL", "one"),
+        ("LLM__SCHEDULER__BUDGETS_MIB__ONE", "6000"),
+        ("LLM__SCHEDULER__PATH", board.as_str()),
+    ];
+    let worker = Process::worker_seeing(folder.path(), &world, &settings);
+    let said = "no local model begins a turn: nvidia-smi has not answered within 10s";
+    until(SOON, || async { worker.log().contains(said) }).await;
+    world.until(id, "status", "completed").await;
 }
