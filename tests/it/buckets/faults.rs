@@ -473,7 +473,7 @@ async fn a_marker_that_cannot_be_read_keeps_no_other_document_waiting() {
     }
     stop.request();
     working.await.unwrap().unwrap();
-    assert_eq!(place.marks(), [marker.clone()], "it stays, and nobody has it locked");
+    assert_eq!(place.marks(), std::slice::from_ref(&marker), "it stays, and nobody has it locked");
     let shown = docmill::ops::bucket::find_document(&place.bucket, &bad, false).await.unwrap_err();
     assert!(shown.context.contains(&marker), "{shown}");
 }
@@ -592,7 +592,7 @@ async fn each_dead_letter_is_read_once_in_a_reading_however_many_there_are() {
             }
         }
         assert_eq!((seen.len(), gets() - before), (300, 300), "reading {reading}");
-        // Some are dropped in the first reading; what is released shows again from the beginning.
+        // What is released shows again, from the beginning.
         for released in queue.release_dead(&receipts).await {
             released.unwrap();
         }

@@ -216,7 +216,7 @@ async fn what_was_put_back_says_why_wherever_it_is_shown() {
     let shown = bucket::find_document(&place.bucket, &hash, false).await.unwrap();
     assert_eq!((shown.put_back.as_deref(), shown.runs), (Some("denied"), 0));
     let listed = bucket::list_documents(&place.bucket, None, None, 10).await.unwrap();
-    let whys: Vec<_> = listed.iter().map(|one| (&one.hash == &hash, &one.put_back)).collect();
+    let whys: Vec<_> = listed.iter().map(|one| (one.hash == hash, &one.put_back)).collect();
     assert_eq!(whys, [(false, &None), (true, &Some("denied".to_owned()))]);
     let board = bucket::load_dashboard(&place.bucket).await.unwrap();
     assert_eq!(board.put_back, BTreeMap::from([("denied".to_owned(), 1)]));
