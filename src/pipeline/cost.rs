@@ -247,8 +247,8 @@ pub(super) struct SpendingBook<'a> {
 }
 
 impl SpendingBook<'_> {
-    /// Whether a call may be paid for that takes so much by what it shows alone; `false`: this document has cost enough. Fails once nothing may be spent today, see
-    /// [`CostTracker::ensure_budget`].
+    /// Whether a call may be paid for that takes so much by what it shows alone; `false`: this document
+    /// has cost enough. Fails once nothing may be spent today, see [`CostTracker::ensure_budget`].
     async fn may_call(&self, ahead: DocumentSpending, begins: bool) -> Result<bool> {
         self.costs.ensure_budget(self.ledger, self.claimed.tenant.as_deref()).await?;
         self.costs.has_room(self.ledger, self.claimed.id, ahead, begins).await

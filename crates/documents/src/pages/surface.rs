@@ -128,8 +128,9 @@ pub(super) struct GlyphCollector {
 enum PaintRecord {
     /// In which cells of the page there is any, row by row: all text in them is doubtful.
     Cells(Vec<bool>),
-    /// Each piece in drawing order: text that stands out from all that may be its ground is not doubtful. Looking at a page costs many
-    /// times what drawing it here does, and nearly every page has a ground somewhere.
+    /// Each piece in drawing order: text that stands out from all that may be its ground is not
+    /// doubtful. Looking at a page costs many times what drawing it here does, and nearly every page
+    /// has a ground somewhere.
     Pieces(Vec<PaintPiece>),
 }
 

@@ -208,7 +208,8 @@ impl BatchedStatement for EndStatement {
 }
 
 /// What is locked while ends are recorded whose supplier and number no other document may have: halves of
-/// their keys (of both: a worker of the release before locks the earlier one), in one order for everybody, before any row is locked.
+/// their keys (of both: a worker of the release before locks the earlier one), in one order for
+/// everybody, before any row is locked.
 fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
     let asked = ends.iter().filter(|end| end.duplicate_rule.is_some());
     let keys = asked.flat_map(|end| [&end.duplicate_key, &end.earlier_duplicate_key]);
