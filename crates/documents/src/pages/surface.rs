@@ -40,7 +40,7 @@ const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
 const NARROWEST: f64 = 0.2;
 /// Cells across and down in which it is kept where paint is.
 const PAINT_CELLS: usize = 128;
-/// More pieces of paint than this are not told apart: everything on the page is doubtful then.
+/// More pieces of paint than this are not told apart: all text of the page is doubtful then.
 const MOST_PAINT: usize = 1_000;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
 const RULE: f64 = 3.0;
@@ -132,6 +132,8 @@ enum PaintRecord {
     /// doubtful. Looking at a page costs many times what drawing it here does, and nearly every page
     /// has a ground somewhere.
     Pieces(Vec<PaintPiece>),
+    /// More pieces than [`MOST_PAINT`]: all text is doubtful, whatever else is painted.
+    Everywhere,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -240,6 +242,7 @@ impl GlyphCollector {
                 cell.and_then(|cell| cells.get(cell)).copied().unwrap_or(false)
             }
             PaintRecord::Pieces(_) => false,
+            PaintRecord::Everywhere => true,
         };
         glyph.visible && (glyph.doubtful || is_painted)
     }
@@ -248,19 +251,15 @@ impl GlyphCollector {
     fn mark_paint(&mut self, piece: PaintPiece) {
         match &mut self.paint {
             PaintRecord::Cells(cells) => mark_cells(cells, self.page, piece.area),
-            PaintRecord::Pieces(pieces) => {
-                let piece = if pieces.len() < MOST_PAINT {
-                    piece
-                } else {
-                    pieces.clear();
-                    let everywhere = Rect::new(f64::MIN, f64::MIN, f64::MAX, f64::MAX);
-                    PaintPiece { area: everywhere, grey: None, covers: false }
-                };
+            PaintRecord::Pieces(pieces) if pieces.len() < MOST_PAINT => {
                 pieces.push(piece);
                 for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
                     glyph.doubtful |= overlap(piece.area, letter_box(glyph));
                 }
+                self.count_operations(self.glyphs.len() / 64);
             }
+            PaintRecord::Pieces(_) => self.paint = PaintRecord::Everywhere,
+            PaintRecord::Everywhere => {}
         }
     }
 
@@ -713,6 +712,33 @@ mod tests {
         ];
         for (name, path, expected) in table {
             assert_eq!(is_box(&path), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn on_a_page_of_more_paint_than_is_told_apart_no_ground_makes_text_certain() {
+        let page = Rect::new(0.0, 0.0, 100.0, 100.0);
+        let glyph = PageGlyph {
+            text: "7".to_owned(),
+            origin: Point::new(10.0, 50.0),
+            advance: Vec2::new(5.0, 0.0),
+            em: Vec2::new(10.0, 0.0),
+            size: 10.0,
+            visible: true,
+            ink: 0,
+            doubtful: false,
+        };
+        let grey = PaintPiece { area: page, grey: Some(20), covers: false };
+        let paper = PaintPiece { area: page, grey: Some(255), covers: true };
+        for (pieces, expected) in [(MOST_PAINT - 1, false), (MOST_PAINT, true)] {
+            let deadline = Instant::now() + std::time::Duration::from_secs(60);
+            let surface = GlyphCollector::new(page, deadline, &LimitsConfig::default());
+            let mut surface = surface.for_comparison();
+            (0..pieces).for_each(|_| surface.mark_paint(grey));
+            surface.mark_paint(paper);
+            let doubtful = surface.is_on_doubtful_ground(&glyph);
+            let glyph = PageGlyph { doubtful, ..glyph.clone() };
+            assert_eq!(surface.is_doubtful(&glyph), expected, "{pieces} pieces under the paper");
         }
     }
 }
