@@ -32,6 +32,9 @@ use docmill_core::model::OutcomeReason;
 /// drawings need; nested forms reach it in seconds instead of years.
 const MAX_OPERATIONS: u64 = 1_000_000;
 
+/// The clock is looked at once in so many operations.
+const CLOCK_STEP: u64 = 256;
+
 /// Glyphs below this share of the page's longer side are not meant to be read: 2 points on A4, ...
 const TINY: f64 = 1.0 / 420.0;
 /// ... and never more or less than this, in points.
@@ -191,12 +194,14 @@ impl GlyphCollector {
     }
 
     fn count_operations(&mut self, operations: usize) {
+        let before = self.operations;
         self.operations += 1 + operations as u64;
         if self.operations > MAX_OPERATIONS {
             let detail = format!("more than {MAX_OPERATIONS} drawing operations on one page");
             stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
-        if self.operations.is_multiple_of(256) && Instant::now() > self.deadline {
+        let is_due = before / CLOCK_STEP != self.operations / CLOCK_STEP;
+        if is_due && Instant::now() > self.deadline {
             stop_decoder(PageRefusal::new(
                 OutcomeReason::Timeout,
                 "a page took longer than limits.page_time",
@@ -261,6 +266,14 @@ impl GlyphCollector {
             PaintRecord::Pieces(_) => self.paint = PaintRecord::Everywhere,
             PaintRecord::Everywhere => {}
         }
+    }
+
+    /// Whether anything dark was painted here before.
+    fn is_painted_at(&mut self, place: Point) -> bool {
+        let found = self.painted.iter().rposition(|area| area.contains(place));
+        let looked_at = self.painted.len() - found.unwrap_or(0);
+        self.count_operations(looked_at / 64);
+        found.is_some()
     }
 
     /// Whether what was painted before a glyph leaves open if it is seen.
@@ -643,8 +656,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * NARROWEST
                 && self.current_clip().contains(centre)
-                && (is_seen_on_white(ink.on_white)
-                    || self.painted.iter().any(|area| area.contains(centre)));
+                && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
             glyph.ink = ink.on_white;
             glyph.doubtful =
                 is_shaped || !is_plain || glyph.visible && self.is_on_doubtful_ground(&glyph);
@@ -688,7 +700,10 @@ impl<'a> Device<'a> for GlyphCollector {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::pages::refusal::catch_decoder;
 
     #[test]
     fn a_path_is_a_box_only_if_it_fills_its_bounds() {
@@ -731,14 +746,44 @@ mod tests {
         let grey = PaintPiece { area: page, grey: Some(20), covers: false };
         let paper = PaintPiece { area: page, grey: Some(255), covers: true };
         for (pieces, expected) in [(MOST_PAINT - 1, false), (MOST_PAINT, true)] {
-            let deadline = Instant::now() + std::time::Duration::from_secs(60);
-            let surface = GlyphCollector::new(page, deadline, &LimitsConfig::default());
-            let mut surface = surface.for_comparison();
+            let deadline = Instant::now() + Duration::from_secs(600);
+            let mut surface = blank_surface(deadline).for_comparison();
             (0..pieces).for_each(|_| surface.mark_paint(grey));
             surface.mark_paint(paper);
             let doubtful = surface.is_on_doubtful_ground(&glyph);
             let glyph = PageGlyph { doubtful, ..glyph.clone() };
             assert_eq!(surface.is_doubtful(&glyph), expected, "{pieces} pieces under the paper");
         }
+    }
+
+    fn blank_surface(deadline: Instant) -> GlyphCollector {
+        let page = Rect::new(0.0, 0.0, 100.0, 100.0);
+        GlyphCollector::new(page, deadline, &LimitsConfig::default())
+    }
+
+    #[test]
+    fn a_page_past_its_time_is_left_whatever_its_operations_count() {
+        for step in [0, 1, 2, 255, 1_000] {
+            let mut surface = blank_surface(Instant::now());
+            surface.count_operations(0);
+            let stopped = catch_decoder(|| {
+                (0..300).for_each(|_| surface.count_operations(step));
+                Ok(())
+            });
+            assert_eq!(stopped.unwrap_err().reason, OutcomeReason::Timeout, "{step}");
+        }
+    }
+
+    #[test]
+    fn white_letters_held_against_very_many_shapes_are_too_large_instead_of_slow() {
+        let mut surface = blank_surface(Instant::now() + Duration::from_secs(600));
+        surface.painted = vec![Rect::new(0.0, 0.0, 1.0, 1.0); 1_000_000];
+        let stopped = catch_decoder(|| {
+            (0..1_000).for_each(|_| {
+                surface.is_painted_at(Point::new(50.0, 50.0));
+            });
+            Ok(())
+        });
+        assert_eq!(stopped.unwrap_err().reason, OutcomeReason::TooLarge);
     }
 }
