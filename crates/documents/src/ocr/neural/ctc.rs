@@ -15,7 +15,7 @@ const LIKELY_SPACE: f32 = 0.2;
 /// A letter that is as likely as this where another one was read may be the right one, ...
 const LIKELY_RIVAL: f32 = 0.01;
 /// ... unless that one is as sure as this.
-const SURE_LETTER: f32 = 0.95;
+const SURE_LETTER: f32 = 0.98;
 
 /// What a character is, where it stands, how surely.
 #[derive(Debug, Clone, PartialEq)]
@@ -225,7 +225,7 @@ mod tests {
             let rivals = words.first().map(|word| word.rivals.clone()).unwrap_or_default();
             rivals.into_iter().map(|it| (it.at, it.letter, it.odds)).collect::<Vec<_>>()
         };
-        let sure = [0.0, 0.97, 0.03, 0.0, 0.0];
+        let sure = [0.0, 0.985, 0.015, 0.0, 0.0];
         // An `a`, or a `b`; that it may be a one is said of no letter.
         let unsure = [0.1, 0.5, 0.2, 0.2, 0.0];
         let surer = [0.1, 0.5, 0.25, 0.15, 0.0];

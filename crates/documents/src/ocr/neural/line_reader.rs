@@ -12,7 +12,7 @@ use super::line_box::LineBox;
 use super::line_strip::cut_strip;
 use super::network::NeuralNetwork;
 use super::pixels::{self, LevelScale};
-use super::spelling::{LetterRival, WordSpelling, spell_word};
+use super::spelling::{LetterRival, Lexicon, WordSpelling, spell_word};
 use super::word_box::StripInk;
 use crate::pages::OpenCvError;
 use crate::pages::plane::PixelMatrix;
@@ -104,11 +104,11 @@ impl LineReading {
         Self { line: TextLine { words }, confidence: sum / f32::max(letters, 1.0), rivals }
     }
 
-    /// Makes words that `is_word` knows of those that it does not know, where letters that are
-    /// nearly as likely do; those that it knows are surer.
-    pub(super) fn correct_spelling(&mut self, is_word: &dyn Fn(&str) -> bool) {
+    /// Makes words of the language of those that are none, where letters that are nearly as likely do;
+    /// those that are words are surer.
+    pub(super) fn correct_spelling(&mut self, lexicon: &dyn Lexicon) {
         for (word, rivals) in self.line.words.iter_mut().zip(&self.rivals) {
-            match spell_word(&word.text, rivals, is_word) {
+            match spell_word(&word.text, rivals, lexicon) {
                 WordSpelling::Corrected(corrected) => {
                     word.text = corrected.into();
                     word.confidence = CORRECTED;
@@ -154,6 +154,18 @@ fn strip_input(strip: &Mat) -> Result<NdTensor<f32, 4>> {
 mod tests {
     use super::*;
 
+    struct OneWord;
+
+    impl Lexicon for OneWord {
+        fn has_word(&self, word: &str) -> bool {
+            word == "Total"
+        }
+
+        fn has_compound(&self, word: &str) -> bool {
+            self.has_word(word)
+        }
+    }
+
     /// What a line of one word becomes that is read as `text`, with a `t` for its third letter as
     /// likely as that one, so surely.
     fn spelt(text: &str, confidence: f32) -> (String, f32) {
@@ -161,7 +173,7 @@ mod tests {
         let word = TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false };
         let rivals = vec![LetterRival { at: 2, letter: 't', odds: 1.0 }];
         let mut line = LineReading::from_words([(word, rivals)].into_iter());
-        line.correct_spelling(&|word| word == "Total");
+        line.correct_spelling(&OneWord);
         let word = line.line.words.remove(0);
         (word.text.to_string(), word.confidence)
     }

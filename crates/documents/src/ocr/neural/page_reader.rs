@@ -8,6 +8,7 @@ use rten::ThreadPool;
 use super::detector::LineDetector;
 use super::line_box::LineBox;
 use super::line_reader::{LineReader, LineReading};
+use super::spelling::Lexicon;
 use super::weights::NetworkFiles;
 use crate::ocr::tesseract::{LanguageWords, WordList};
 use crate::pages::plane::{self, PixelMatrix};
@@ -117,10 +118,9 @@ impl NeuralReader {
                 given.iter().filter(is_there).cloned().collect()
             }
         };
-        let lists = read_lists(words, &known)?;
-        let is_word = |word: &str| lists.iter().any(|list| list.knows(word));
+        let lexicon = ListedWords(read_lists(words, &known)?);
         for line in lines {
-            line.correct_spelling(&is_word);
+            line.correct_spelling(&lexicon);
         }
         Ok(())
     }
@@ -244,6 +244,19 @@ impl PageRecogniser for NeuralReader {
 
     fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
         Some(self)
+    }
+}
+
+/// The words of the languages of a page.
+struct ListedWords(Vec<Arc<WordList>>);
+
+impl Lexicon for ListedWords {
+    fn has_word(&self, word: &str) -> bool {
+        self.0.iter().any(|list| list.knows(word))
+    }
+
+    fn has_compound(&self, word: &str) -> bool {
+        self.0.iter().any(|list| list.knows_parts(word))
     }
 }
 

@@ -12,8 +12,13 @@
 //! there it is a capital I, in the language or not (`lBAN`, `USt-ldNr`). A nought or a one that stands among
 //! letters is a letter where that makes a word (`reservati0n`, `bil1`), and stays where it does not.
 //!
-//! All else is for words of letters alone: numbers, names of things, and what is short stay as they were read. Letters
-//! are exchanged, never added or taken away.
+//! All else is for words of letters alone: numbers, names of things, and what is short stay as they were read. What
+//! hyphens or strokes join (`SUB-TCTAL`) is spelt part by part. A long word may also become one that is put together
+//! of known ones (`Rechoungsdatum`), by one exchange of one letter for another, not for the same one with an accent:
+//! the lists lack the parts of too many compounds, so that short ones and accents lead astray (`Fahrtkosten` to
+//! `Fährtkosten`). Letters are exchanged, never added or taken away.
+
+use unicode_normalization::UnicodeNormalization as _;
 
 /// Letters of a word at least: of shorter ones too many are words.
 const SHORTEST: usize = 4;
@@ -21,8 +26,19 @@ const SHORTEST: usize = 4;
 const SHORTEST_WITH_TWIN: usize = 3;
 /// Noughts and ones that a word may have in letters' places, at most: of more it is a number.
 const MOST_DIGITS: usize = 2;
+/// Letters of a compound at least.
+const SHORTEST_COMPOUND: usize = 12;
 /// Letters that are tried in a word, at most, the likeliest.
 const TRIED: usize = 12;
+
+/// The words of a language.
+pub(super) trait Lexicon {
+    /// Whether it is one of them, written in any case.
+    fn has_word(&self, word: &str) -> bool;
+
+    /// Whether it is one of them or put together of several.
+    fn has_compound(&self, word: &str) -> bool;
+}
 
 /// A letter that the network thought of where it read another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,11 +65,11 @@ pub(super) enum WordSpelling {
     Unknown,
 }
 
-/// Holds `text`, some letters of which have `rivals`, against the words that `is_word` knows.
+/// Holds `text`, some letters of which have `rivals`, against the words of a language.
 pub(super) fn spell_word(
     text: &str,
     rivals: &[LetterRival],
-    is_word: &dyn Fn(&str) -> bool,
+    lexicon: &dyn Lexicon,
 ) -> WordSpelling {
     let characters: Vec<char> = text.chars().collect();
     let start = characters.iter().position(|it| it.is_alphanumeric()).unwrap_or(0);
@@ -65,48 +81,127 @@ pub(super) fn spell_word(
     let around = |part: Option<&[char]>| part.unwrap_or_default().iter().collect::<String>();
     let whole =
         |word: &str| around(characters.get(..start)) + word + &around(characters.get(end..));
-    if let Some(word) = with_letters_for_digits(core, is_word) {
+    if let Some(word) = with_letters_for_digits(core, lexicon) {
         return WordSpelling::Corrected(whole(&word));
     }
-    if core.len() < SHORTEST_WITH_TWIN || !core.iter().all(|it| it.is_alphabetic()) {
+    let mut rivals: Vec<LetterRival> = rivals
+        .iter()
+        .filter(|rival| (start..end).contains(&rival.at))
+        .map(|rival| LetterRival { at: rival.at - start, ..*rival })
+        .collect();
+    let spelt = if core.iter().all(|it| it.is_alphabetic()) {
+        spell_letters(core, &mut rivals, lexicon)
+    } else if core.iter().all(|it| it.is_alphabetic() || is_joint(*it)) {
+        spell_joined(core, &rivals, lexicon)
+    } else {
+        WordSpelling::Unknown
+    };
+    match spelt {
+        WordSpelling::Corrected(word) => WordSpelling::Corrected(whole(&word)),
+        WordSpelling::Twin(word) => WordSpelling::Twin(whole(&word)),
+        same => same,
+    }
+}
+
+/// What stands between two words that are written as one.
+fn is_joint(character: char) -> bool {
+    matches!(character, '-' | '\u{2010}' | '\u{2011}' | '/')
+}
+
+/// Spells the parts of a word one by one.
+fn spell_joined(core: &[char], rivals: &[LetterRival], lexicon: &dyn Lexicon) -> WordSpelling {
+    let (mut text, mut is_known, mut is_corrected, mut has_twin) =
+        (String::new(), true, false, false);
+    let mut start = 0;
+    for part in core.split_inclusive(|it| is_joint(*it)) {
+        let letters = match part.split_last() {
+            Some((last, letters)) if is_joint(*last) => letters,
+            _ => part,
+        };
+        let own = rivals.iter().filter(|rival| (start..start + letters.len()).contains(&rival.at));
+        let mut own: Vec<LetterRival> =
+            own.map(|rival| LetterRival { at: rival.at - start, ..*rival }).collect();
+        start += part.len();
+        match spell_letters(letters, &mut own, lexicon) {
+            WordSpelling::Corrected(word) => {
+                is_corrected = true;
+                text.push_str(&word);
+            }
+            WordSpelling::Twin(word) => {
+                has_twin = true;
+                text.push_str(&word);
+            }
+            same => {
+                is_known &= same == WordSpelling::Known;
+                text.extend(letters);
+            }
+        }
+        text.extend(part.iter().skip(letters.len()));
+    }
+    match (is_corrected, has_twin) {
+        (true, _) => WordSpelling::Corrected(text),
+        (false, true) => WordSpelling::Twin(text),
+        (false, false) if is_known => WordSpelling::Known,
+        (false, false) => WordSpelling::Unknown,
+    }
+}
+
+/// Spells a word of letters alone.
+fn spell_letters(
+    word: &[char],
+    rivals: &mut Vec<LetterRival>,
+    lexicon: &dyn Lexicon,
+) -> WordSpelling {
+    if word.len() < SHORTEST_WITH_TWIN {
         return WordSpelling::Unknown;
     }
-    let is_known = is_word(&core.iter().collect::<String>());
-    if !is_known && let Some(twin) = with_twin(core, is_word) {
-        return WordSpelling::Twin(whole(&twin));
+    let is_known = lexicon.has_word(&word.iter().collect::<String>());
+    if !is_known && let Some(twin) = with_twin(word, lexicon) {
+        return WordSpelling::Twin(twin);
     }
-    if core.len() < SHORTEST {
+    if word.len() < SHORTEST {
         return WordSpelling::Unknown;
     }
     if is_known {
         return WordSpelling::Known;
     }
-    let mut rivals: Vec<LetterRival> =
-        rivals.iter().filter(|it| (start..end).contains(&it.at)).copied().collect();
     rivals.sort_by(|one, other| other.odds.total_cmp(&one.odds));
     rivals.truncate(TRIED);
-    let with = |exchanged: &[LetterRival]| -> Vec<char> {
-        let mut word = characters.clone();
+    let with = |exchanged: &[LetterRival]| -> String {
+        let mut letters = word.to_vec();
         for rival in exchanged {
-            if let Some(letter) = word.get_mut(rival.at) {
+            if let Some(letter) = letters.get_mut(rival.at) {
                 *letter = rival.letter;
             }
         }
-        word
+        letters.into_iter().collect()
     };
-    let is_known = |exchanged: &[LetterRival]| {
-        let word = with(exchanged);
-        is_word(&word.get(start..end).unwrap_or_default().iter().collect::<String>())
+    if let Some(found) = likeliest(rivals, &|exchanged| lexicon.has_word(&with(exchanged))) {
+        return WordSpelling::Corrected(with(&found));
+    }
+    if word.len() < SHORTEST_COMPOUND || lexicon.has_compound(&word.iter().collect::<String>()) {
+        return WordSpelling::Unknown;
+    }
+    let is_accent = |rival: &LetterRival| {
+        word.get(rival.at).is_some_and(|it| is_accent_apart(*it, rival.letter))
     };
-    match likeliest(&rivals, &is_known) {
-        Some(found) => WordSpelling::Corrected(with(&found).into_iter().collect()),
+    let mut exchanged =
+        rivals.iter().filter(|rival| !is_accent(rival)).map(|rival| with(&[*rival]));
+    match exchanged.find(|word| lexicon.has_compound(word)) {
+        Some(compound) => WordSpelling::Corrected(compound),
         None => WordSpelling::Unknown,
     }
 }
 
+/// Whether two letters are one but for its accent.
+fn is_accent_apart(one: char, other: char) -> bool {
+    let base = |letter: char| letter.to_lowercase().nfd().next();
+    base(one) == base(other)
+}
+
 /// The word that `core` becomes where the stroke at its head is the other one: a small l for a capital
 /// I, or the other way round.
-fn with_twin(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Option<String> {
+fn with_twin(core: &[char], lexicon: &dyn Lexicon) -> Option<String> {
     let is_small =
         |part: Option<&[char]>| part.is_some_and(|it| it.iter().all(|c| c.is_lowercase()));
     if !is_small(core.get(1..)) {
@@ -119,7 +214,7 @@ fn with_twin(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Option<String> {
         _ => return None,
     };
     let word: String = std::iter::once(twin).chain(rest.iter().copied()).collect();
-    is_word(&word).then_some(word)
+    lexicon.has_word(&word).then_some(word)
 }
 
 /// `characters` with a capital I for each small l that heads letters with a capital among them, if there is one.
@@ -138,7 +233,7 @@ fn with_capital_heads(characters: &[char]) -> Option<String> {
 }
 
 /// The word that `core` becomes with letters for a nought or a one that stands in it: capitals beside capitals.
-fn with_letters_for_digits(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Option<String> {
+fn with_letters_for_digits(core: &[char], lexicon: &dyn Lexicon) -> Option<String> {
     let digits = core.iter().filter(|it| matches!(it, '0' | '1')).count();
     let letters = core.iter().filter(|it| it.is_alphabetic()).count();
     if !(1..=MOST_DIGITS).contains(&digits)
@@ -159,7 +254,7 @@ fn with_letters_for_digits(core: &[char], is_word: &dyn Fn(&str) -> bool) -> Opt
         });
         exchanged.collect()
     };
-    ['l', 'i'].into_iter().map(with).find(|word| is_word(word))
+    ['l', 'i'].into_iter().map(with).find(|word| lexicon.has_word(word))
 }
 
 /// The one rival, or where none does the two, that make a word; of several the likeliest.
@@ -186,16 +281,30 @@ fn likeliest(
 mod tests {
     use super::*;
 
+    struct FewWords(&'static [&'static str]);
+
+    impl Lexicon for FewWords {
+        fn has_word(&self, word: &str) -> bool {
+            self.0.contains(&word.to_lowercase().as_str())
+        }
+
+        fn has_compound(&self, word: &str) -> bool {
+            let ends = |start: &str| word.to_lowercase().strip_prefix(start).map(str::to_owned);
+            let mut rests = self.0.iter().filter_map(|start| ends(start));
+            self.has_word(word)
+                || rests.any(|rest| self.has_word(rest.strip_prefix('s').unwrap_or(&rest)))
+        }
+    }
+
     /// `text` where `rivals` are place, letter and odds.
     fn spell(text: &str, rivals: &[(usize, char, f32)]) -> WordSpelling {
-        let words = [
+        let words = FewWords(&[
             "betrag", "netto", "total", "fällig", "rate", "late", "gate", "net", "ltd", "ile",
-            "ill", "id",
-        ];
-        let is_word = |word: &str| words.contains(&word.to_lowercase().as_str());
+            "ill", "id", "rechnung", "datum", "fährt", "fahrten", "kosten",
+        ]);
         let rivals: Vec<LetterRival> =
             rivals.iter().map(|&(at, letter, odds)| LetterRival { at, letter, odds }).collect();
-        spell_word(text, &rivals, &is_word)
+        spell_word(text, &rivals, &words)
     }
 
     #[test]
@@ -204,7 +313,7 @@ mod tests {
         let corrected = |word: &str| Corrected(word.to_owned());
         let twin = |word: &str| Twin(word.to_owned());
         #[rustfmt::skip]
-        let table: [(&str, &str, &[_], WordSpelling); 25] = [
+        let table: [(&str, &str, &[_], WordSpelling); 36] = [
             ("one letter",                    "Betrdg",   &[(4, 'a', 0.2)],                   corrected("Betrag")),
             ("signs around it stay",          "(Fállig:", &[(2, 'a', 0.9), (2, 'ä', 0.4)],    corrected("(Fällig:")),
             ("two letters",                   "nello",    &[(2, 't', 0.1), (3, 't', 0.1)],    corrected("netto")),
@@ -228,6 +337,17 @@ mod tests {
             ("capitals",                      "ITD",      &[],                                Unknown),
             ("two strokes of one",            "ld",       &[],                                Unknown),
             ("twin and rival",                "Iate",     &[(0, 'r', 0.9)],                   twin("late")),
+            ("a part behind a hyphen",        "SUB-TCTAL", &[(5, 'O', 0.9)],                  corrected("SUB-TOTAL")),
+            ("both parts",                    "(nello/lafe)", &[(3, 't', 0.1), (4, 't', 0.1), (9, 't', 0.1)], corrected("(netto/late)")),
+            ("parts that are words",          "Netto-Betrag", &[(7, 'r', 0.9)],               Known),
+            ("parts of which one is none",    "Netto-Xy",     &[],                            Unknown),
+            ("a twin in a part",              "Net-ltd-lle",  &[],                            twin("Net-ltd-Ile")),
+            ("a joint at the end",            "Total-",       &[],                            Known),
+            ("two joints",                    "Total--lafe",  &[(9, 't', 0.9)],               corrected("Total--late")),
+            ("a compound",                    "Rechoungsdatum", &[(4, 'n', 0.3)],             corrected("Rechnungsdatum")),
+            ("a compound already",            "Rechnungsdatum", &[(8, 'x', 0.3)],             Unknown),
+            ("an accent makes a compound",    "Fahrtkosten,", &[(1, 'ä', 0.9)],               Unknown),
+            ("too short for a compound",      "Xetdatum",     &[(0, 'n', 0.9)],               Unknown),
             ("signs alone",                   "--",       &[],                                Unknown),
             ("nothing",                       "",         &[],                                Unknown),
         ];
@@ -238,14 +358,22 @@ mod tests {
 
     #[test]
     fn of_a_word_without_end_only_some_letters_are_tried() {
-        let asked = std::cell::Cell::new(0_usize);
-        let is_word = |_: &str| {
-            asked.set(asked.get() + 1);
-            false
-        };
+        #[derive(Default)]
+        struct NoWords(std::cell::Cell<usize>);
+        impl Lexicon for NoWords {
+            fn has_word(&self, _word: &str) -> bool {
+                self.0.set(self.0.get() + 1);
+                false
+            }
+
+            fn has_compound(&self, word: &str) -> bool {
+                self.has_word(word)
+            }
+        }
+        let words = NoWords::default();
         let rivals: Vec<LetterRival> =
             (0..500).map(|at| LetterRival { at, letter: 'b', odds: 0.5 }).collect();
-        assert_eq!(spell_word(&"a".repeat(500), &rivals, &is_word), WordSpelling::Unknown);
-        assert!(asked.get() <= 1 + TRIED + TRIED * TRIED / 2, "{}", asked.get());
+        assert_eq!(spell_word(&"a".repeat(500), &rivals, &words), WordSpelling::Unknown);
+        assert!(words.0.get() <= 2 + 2 * TRIED + TRIED * TRIED / 2, "{}", words.0.get());
     }
 }
