@@ -77,6 +77,8 @@ impl IngestionWork for EmptyWork {
         PauseTerms { default_kind: default_kind.to_owned(), providers: Vec::new() }
     }
 
+    fn refresh_gauges(&self) {}
+
     fn list_lanes(&self) -> Vec<ProviderLane> {
         Vec::new()
     }

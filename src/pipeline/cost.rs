@@ -91,6 +91,17 @@ impl CostTracker {
         Err(self.over_budget_error(key, budget, known))
     }
 
+    /// Where the day that is known is over, says that the next day's budget is not spent: a worker
+    /// that has nothing to do asks nobody, and would say so for days.
+    pub fn end_spent_day(&self) {
+        let mut known = self.lock_known();
+        let is_over = |known: &KnownSpending| known.at.elapsed() >= known.until_next_day;
+        if known.get(&None).is_some_and(is_over) {
+            known.remove(&None);
+            metrics::spent_today(0.0, false);
+        }
+    }
+
     /// Whether something may still be spent on this document: what the next call takes before it says
     /// anything must fit besides. Where nothing has a price, nobody asks before a model's first call in
     /// a first claim (`begins`) what was spent: a question of the ledger for every job, of which the
@@ -418,6 +429,23 @@ mod tests {
             costs.lock_known().insert(Some(tenant.to_owned()), known);
             let spent = costs.ensure_budget(&ledger, Some(tenant)).await.unwrap_err();
             assert!(spent.to_string().contains(key), "{spent}");
+        }
+    }
+
+    #[test]
+    fn the_gauge_of_a_spent_day_falls_back_with_the_day_though_nobody_asks() {
+        let page = metrics::install_metrics().unwrap();
+        let gauge = |value: u8| {
+            let line = format!("docmill_daily_budget_spent {value}");
+            page.render().lines().any(|found| found == line)
+        };
+        let costs = CostTracker::new(CostConfig::default());
+        for (until_next_day, expected) in [(Duration::from_secs(3600), 1), (Duration::ZERO, 0)] {
+            metrics::spent_today(1.0, true);
+            let known = KnownSpending { nanos: NANOS, until_next_day, at: Instant::now() };
+            costs.lock_known().insert(None, known);
+            costs.end_spent_day();
+            assert!(gauge(expected), "{until_next_day:?}");
         }
     }
 

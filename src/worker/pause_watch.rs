@@ -48,6 +48,7 @@ async fn check_liveness(
     let pauses = ledger.active_pauses().await?;
     backlog.pauses.apply_pauses(pauses, &backlog.intake_gate);
     if write_alive {
+        backlog.work.refresh_gauges();
         let vitals = backlog.worker_status(runner);
         ledger.save_worker_status(&backlog.terms.worker, &vitals).await?;
     }

@@ -35,6 +35,10 @@ pub trait IngestionWork: Send + Sync {
     /// How its calls to providers go.
     fn list_lanes(&self) -> Vec<ProviderLane>;
 
+    /// Has gauges say what has lapsed with time though nothing was worked on since. Asked every few
+    /// seconds.
+    fn refresh_gauges(&self);
+
     /// The models of its machine; `None`: it schedules none.
     fn report_local_models(&self) -> Option<LocalModelReport>;
 }
@@ -64,6 +68,10 @@ impl IngestionWork for PipelineContext {
 
     fn list_lanes(&self) -> Vec<ProviderLane> {
         self.services.governor.list_lanes()
+    }
+
+    fn refresh_gauges(&self) {
+        self.services.costs.end_spent_day();
     }
 
     fn report_local_models(&self) -> Option<LocalModelReport> {

@@ -259,6 +259,8 @@ impl IngestionWork for ScriptedWork {
         PauseTerms::default()
     }
 
+    fn refresh_gauges(&self) {}
+
     fn list_lanes(&self) -> Vec<ProviderLane> {
         Vec::new()
     }

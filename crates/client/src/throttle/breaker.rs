@@ -14,6 +14,9 @@ use docmill_core::fault::Fault;
 
 /// So many denied calls in a row mean that every other would be denied.
 const DENIALS: u32 = 2;
+/// Nobody knows whether calls are still denied once none was tried for this long: where there is work,
+/// one is tried each time the breaker's own time is over.
+const DENIAL_KNOWN: Duration = Duration::from_secs(600);
 
 /// Opens after too many failures in a row, and tries one call after a while.
 #[derive(Debug)]
@@ -115,7 +118,9 @@ impl CircuitBreaker {
     pub(super) fn metric_state(&self, now: Instant) -> (u8, bool) {
         match self.state {
             BreakerState::Closed => (0, false),
-            BreakerState::Open(until, fault) if until <= now => (1, fault == Fault::Denied),
+            BreakerState::Open(until, fault) if until <= now => {
+                (1, fault == Fault::Denied && now < until + DENIAL_KNOWN)
+            }
             BreakerState::HalfOpen(fault) => (1, fault == Fault::Denied),
             BreakerState::Open(_, fault) => (2, fault == Fault::Denied),
         }
@@ -177,6 +182,8 @@ mod tests {
             assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (2, denied)));
             let lapsed = breaker.metric_state(now + OPEN);
             assert_eq!(lapsed, (1, denied), "nobody calls, and it is not said to be down");
+            let idle = breaker.metric_state(now + OPEN + DENIAL_KNOWN);
+            assert_eq!(idle, (1, false), "nobody has called for long, and knows");
             breaker.begin_trial();
             assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (1, denied)));
         }
