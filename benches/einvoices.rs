@@ -41,7 +41,7 @@ async fn main() -> ExitCode {
         }
         let cost = cpu_time().saturating_sub(before) / RUNS;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        println!("{name:<32} {:>8.1} ms", cost.as_secs_f64() * 1e3);
+        println!("{name:<32} {:>9.2} ms", cost.as_secs_f64() * 1e3);
         costs.push(cost);
     }
     costs.sort();
@@ -51,7 +51,7 @@ async fn main() -> ExitCode {
     };
     let largest = costs.last().copied().unwrap_or_default();
     println!(
-        "{} documents, CPU a document: median {:.1} ms, most {:.1} ms (target: median below {MOST:?})",
+        "{} documents, CPU a document: median {:.2} ms, most {:.2} ms (target: median below {MOST:?})",
         costs.len(),
         median.as_secs_f64() * 1e3,
         largest.as_secs_f64() * 1e3,

@@ -237,13 +237,14 @@ pub async fn process_claimed(
             processed.timings_ms = timings.into();
             processed.transcription = Some(transcription_view(&transcript));
             processed.transcript = Some(transcript);
-            processed.finish(record);
+            processed.finish(record, bytes);
         }
         Err(StageFailure { stage, error: StepError::Rejected { reason, detail } }) => {
             if stage == IngestionStage::Transcribe {
                 processed.timings_ms.transcribe = whole_milliseconds(started.elapsed());
             }
-            processed.finish(verdict::early_result(reason, IngestionStage::Record, detail));
+            let record = verdict::early_result(reason, IngestionStage::Record, detail);
+            processed.finish(record, bytes);
         }
         Err(StageFailure { error: StepError::Fault(fault), .. }) => return Err(fault),
     }
@@ -254,7 +255,7 @@ impl ProcessReport {
     fn started(file: &Path, bytes: &Bytes) -> Self {
         Self {
             file: file.display().to_string(),
-            sha256: digest::sha256_hex(bytes),
+            sha256: String::new(),
             format: pages::DocumentFormat::sniff(bytes).map(|format| format.code().to_owned()),
             status: IngestionStatus::Failed,
             reason: None,
@@ -273,7 +274,8 @@ impl ProcessReport {
         }
     }
 
-    fn finish(&mut self, record: IngestionResult) {
+    fn finish(&mut self, record: IngestionResult, bytes: &Bytes) {
+        self.sha256 = record.sha256.unwrap_or_else(|| digest::sha256_hex(bytes));
         self.status = record.reason.map_or(IngestionStatus::Completed, OutcomeReason::status);
         self.reason = record.reason;
         self.detail = record.detail;

@@ -39,6 +39,7 @@ pub mod wire;
 
 pub use answer_check::believes_answer;
 pub use document::{DocumentOpening, DocumentReadError, OpenDocument};
+pub(crate) use pool::PageThreads;
 pub use pool::{CpuPool, STACK_BYTES};
 pub use process_memory::ProcessMemory;
 pub use process_pool::ProcessPool;

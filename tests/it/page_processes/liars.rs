@@ -24,7 +24,7 @@ struct Lies {
 
 impl Default for Lies {
     fn default() -> Self {
-        let opened = json!({ "Opened": { "pages": 1 } });
+        let opened = json!({ "Opened": { "pages": 1, "may_carry_einvoice": true } });
         Self { opened, answer: json!("Unaltered"), body: Vec::new() }
     }
 }
@@ -94,7 +94,8 @@ fn shown(text: &Value, body: &[u8]) -> Lies {
 }
 
 fn opened(pages: u32) -> Lies {
-    Lies { opened: json!({ "Opened": { "pages": pages } }), ..read_answer(&page(|_| ())) }
+    let opened = json!({ "Opened": { "pages": pages, "may_carry_einvoice": false } });
+    Lies { opened, ..read_answer(&page(|_| ())) }
 }
 
 fn picture() -> Vec<u8> {
@@ -210,6 +211,13 @@ async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_doc
         ("an invoice that is not there", Question::Look, found(json!({ "Ok": null }), true), false),
     ];
     assert_believed(table).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_can_carry_no_e_invoice_is_not_asked_for_one() {
+    // Whatever it answered to that would be refused.
+    let asked = ask(opened(1), &Question::Look).await;
+    assert!(asked.is_ok(), "{asked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

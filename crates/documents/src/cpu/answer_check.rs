@@ -34,7 +34,7 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
     let check = AnswerCheck::new(limits);
     let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
     match answer {
-        DocumentAnswer::Opened { pages } => check.is_page_count(pages, None),
+        DocumentAnswer::Opened { pages, .. } => check.is_page_count(pages, None),
         DocumentAnswer::Read { .. } => {
             answer.into_page(body).is_some_and(|read| check.is_page_read(&read, 0))
         }

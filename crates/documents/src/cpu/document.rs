@@ -61,10 +61,18 @@ pub struct OpenDocument {
     tenant: Option<Arc<str>>,
     /// Tried in this order if it is encrypted.
     passwords: Vec<SecretString>,
-    pages: u32,
+    opened: OpenedFacts,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
     place: Mutex<ProcessAssignment>,
+}
+
+/// What a page process says of a document as it opens it.
+#[derive(Debug, Clone, Copy, Default)]
+struct OpenedFacts {
+    /// 0: it is not open yet.
+    pages: u32,
+    may_carry_einvoice: bool,
 }
 
 #[derive(Default)]
@@ -118,14 +126,14 @@ impl ProcessPool {
             number: self.next_document_number(),
             place_in_line: place_in_line(),
             tenant: tenant.map(Arc::from),
-            pages: 0,
+            opened: OpenedFacts::default(),
             spent: Arc::default(),
             place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
         };
         let mut place = std::mem::take(document.place.get_mut());
         let seated = document.assign_process(&mut place).await;
         document.place = Mutex::new(place);
-        document.pages = seated?;
+        document.opened = seated?;
         Ok(document)
     }
 }
@@ -133,7 +141,7 @@ impl ProcessPool {
 impl OpenDocument {
     /// Number of its pages, at least 1.
     pub fn page_count(&self) -> u32 {
-        self.pages
+        self.opened.pages
     }
 
     /// Reads page `index`, which starts at 0. Several pages may be requested at the same time.
@@ -301,6 +309,9 @@ impl OpenDocument {
     /// # Errors
     /// As [`OpenDocument::read_page`].
     pub async fn find_einvoice(&self) -> Result<EinvoiceFinding, DocumentReadError> {
+        if !self.opened.may_carry_einvoice {
+            return Ok(EinvoiceFinding::NONE);
+        }
         let request = DocumentRequest::Look { document: self.number };
         self.ask_with_retry(request, |answer, _| {
             answer.into_einvoice().filter(|found| self.check().is_finding(found))
@@ -351,11 +362,11 @@ impl OpenDocument {
         place.slot.clone().ok_or_else(|| Error::internal("a document without a place").into())
     }
 
-    /// Acquires a slot and opens the document in its process; returns its number of pages.
+    /// Acquires a slot and opens the document in its process; returns what that says of it.
     async fn assign_process(
         &self,
         place: &mut ProcessAssignment,
-    ) -> Result<u32, DocumentReadError> {
+    ) -> Result<OpenedFacts, DocumentReadError> {
         loop {
             self.apply_verdict(place)?;
             let tenant = self.tenant.as_ref();
@@ -365,14 +376,14 @@ impl OpenDocument {
             let request = DocumentRequest::Open { document: self.number, secrets };
             let answer = self.ask_once(&slot, request, body).await?;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
-            let before = (self.pages > 0).then_some(self.pages);
-            let pages = match opened {
+            let before = Some(self.opened.pages).filter(|pages| *pages > 0);
+            let facts = match opened {
                 // The process ended instead of answering.
                 None => None,
-                Some(Some(DocumentAnswer::Opened { pages }))
+                Some(Some(DocumentAnswer::Opened { pages, may_carry_einvoice }))
                     if self.check().is_page_count(pages, before) =>
                 {
-                    Some(pages)
+                    Some(OpenedFacts { pages, may_carry_einvoice })
                 }
                 Some(_) => {
                     slot.process.kill_for_nonsense(self.number);
@@ -380,8 +391,8 @@ impl OpenDocument {
                 }
             };
             place.slot = Some(slot);
-            if let Some(pages) = pages {
-                return Ok(pages);
+            if let Some(facts) = facts {
+                return Ok(facts);
             }
         }
     }

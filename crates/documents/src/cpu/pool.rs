@@ -1,4 +1,4 @@
-//! Page work on the cores: a rayon pool of fixed size behind an async call.
+//! Page work on the cores: threads of a fixed number behind an async call.
 //!
 //! [`CpuPool::run`] waits for a free core first and starts second, in the order of asking, so that
 //! work whose future is dropped while it waits never starts, and no document can fill the pool
@@ -8,10 +8,13 @@
 //! cannot survive is an abort of the process (a failed allocation, a stack overflow): work on the
 //! bytes of documents belongs into a [page process](super::ProcessPool).
 
+use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Semaphore, oneshot};
 
 use docmill_core::fault::{Error, Result};
@@ -21,10 +24,85 @@ use docmill_core::work_clock::wait_off_clock;
 /// only touched when it is used.
 pub const STACK_BYTES: usize = 32 << 20;
 
+/// Work for a page thread; it never panics.
+type PageWork = Box<dyn FnOnce() + Send>;
+
+/// Threads that take work in the order in which it comes, and end with the last of it. None of a
+/// rayon pool: those take up other work while they wait for another pool, and a page would wait for
+/// the page that its thread has begun meanwhile; and they look for work many times before they rest.
+#[derive(Debug)]
+pub(crate) struct PageThreads(Arc<WorkQueue>);
+
+/// A piece of work wakes one thread: to hold a lock while waiting for it would wake a second, which then
+/// waits in the place of the first.
+#[derive(Default)]
+struct WorkQueue {
+    state: Mutex<WorkQueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct WorkQueueState {
+    waiting: VecDeque<PageWork>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for WorkQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkQueue").finish_non_exhaustive()
+    }
+}
+
+impl WorkQueue {
+    /// Waits for work; `None` once there is none and no more will come.
+    fn take(&self) -> Option<PageWork> {
+        let mut state = self.state.lock();
+        loop {
+            let next = state.waiting.pop_front();
+            if next.is_some() || state.is_closed {
+                return next;
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+impl PageThreads {
+    /// So many threads, at least one.
+    pub(crate) fn start(count: usize) -> io::Result<Self> {
+        let threads = Self(Arc::default());
+        for index in 0..count.max(1) {
+            let queue = Arc::clone(&threads.0);
+            let work = move || {
+                while let Some(work) = queue.take() {
+                    work();
+                }
+            };
+            let named = std::thread::Builder::new().name(format!("page-{index}"));
+            named.stack_size(STACK_BYTES).spawn(work)?;
+        }
+        Ok(threads)
+    }
+
+    /// Runs `work` as soon as a thread is free.
+    pub(crate) fn run(&self, work: PageWork) {
+        self.0.state.lock().waiting.push_back(work);
+        self.0.changed.notify_one();
+    }
+}
+
+impl Drop for PageThreads {
+    fn drop(&mut self) {
+        self.0.state.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
 /// A bounded number of threads for work that keeps a core busy.
 #[derive(Debug)]
 pub struct CpuPool {
-    rayon: rayon::ThreadPool,
+    threads: PageThreads,
+    count: usize,
     free: Arc<Semaphore>,
 }
 
@@ -34,19 +112,16 @@ impl CpuPool {
     /// # Errors
     /// The system refuses to start the threads.
     pub fn new(threads: usize) -> Result<Self> {
-        let rayon = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .stack_size(STACK_BYTES)
-            .thread_name(|index| format!("page-{index}"))
-            .build()
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let count = if threads == 0 { cores() } else { threads };
+        let threads = PageThreads::start(count)
             .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
-        let free = Arc::new(Semaphore::new(rayon.current_num_threads()));
-        Ok(Self { rayon, free })
+        Ok(Self { threads, count, free: Arc::new(Semaphore::new(count)) })
     }
 
     /// How many pieces of work run at the same time.
     pub fn thread_count(&self) -> usize {
-        self.rayon.current_num_threads()
+        self.count
     }
 
     /// Runs `work` on a core and waits for it.
@@ -88,14 +163,14 @@ impl CpuPool {
         let permit = permit.map_err(|_| Error::internal("the CPU pool is closed"))?;
         let span = tracing::Span::current();
         let (answer, receiver) = oneshot::channel();
-        self.rayon.spawn_fifo(move || {
+        self.threads.run(Box::new(move || {
             let result = span.in_scope(|| catch_unwind(AssertUnwindSafe(work)));
             drop(permit);
             let result =
                 result.map_err(|_payload| Error::internal("work on the CPU pool panicked"));
             // Nobody waits any more if the future was dropped; the answer is then of no use.
             drop(answer.send(result));
-        });
+        }));
         Ok(receiver)
     }
 }
@@ -110,6 +185,18 @@ mod tests {
 
     use super::*;
     use docmill_core::fault::Fault;
+
+    #[test]
+    fn what_waits_when_page_threads_are_given_up_is_still_done_in_its_order_and_then_they_end() {
+        let (started, done) = mpsc::channel();
+        let threads = PageThreads::start(1).unwrap();
+        for number in 0..3 {
+            let started = started.clone();
+            threads.run(Box::new(move || started.send(number).unwrap()));
+        }
+        drop((threads, started));
+        assert_eq!(done.iter().collect::<Vec<_>>(), [0, 1, 2]);
+    }
 
     #[tokio::test]
     async fn work_runs_elsewhere_and_its_answer_comes_back() {

@@ -167,6 +167,8 @@ pub enum DocumentAnswer {
     Opened {
         /// Number of its pages, at least 1.
         pages: u32,
+        /// Whether it is worth looking for e-invoices in it.
+        may_carry_einvoice: bool,
     },
     /// A page; an image that goes with it is the frame's body.
     Read {

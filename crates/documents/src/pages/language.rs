@@ -5,6 +5,9 @@
 //! word of several languages counts for each of them in part. It tells the languages of
 //! [`PROFILES`] apart and says nothing about others.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization;
 
 use docmill_core::model::TextLine;
@@ -120,6 +123,37 @@ const PROFILES: [LanguageProfile; 14] = [
     ] },
 ];
 
+/// Languages, a bit for each of [`PROFILES`].
+type LanguageSet = u16;
+
+/// The languages of each word: every word of every page is looked for.
+struct WordIndex {
+    whole: HashMap<&'static str, LanguageSet>,
+    beginnings: Vec<(&'static str, LanguageSet)>,
+}
+
+static WORDS: LazyLock<WordIndex> = LazyLock::new(|| {
+    let (mut whole, mut beginnings) = (HashMap::new(), HashMap::new());
+    for (at, profile) in PROFILES.iter().enumerate() {
+        for word in profile.words {
+            let languages = match word.strip_suffix('*') {
+                Some(beginning) => beginnings.entry(beginning).or_default(),
+                None => whole.entry(*word).or_default(),
+            };
+            *languages |= 1 << at;
+        }
+    }
+    WordIndex { whole, beginnings: beginnings.into_iter().collect() }
+});
+
+impl WordIndex {
+    fn languages_of(&self, word: &str) -> LanguageSet {
+        let whole = self.whole.get(word).copied().unwrap_or_default();
+        let begun = self.beginnings.iter().filter(|(beginning, _)| word.starts_with(beginning));
+        begun.fold(whole, |all, (_, languages)| all | languages)
+    }
+}
+
 /// Points below which nothing is said: a word or two may be a name.
 const LEAST: f32 = 3.0;
 /// How many times the points of the next language the first must have.
@@ -136,12 +170,10 @@ impl LanguageEvidence {
     pub(crate) fn from_lines<'a>(lines: impl IntoIterator<Item = &'a TextLine>) -> Self {
         let mut points = [0.0; PROFILES.len()];
         for word in lines.into_iter().flat_map(|line| &line.words) {
-            let folded = fold_word(&word.text);
-            let speaks: Vec<bool> =
-                PROFILES.iter().map(|profile| profile.has_word(&folded)).collect();
-            let count = speaks.iter().filter(|speaks| **speaks).count();
-            let share = 1.0 / f32::from(u8::try_from(count.max(1)).unwrap_or(u8::MAX));
-            for (points, _) in points.iter_mut().zip(&speaks).filter(|(_, speaks)| **speaks) {
+            let languages = WORDS.languages_of(&fold_word(&word.text));
+            let share = 1.0 / f32::from(u8::try_from(languages.count_ones()).unwrap_or(u8::MAX));
+            let speaks = |at: &usize| languages >> at & 1 == 1;
+            for (_, points) in (0..).zip(&mut points).filter(|(at, _)| speaks(at)) {
                 *points += share;
             }
         }
@@ -171,15 +203,6 @@ impl LanguageEvidence {
 /// Whether the words of `language` are known here.
 pub(super) fn is_known_language(language: &str) -> bool {
     PROFILES.iter().any(|profile| profile.language == language)
-}
-
-impl LanguageProfile {
-    fn has_word(&self, word: &str) -> bool {
-        self.words.iter().any(|known| match known.strip_suffix('*') {
-            Some(beginning) => word.starts_with(beginning),
-            None => *known == word,
-        })
-    }
 }
 
 /// Small letters without accents and without what is no letter at either end.

@@ -97,6 +97,11 @@ impl PdfFile {
         Ok(file)
     }
 
+    /// Whether it may carry an e-invoice, see [`attachments::may_carry`].
+    pub(super) fn may_carry_einvoice(&self) -> bool {
+        attachments::may_carry(self.pdf.data().as_ref())
+    }
+
     /// The e-invoices that it carries, see [`attachments::list_einvoices`].
     ///
     /// # Errors

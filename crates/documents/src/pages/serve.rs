@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
 
 use bytes::Bytes;
 
@@ -27,7 +26,7 @@ use crate::cpu::confine::{self, ConfinementStatus};
 use crate::cpu::wire::{
     self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
 };
-use crate::cpu::{ProcessSetup, STACK_BYTES};
+use crate::cpu::{PageThreads, ProcessSetup};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
     EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewResult, ReadRecipe,
@@ -121,39 +120,6 @@ pub fn serve_pages<W: Write + Send + 'static>(
     Ok(())
 }
 
-/// Work for a page thread.
-type PageWork = Box<dyn FnOnce() + Send>;
-
-/// Threads that take work in the order in which it comes, and end with the last of it. None of a
-/// rayon pool: those take up other work while they wait for another pool, and a page would wait for
-/// the page that its thread has begun meanwhile.
-struct PageThreads(Sender<PageWork>);
-
-impl PageThreads {
-    fn start(count: usize) -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel::<PageWork>();
-        let receiver = Arc::new(Mutex::new(receiver));
-        for index in 0..count.max(1) {
-            let receiver = Arc::clone(&receiver);
-            let take = move || {
-                // The lock is held while waiting, so that the one that waits longest is next.
-                let next = || receiver.lock().recv();
-                while let Ok(work) = next() {
-                    work();
-                }
-            };
-            let named = std::thread::Builder::new().name(format!("page-{index}"));
-            named.stack_size(STACK_BYTES).spawn(take)?;
-        }
-        Ok(Self(sender))
-    }
-
-    fn run(&self, work: PageWork) {
-        // Threads end only when this end of the channel is gone: work never panics.
-        drop(self.0.send(work));
-    }
-}
-
 /// The passwords in front of a document's bytes, and those.
 fn split_secrets(mut body: Bytes, secrets: u32) -> fault::Result<(Vec<String>, Bytes)> {
     if secrets == 0 {
@@ -206,8 +172,9 @@ impl<W: Write> PageServer<W> {
                 let (passwords, bytes) = split_secrets(body.into(), secrets)?;
                 let opened = open_locked_document(bytes, limits, recipe.dpi, &passwords)?;
                 let pages = opened.page_count();
+                let may_carry_einvoice = opened.may_carry_einvoice();
                 self.documents.lock().insert(document, Arc::new(opened));
-                Ok((DocumentAnswer::Opened { pages }, Vec::new()))
+                Ok((DocumentAnswer::Opened { pages, may_carry_einvoice }, Vec::new()))
             }
             DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
                 self.read_page(&*self.find_document(document)?, index)?,

@@ -635,11 +635,15 @@ impl<'a> Device<'a> for GlyphCollector {
         let ink = paint_appearance(&props.paint);
         let shown =
             !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
-        let mut glyphs: Vec<PageGlyph> =
-            run.glyphs().iter().filter_map(|glyph| place_glyph(glyph, props.transform)).collect();
-        if let Some(digits) = self.digits.as_mut().filter(|_| shown) {
-            run.glyphs().iter().for_each(|glyph| digits.examine(glyph, &glyph_text(glyph)));
-        }
+        let mut digits = self.digits.as_mut().filter(|_| shown);
+        let placed = run.glyphs().iter().filter_map(|glyph| {
+            let placed = place_glyph(glyph, props.transform)?;
+            if let Some(digits) = &mut digits {
+                digits.examine(glyph, &placed.text);
+            }
+            Some(placed)
+        });
+        let mut glyphs: Vec<PageGlyph> = placed.collect();
         self.count_words(&glyphs);
         self.undo_stretching(&mut glyphs);
         let is_plain = ink.solid

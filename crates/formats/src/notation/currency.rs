@@ -78,6 +78,41 @@ const SIGNS: &[(&str, &str)] = &[
 /// Bytes of the longest of them, and more than a code has: most words are longer, and none.
 const LONGEST_SIGN: usize = 5;
 
+/// With which bytes signs begin, and with which they end: most words have neither, and need not be
+/// compared with each of them.
+const SIGN_EDGES: ([bool; 256], [bool; 256]) = sign_edges();
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a constant that does not compile if it is out of range"
+)]
+const fn sign_edges() -> ([bool; 256], [bool; 256]) {
+    let (mut first, mut last, mut at) = ([false; 256], [false; 256], 0);
+    while at < SIGNS.len() {
+        let sign = SIGNS[at].0.as_bytes();
+        first[sign[0] as usize] = true;
+        last[sign[sign.len() - 1] as usize] = true;
+        at += 1;
+    }
+    (first, last)
+}
+
+/// Whether the text begins, and whether it ends, as a sign or a code may.
+fn currency_edges(text: &str) -> (bool, bool) {
+    let bytes = text.as_bytes();
+    let is_edge = |edges: &[bool; 256], byte: Option<&u8>| {
+        byte.is_some_and(|byte| edges.get(usize::from(*byte)).copied().unwrap_or(false))
+    };
+    let is_code = |three: Option<&[u8; 3]>| {
+        three.is_some_and(|three| three.iter().all(u8::is_ascii_uppercase))
+    };
+    let (first, last) = &SIGN_EDGES;
+    (
+        is_edge(first, bytes.first()) || is_code(bytes.first_chunk()),
+        is_edge(last, bytes.last()) || is_code(bytes.last_chunk()),
+    )
+}
+
 /// Signs of several currencies, the one that is mostly meant first, where there is one.
 const SHARED: &[(&str, &[&str])] = &[
     (
@@ -110,7 +145,9 @@ impl CurrencyMark {
         }
         iso_code(word).map(Self::Code).or_else(|| {
             let lone = || word.trim_end_matches('.').eq_ignore_ascii_case("kr").then_some("kr");
-            let sign = SIGNS.iter().find(|(sign, _)| *sign == word).map(|(sign, _)| *sign);
+            let may_be = currency_edges(word) == (true, true);
+            let sign = SIGNS.iter().find(|(sign, _)| may_be && *sign == word);
+            let sign = sign.map(|(sign, _)| *sign);
             sign.or_else(lone).map(Self::Sign)
         })
     }
@@ -173,7 +210,8 @@ pub(super) fn strip_currency(word: &str) -> Option<(CurrencyMark, &str)> {
     // Most words hold no number, most numbers no currency: said before some 200 comparisons.
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let bare = edge(word.chars().next()) && edge(word.chars().next_back());
-    if bare || !word.contains(|c: char| c.is_ascii_digit()) {
+    let is_none = || currency_edges(word) == (false, false);
+    if bare || !word.contains(|c: char| c.is_ascii_digit()) || is_none() {
         return None;
     }
     let ends_in_digit = |rest: &str| rest.ends_with(|c: char| c.is_ascii_digit() || c == ')');

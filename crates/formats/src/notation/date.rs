@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use time::{Date, Month};
+use unicode_normalization::char::is_combining_mark;
 
 use super::fold_text;
 
@@ -216,8 +217,8 @@ type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 /// What every text has that a form matches. Most lines lack it, and to see that is cheaper than to search.
 struct DateSigns {
     digits: usize,
-    /// Of those between the numbers of a date.
-    separators: usize,
+    /// Whether a day or a month stands between separators.
+    has_short_group: bool,
     /// A month's name may begin in it.
     names_month: bool,
 }
@@ -225,18 +226,36 @@ struct DateSigns {
 impl DateSigns {
     fn of_text(text: &str) -> Self {
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
-        let separators = text.bytes().filter(|byte| matches!(byte, b'.' | b'/' | b'-')).count();
-        Self { digits, separators, names_month: may_name_month(text) }
+        let (has_short_group, names_month) = match digits {
+            0..3 => (false, false),
+            _ => (has_short_group(text), may_name_month(text)),
+        };
+        Self { digits, has_short_group, names_month }
     }
 
     fn allow_numeric(&self) -> bool {
-        self.digits >= 4 && self.separators >= 2
+        self.digits >= 4 && self.has_short_group
     }
 
     /// `1 May 26` is the shortest.
     fn allow_named(&self) -> bool {
-        self.digits >= 3 && self.names_month
+        self.names_month
     }
+}
+
+/// Whether one or two digits, and nothing else but space, stand between two separators: no amount has
+/// that, every date of numbers does.
+fn has_short_group(text: &str) -> bool {
+    let mut since_separator: Option<usize> = None;
+    text.chars().any(|c| {
+        let closes = matches!(c, '.' | '/' | '-') && matches!(since_separator, Some(1 | 2));
+        since_separator = match c {
+            '.' | '/' | '-' => Some(0),
+            _ if c.is_ascii_digit() => since_separator.map(|digits| digits + 1),
+            _ => since_separator.filter(|_| c.is_whitespace()),
+        };
+        closes
+    })
 }
 
 /// Which first three letters names of months have, those of ASCII alone: a bit for each [`letters_code`].
@@ -252,16 +271,25 @@ static MONTH_STARTS: LazyLock<[u64; 512]> = LazyLock::new(|| {
     starts
 });
 
-/// Whether three letters of some name stand in the text, or any letter that folding would change.
+/// Whether the first three letters of some name stand where one may begin: at the first letter of a word,
+/// behind the ending of an ordinal (`1stMay`), or with letters that folding would change.
 fn may_name_month(text: &str) -> bool {
     let starts = &*MONTH_STARTS;
     let is_start =
         |code: usize| starts.get(code >> 6).is_some_and(|bits| bits >> (code & 63) & 1 == 1);
-    !text.is_ascii()
-        || text
-            .as_bytes()
-            .windows(3)
-            .any(|three| three.iter().all(u8::is_ascii_alphabetic) && is_start(letters_code(three)))
+    let bytes = text.as_bytes();
+    let may_begin = |at: usize| {
+        let before = bytes.get(at.saturating_sub(3)..at).unwrap_or_default();
+        match before {
+            [digit, ending @ ..] if ending.len() == 2 && digit.is_ascii_digit() => true,
+            _ => before.last().is_none_or(|byte| !byte.is_ascii_alphabetic()),
+        }
+    };
+    let is_name = |(at, three): (usize, &[u8])| {
+        three.iter().all(u8::is_ascii_alphabetic) && is_start(letters_code(three)) && may_begin(at)
+    };
+    let is_folded = |c: char| !c.is_ascii() && (c.is_alphabetic() || is_combining_mark(c));
+    bytes.windows(3).enumerate().any(is_name) || !text.is_ascii() && text.chars().any(is_folded)
 }
 
 /// Three letters of ASCII as one number of fifteen bits, small ones and capitals the same.
@@ -469,13 +497,30 @@ mod tests {
     }
 
     #[test]
+    fn no_amount_looks_like_a_date_before_the_forms_are_tried_and_every_date_of_numbers_does() {
+        for text in ["12.09.2016", "2016-09-12", "10 / 6 / 2018", "23/07/201914:52", "1.2.3"] {
+            assert!(has_short_group(text), "{text}");
+        }
+        for text in ["1.234.567,89", "2 x 12.50 = 25.00 EUR", "1,200.00 -3.50", "RE-2024-0815"] {
+            assert!(!has_short_group(text), "{text}");
+        }
+    }
+
+    #[test]
     fn no_name_of_a_month_is_passed_over_before_the_forms_are_tried() {
         for name in MONTHS.iter().chain(&NAMES).copied().flatten() {
-            for text in [format!("Rng1.{name}"), name.to_uppercase(), format!("x{name}")] {
+            for text in [
+                format!("Rng1.{name}"),
+                name.to_uppercase(),
+                format!("€{name}"),
+                format!("3rd{name}"),
+            ] {
                 assert!(may_name_month(&text), "{text}");
             }
         }
-        for text in ["", "Ja n", "12.50 EUR", "Invoice no. 4711", "Qty Price Total"] {
+        for text in
+            ["", "Ja n", "12.50 EUR", "Invoice no. 4711", "Qty Price Total", "Lubmay 1.234,50 €"]
+        {
             assert!(!may_name_month(text), "{text}");
         }
     }

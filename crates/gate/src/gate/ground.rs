@@ -67,6 +67,13 @@ struct PrintedLine {
     percentages: HashSet<Decimal>,
 }
 
+impl PrintedLine {
+    /// Whether one of these words, folded, stands on it whole.
+    fn names_one_of(&self, words: &[String]) -> bool {
+        words.iter().any(|word| self.folded.contains(&format!(" {word} ")))
+    }
+}
+
 impl PrintedValues {
     /// Takes in every line that `counts`.
     pub(super) fn new(transcript: &Transcript, counts: impl Fn(&PageText, usize) -> bool) -> Self {
@@ -285,24 +292,21 @@ impl PrintedValues {
 
     /// Numbers that stand on a line with one of these words, folded.
     pub(super) fn numbers_beside(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
-        let labelled =
-            move |line: &&PrintedLine| words.iter().any(|word| line.folded.contains(word));
+        let labelled = move |line: &&PrintedLine| {
+            !line.numbers.is_empty() && words.iter().any(|word| line.folded.contains(word))
+        };
         self.lines.iter().filter(labelled).flat_map(|line| line.numbers.iter().copied())
     }
 
     /// Numbers that stand on a line with one of these words, folded and whole.
     pub(super) fn numbers_named(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
-        let named = move |line: &&PrintedLine| {
-            words.iter().any(|word| line.folded.contains(&format!(" {word} ")))
-        };
+        let named = move |line: &&PrintedLine| !line.numbers.is_empty() && line.names_one_of(words);
         self.lines.iter().filter(named).flat_map(|line| line.numbers.iter().copied())
     }
 
     /// Percentages that stand on a line with one of these words, folded and whole.
     pub(super) fn percentages_beside(&self, words: &[String]) -> BTreeSet<Decimal> {
-        let named = |line: &&PrintedLine| {
-            words.iter().any(|word| line.folded.contains(&format!(" {word} ")))
-        };
+        let named = |line: &&PrintedLine| !line.percentages.is_empty() && line.names_one_of(words);
         let lines = self.lines.iter().filter(named);
         lines.flat_map(|line| line.percentages.iter().copied()).collect()
     }

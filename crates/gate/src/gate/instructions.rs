@@ -18,7 +18,7 @@ pub(super) fn find_instruction_lines(
     transcript: &Transcript,
     kind: &Kind,
 ) -> HashSet<(u32, usize)> {
-    let phrases: Vec<String> = kind
+    let phrases: Vec<&String> = kind
         .rules
         .iter()
         .filter_map(|rule| match &rule.check {
@@ -26,7 +26,6 @@ pub(super) fn find_instruction_lines(
             _ => None,
         })
         .flatten()
-        .map(|phrase| format!(" {} ", fold_text(phrase)))
         .collect();
     let names: Vec<&str> =
         kind.fields().map(|(name, _)| name).filter(|name| name.contains('_')).collect();
@@ -37,12 +36,12 @@ pub(super) fn find_instruction_lines(
         // Few pages have any phrase: asked of the page at once, wrapped or not.
         let all = folded.iter().map(|line| line.trim_end()).collect::<String>() + " ";
         let phrases: Vec<&String> =
-            phrases.iter().filter(|phrase| all.contains(phrase.as_str())).collect();
+            phrases.iter().copied().filter(|phrase| all.contains(phrase.as_str())).collect();
         for (at, line) in page.lines.iter().enumerate() {
             let own = folded.get(at).map_or("", String::as_str);
             // All names have one.
-            let raw = Some(line.text()).filter(|text| text.contains('_'));
-            let raw = raw.map(|text| text.to_lowercase()).unwrap_or_default();
+            let is_raw = line.words.iter().any(|word| word.text.contains('_'));
+            let raw = if is_raw { line.text().to_lowercase() } else { String::new() };
             let named = names.iter().chain(ENVELOPE).any(|name| raw.contains(name));
             if named || phrases.iter().any(|phrase| own.contains(*phrase)) {
                 found.insert((page.number, at));

@@ -48,16 +48,19 @@ impl LabelIndex {
     /// Every label of the greatest length that begins at the first of these folded words. More
     /// than one only if fields share a label (a column and a total).
     pub fn labels_at(&self, words: &[&str]) -> Vec<LabelHit<'_>> {
-        let mut found = merge_labels(self.files().flat_map(|file| file.whole_labels_at(words)));
-        if found.is_empty() {
-            found = merge_labels(self.files().flat_map(|file| file.endings_at(words)));
-        } else {
+        let mut there: Vec<&FieldLabel> =
+            self.files().flat_map(|file| file.whole_labels_at(words)).collect();
+        let is_whole = !there.is_empty();
+        if !is_whole {
+            there.extend(self.files().flat_map(|file| file.endings_at(words)));
+        }
+        let length = there.iter().map(|label| label.words.len()).max().unwrap_or(0);
+        let mut found = merge_labels(there.into_iter().filter(|label| label.words.len() == length));
+        if is_whole {
             found.sort_by_key(|(_, strong)| std::cmp::Reverse(*strong));
         }
-        let longest = found.iter().map(|(label, _)| label.words.len()).max().unwrap_or(0);
-        let best = found.into_iter().filter(|(label, _)| label.words.len() == longest);
-        best.map(|(label, strong)| LabelHit { field: &label.field, strong, length: longest })
-            .collect()
+        let hits = found.into_iter();
+        hits.map(|(label, strong)| LabelHit { field: &label.field, strong, length }).collect()
     }
 
     /// Whether a label of `field` begins at the first of these folded words.

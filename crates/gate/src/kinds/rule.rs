@@ -158,6 +158,7 @@ pub enum RuleCheck {
     /// is none. Says nothing of fields that the reader does not weigh.
     Certain { fields: Vec<String>, least: f32 },
     /// No line of the document speaks to a model: one of `phrases`, or the names of our fields.
+    /// Phrases are folded, a space before and behind each.
     NoInstructions { phrases: Vec<String> },
     /// The list holds at least this share of what looks like its rows on the pages.
     Complete { list: String, share: f64 },

@@ -13,6 +13,7 @@ use super::{
     ValueFormat,
 };
 use docmill_core::model::{ExtractionMethod, StatedConfidence};
+use docmill_formats::notation::fold_text;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,7 +138,10 @@ impl RawRule {
             "reader_succeeded" => RuleCheck::ReaderSucceeded,
             "confidence" => RuleCheck::Confidence(self.level.ok_or_else(|| need("level"))?),
             "score" => RuleCheck::Score { least: self.least.ok_or_else(|| need("least"))? },
-            "no_instructions" => RuleCheck::NoInstructions { phrases: self.phrases },
+            "no_instructions" => {
+                let folded = |phrase: &String| format!(" {} ", fold_text(phrase));
+                RuleCheck::NoInstructions { phrases: self.phrases.iter().map(folded).collect() }
+            }
             "complete" => {
                 let list = self.list.ok_or_else(|| need("list"))?;
                 RuleCheck::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
