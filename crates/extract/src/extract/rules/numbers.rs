@@ -31,6 +31,10 @@ const MOST_CANDIDATES: usize = 300;
 const NO_NUMBER: f32 = 0.95;
 const OPEN_NUMBER: f32 = 0.5;
 
+/// How certain it is that a document without a number is called by its writer's reference. Set by hand: a
+/// person should look.
+const REFERENCE: f32 = 0.6;
+
 /// Digits of a text that can be a number nobody names: with fewer it is a table's, a till's or a house's.
 const FEWEST_OPEN: usize = 4;
 
@@ -113,6 +117,25 @@ impl<'a> NumberSearch<'a> {
                 signs.push(NumberSign::Marked);
             }
             found.push(NumberCandidate { value, cell: beside.cell, signs });
+        }
+    }
+
+    /// The one number beside what the writer calls the matter by, where no label of the document's own is
+    /// beside any.
+    fn find_reference(&self) -> Option<FoundValue<String>> {
+        if self.spots.till {
+            return None;
+        }
+        let spots = self.spots.of_field("own_reference").take(MOST_LABELS);
+        let read = spots.filter_map(|spot| {
+            let beside = self.spots.value_candidates(spot).into_iter().next()?;
+            Some((read_identifier(&beside.value_words(), beside.inline)?, beside.cell))
+        });
+        let mut found: Vec<(String, &TextCell)> = read.collect();
+        found.dedup_by_key(|(value, _)| compact_number(value));
+        match found.as_slice() {
+            [(value, cell)] => Some(FoundValue::weighed(value.clone(), REFERENCE, cell)),
+            _ => None,
         }
     }
 
@@ -327,7 +350,7 @@ impl<'a> NumberSearch<'a> {
         };
         let ranked = ranked.filter(|((one, _), _)| !(self.spots.till && other(one)));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
-        let ((one, score), share) = best?;
+        let Some(((one, score), share)) = best else { return self.find_reference() };
         if *score < sign::NONE_OF_THEM - 1.5 {
             return None;
         }

@@ -322,9 +322,11 @@ impl SupplierSearch<'_> {
     /// Whether a line tells a telephone, a mail or web address.
     pub(super) fn tells_reach(&self, line: &TextCell) -> bool {
         let text = line.joined_text();
+        // `Kettle Mobil GmbH`
+        let named = || !text.contains(char::is_numeric) && self.has_legal_form(&text);
         text.contains('@')
             || is_phone_alone(&text)
-            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word))
+            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word)) && !named()
             || line.words.iter().any(|word| domain_name(word).is_some())
     }
 

@@ -122,6 +122,7 @@ impl<'a> SupplierSearch<'a> {
             .iter()
             .map(|part| before_registration(part.trim()))
             .take_while(|part| !tells_registration(part) && !tells_account(part))
+            .take_while(|part| !self.is_bare_seat(part))
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
@@ -175,6 +176,13 @@ impl<'a> SupplierSearch<'a> {
 }
 
 impl SupplierSearch<'_> {
+    /// `Sitz Northtown`: where a company is registered, without a street. What follows is its register.
+    fn is_bare_seat(&self, part: &str) -> bool {
+        let folded = fold_text(part);
+        let words: Vec<&str> = folded.split(' ').collect();
+        self.labels.has_label_at("registered_office", &words) && !part.contains(char::is_numeric)
+    }
+
     /// `Example Ltd. Unit 3`: a sentence ends behind the legal form, and the address begins.
     fn part_behind_form(&self, text: &str) -> (String, Option<String>) {
         let mut ends = text.match_indices(". ");
