@@ -134,6 +134,7 @@ impl<'a> DateSearch<'a> {
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
             add(DateSign::PayBy, term::is_to_pay_on(self.spots.layout, index, before));
+            add(DateSign::Collected, term::is_collected_on(self.spots.layout, index, before));
             self.printed.push(DateCandidate {
                 date,
                 certain,
@@ -415,7 +416,15 @@ impl<'a> DateSearch<'a> {
             is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
         };
         let rivals = role.issued && candidates.iter().filter(apart).count() > 1;
-        let doubted = one.signs.iter().any(is_other) || rivals && is_unnamed(one);
+        // `Objections are to be raised by 6 August`, where the money is collected on another day.
+        let asked = |other: &DateCandidate| {
+            other.date != one.date && other.signs.contains(&DateSign::Collected)
+        };
+        let collected = !role.issued
+            && !one.signs.contains(&DateSign::PayBy)
+            && one.signs.contains(&DateSign::Prose)
+            && candidates.iter().any(asked);
+        let doubted = one.signs.iter().any(is_other) || rivals && is_unnamed(one) || collected;
         let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
     }

@@ -159,6 +159,20 @@ impl<'a> NumberSearch<'a> {
         })
     }
 
+    /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the other.
+    fn is_under_title(&self, title: &LabelMatch, number: &TextCell) -> bool {
+        let Some(cell) = self.spots.cell_of(title) else { return false };
+        let digits = number.joined_text().chars().filter(char::is_ascii_digit).count();
+        let gap = number.area.y - cell.area.bottom();
+        title.words == (0..cell.words.len())
+            && number.page == cell.page
+            && digits >= FEWEST_OPEN
+            && (number.area.x - cell.area.x).abs() < 0.6 * cell.area.h
+            && gap < 0.9 * cell.area.h.max(number.area.h)
+            && read_identifier(&number.words_in(0..number.words.len()), true)
+                .is_some_and(|value| value == number.joined_text())
+    }
+
     fn relation_signs(
         &self,
         spot: &LabelMatch,
@@ -171,6 +185,7 @@ impl<'a> NumberSearch<'a> {
         }
         if beside.below {
             signs.push(NumberSign::LabelAbove);
+            signs.extend(self.is_under_title(spot, beside.cell).then_some(NumberSign::UnderTitle));
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }

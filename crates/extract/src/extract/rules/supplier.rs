@@ -230,6 +230,7 @@ impl<'a> SupplierSearch<'a> {
         self.add_named(&mut found);
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
+        mark_paid_sender(&mut merged);
         let letterhead = has_letterhead(&merged);
         if letterhead {
             mark_addressed(&mut merged);
@@ -360,6 +361,17 @@ fn heads_letter(signs: &[NameSign]) -> bool {
     use NameSign::{AddressBelow, Customer, Digits, First, Head, OtherValue, Place};
     [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
         && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
+}
+
+/// Who heads the letter with an address and is called the one to be paid is no customer, whatever heading stands near
+/// where the name comes back: slips for payments name both parties.
+fn mark_paid_sender(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{AddressBelow, Customer, First, Head, Payee};
+    for NameCandidate { signs, .. } in merged {
+        if [First, Head, AddressBelow, Payee].iter().all(|sign| signs.contains(sign)) {
+            signs.retain(|sign| *sign != Customer);
+        }
+    }
 }
 
 /// Marks what heads the letter with its address where a heading or a form of address says that

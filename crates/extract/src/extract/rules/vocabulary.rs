@@ -99,6 +99,8 @@ pub(super) struct Vocabulary {
     pub(super) register: FoldedWords,
     pub(super) court: FoldedWords,
     pub(super) salesperson: FoldedWords,
+    pub(super) party_from: FoldedWords,
+    pub(super) party_to: FoldedWords,
     pub(super) form_before: FoldedWords,
     pub(super) form_ending: FoldedWords,
     pub(super) title: FoldedWords,

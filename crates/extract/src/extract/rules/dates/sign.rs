@@ -76,6 +76,8 @@ pub(in super::super) enum DateSign {
     ByTerm,
     /// Behind a word such as "by", on a line that asks for money: `Please pay by 3 May`.
     PayBy,
+    /// On a line about collecting money from an account, with a word such as "on" before it.
+    Collected,
 }
 
 use DateSign as S;

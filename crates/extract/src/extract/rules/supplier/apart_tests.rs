@@ -3,7 +3,7 @@
 use super::super::layout::CellLayout;
 use super::super::layout::tests::transcript;
 use super::super::spots::LabelMatches;
-use super::find_supplier;
+use super::{SupplierSearch, find_supplier};
 use docmill_core::config::KindsConfig;
 use docmill_gate::kinds::KindSet;
 
@@ -32,6 +32,17 @@ fn a_name_that_an_account_names_again_is_surer_than_one_that_stands_alone() {
     let alone = certainty("Thank you");
     let paid = certainty("IBAN DE58 7419 9944 0000 2211 70 Reed Quarry Lettings");
     assert!(paid > 0.9 && paid > alone, "{paid} {alone}");
+}
+
+#[test]
+fn what_a_word_with_a_colon_calls_is_no_name_of_the_issuer() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let layout = CellLayout::new(&transcript(&["Invoice 12"]));
+    let spots = LabelMatches::new(&layout, labels);
+    let search = SupplierSearch::new(&spots, labels);
+    assert!(!search.is_name("General partner: Kettle Verwaltungs GmbH"));
+    assert!(search.is_name("Kettle GmbH: Works of Northtown"));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn value_behind(cell: &TextCell, labels: &FoldedWords) -> Option<String> {
 
 impl SupplierSearch<'_> {
     /// Whether a cell stands at the foot of its page, or where a page ends early.
-    fn is_at_foot(&self, cell: &TextCell) -> bool {
+    pub(super) fn is_at_foot(&self, cell: &TextCell) -> bool {
         self.layout.depth_on_page(cell) > FOOT || self.is_closing(cell)
     }
 

@@ -13,6 +13,9 @@ use docmill_formats::notation::{account, date, fold_text, vat_digits, vat_id};
 /// Lines under the issuer's name in which his identifier may stand.
 const LINES_OF_ISSUER: usize = 6;
 
+/// Heights of a line between a number of the recipient's and the one behind it.
+const CLOSE_BEHIND: f32 = 6.0;
+
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
 
@@ -336,6 +339,18 @@ impl SupplierSearch<'_> {
         let addressed = self.addressed_cells();
         let cells = self.recipient.iter().chain(&addressed);
         let cells = cells.filter_map(|index| self.layout.cells.get(*index));
+        // `IČO: 12345678      DIČ: CZ12345678`: what stands close behind a line of the block belongs to it.
+        let cells = cells.flat_map(|cell| {
+            let index = self.layout.index_of(cell);
+            let next = index.and_then(|at| self.layout.right_of(at).first());
+            let labelled = next.filter(|next| {
+                let at = self.layout.index_of(next);
+                let mut spots = at.into_iter().flat_map(|at| self.spots.in_cell(at));
+                next.area.x - cell.area.right() < CLOSE_BEHIND * cell.area.h
+                    && spots.any(|spot| spot.words.start == 0 && spot.field == "supplier_vat_id")
+            });
+            [Some(cell), labelled].into_iter().flatten()
+        });
         let ids = cells.flat_map(|cell| {
             (0..cell.words.len()).filter_map(|start| {
                 let words = cell.words_in(start..cell.words.len());
