@@ -172,17 +172,17 @@ pub(super) enum DollarSign {
     Plain,
 }
 
-/// The currency that tells in which order a till writes day and month: its `$` are those of the country
-/// whose tax it names, and of none that is known where that is a tax the United States have not.
+/// The currency that tells in which order a page writes day and month: its `$` are those of the country
+/// whose tax it names, and on a till's paper of none that is known where that is a tax the United States have not.
 pub(super) fn currency_of_days(
     spots: &LabelMatches<'_>,
     code: Option<&'static str>,
 ) -> Option<&'static str> {
     match (code, spots.till) {
-        (Some("USD"), true) => match resolve_dollar(spots) {
+        (Some("USD"), till) => match resolve_dollar(spots) {
             DollarSign::Of(code) => Some(code),
-            DollarSign::Foreign => None,
-            DollarSign::Plain => code,
+            DollarSign::Foreign if till => None,
+            DollarSign::Foreign | DollarSign::Plain => code,
         },
         _ => code,
     }

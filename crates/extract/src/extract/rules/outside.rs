@@ -163,6 +163,55 @@ Gesamtbetrag                                     455,40
 Fn 99442 k     LG Salzburg     UID ATU69944221     Raiffeisenbank Nordau AT61 3505 9944 0001 1220",
         values: || json!({ "supplier_name": "Gasthof Erlenwirt" }),
     },
+    DrawnLayout {
+        what: "of two days to pay by the one without a discount is the last",
+        kind: "invoice",
+        page: "\
+Tischlerei Ahorn GmbH
+Untertal 17, 79254 Nordau
+
+Rechnung Nr.                     RE-240388
+Datum                           10.04.2024
+
+Haustür                                                                     4.120,00
+                                                  Nettobetrag               4.120,00
+                                                  19,00 % Umsatzsteuer        782,80
+                                                  Bruttobetrag              4.902,80
+
+Zahlbar bis 17.04.2024 mit 2 % Skonto (98,06 €), bis 24.04.2024 rein netto.",
+        values: || json!({ "due_date": "2024-04-24" }),
+    },
+    DrawnLayout {
+        what: "what somebody does, and since when, is no name with an address",
+        kind: "invoice",
+        page: "\
+          Dry Lining · Plastering · Rendering · Est. 1974
+          A. J. Kettle Ltd
+          3 Mill Rise, Northtown, Somerset BA11 2QL
+          Tel 01373 496 0102
+
+Birch Homes Ltd                                                 Invoice                       0962
+Vallis House, Southport BA14 8HN                                Date              26 July 2024
+
+Labour                                                                                    3,000.00
+                                                      VAT 20%                               600.00
+                                                      Invoice total                       3,600.00",
+        values: || json!({ "supplier_name": "A. J. Kettle Ltd", "supplier_address": "3 Mill Rise, Northtown, Somerset BA11 2QL" }),
+    },
+    DrawnLayout {
+        what: "New Zealand's days are written before their months",
+        kind: "invoice",
+        page: "\
+KETTLE RURAL SUPPLIES LTD                                       TAX INVOICE
+14 Mill Street, Northtown 9332                                  GST No                   064-182-072
+Phone 03 555 0119                                               Invoice                      R108842
+                                                                Date                        09/10/24
+
+Posts                                                             1,462.40
+GST 15%                                                             219.36
+Amount payable                                                   $1,681.76",
+        values: || json!({ "invoice_date": "2024-10-09", "currency": "NZD" }),
+    },
 ];
 
 pub(super) const DOUBTS: &[DrawnDoubt] = &[
@@ -361,5 +410,44 @@ Grand Total                                          21,755.66
         values: || json!({ "supplier_name": "Kettle Specialty Chemicals Pvt. Ltd." }),
         reason: "uncertain:supplier_name",
         doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a day behind a word that nobody knows is not certain where another day is called the date",
+        kind: "invoice",
+        page: "\
+Kettle Warehouse Ltd
+Mill Lane 5
+Leeds LS1 4AB
+
+INVOICE 2024-118
+Packed 26 November 2024
+Order 4471 Date   28 November 2024
+
+Beech                                               100.00
+VAT 20%                                              20.00
+Total                                              £120.00",
+        values: || json!({}),
+        reason: "uncertain:invoice_date",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "that nobody has an identifier is not certain behind the name of a column of taxes",
+        kind: "invoice",
+        page: "\
+Birilli di Paolo
+Via Roma 12
+24121 Nordville BG
+
+Fattura 118
+Data 12/03/2024
+C.F. BLCFPP80A01D969X – IVA 02994420105
+
+Lavoro                                              100,00
+Imponibile                                          100,00
+IVA 22%                                              22,00
+Totale                                            € 122,00",
+        values: || json!({}),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: true,
     },
 ];

@@ -121,6 +121,18 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         Some(above) => search.address_of(above, joined),
         None => search.address_of(best, joined),
     };
+    let others = candidates.iter().filter(|one| {
+        let named = [NameSign::LegalForm, NameSign::Customer];
+        named.iter().any(|sign| one.signs.contains(sign)) && !same(one)
+    });
+    let of_other = |text: &String| {
+        let mut found = others.filter_map(|one| search.address_below(one.cell, 0));
+        found.any(|found| found.text() == *text)
+    };
+    let plain = !address_reading.contains(&ReadingSign::AddressOnLine);
+    if plain && address.as_ref().is_some_and(of_other) {
+        address_reading.push(ReadingSign::AddressOfOther);
+    }
     if share < SURE_NAME {
         address_reading.push(ReadingSign::NameDoubtful);
     }

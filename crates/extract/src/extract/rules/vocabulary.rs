@@ -77,6 +77,7 @@ pub(super) struct Vocabulary {
     pub(super) paying: FoldedWords,
     pub(super) on: FoldedWords,
     pub(super) collecting: FoldedWords,
+    pub(super) early: FoldedWords,
     pub(super) until: FoldedWords,
     pub(super) from_then_on: FoldedWords,
     pub(super) since: FoldedWords,

@@ -34,6 +34,12 @@ pub(super) fn is_to_pay_on(layout: &CellLayout, cell: usize, before: &str) -> bo
         || is_collected_on(layout, cell, before)
 }
 
+/// Whether what stands between two days says how much less is to be paid by the first: ` mit 2 % Skonto, bis `.
+pub(super) fn is_paid_early(between: &str) -> bool {
+    let folded = fold_text(between);
+    between.contains('%') && folded.split(' ').any(|word| vocabulary().early.has(word))
+}
+
 /// Whether a sentence says that money is collected on the day that begins behind `before` in a cell.
 pub(super) fn is_collected_on(layout: &CellLayout, cell: usize, before: &str) -> bool {
     let folded = fold_text(before);

@@ -1,5 +1,6 @@
 //! Addresses that stand apart from the name, and identifiers whose labels stand apart from them.
 
+use super::super::certainty::certainty_of;
 use super::super::layout::CellLayout;
 use super::super::layout::tests::transcript;
 use super::super::spots::LabelMatches;
@@ -43,6 +44,33 @@ fn what_a_word_with_a_colon_calls_is_no_name_of_the_issuer() {
     let search = SupplierSearch::new(&spots, labels);
     assert!(!search.is_name("General partner: Kettle Verwaltungs GmbH"));
     assert!(search.is_name("Kettle GmbH: Works of Northtown"));
+    assert!(!search.is_name("Van"), "the heading over who writes");
+}
+
+#[test]
+fn an_address_right_under_another_company_is_not_certain() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let read = |company: &str| {
+        let drawing = format!(
+            "KETTLE WORKS\n\n{company}\nMill Road 4, 82216 Northtown\n\n\nInvoice 12\n\n\nAsh Bank Ltd\n\ninfo@kettleworks.example"
+        );
+        let mut page = transcript(&[&drawing]);
+        page.pages[0].lines[0].words.iter_mut().for_each(|word| {
+            word.bounding_box.y -= 5.0;
+            word.bounding_box.h = 15.0;
+        });
+        let layout = CellLayout::new(&page);
+        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        assert!(found.name.unwrap().value.to_lowercase().starts_with("kettle works"));
+        (found.address, certainty_of(&found.address_reading))
+    };
+    let (address, certainty) = read("Birch Tours Ltd");
+    assert_eq!(address.unwrap().value, "Mill Road 4, 82216 Northtown");
+    assert!(certainty < 0.85, "{certainty}");
+    let (address, certainty) = read("Repairs and tours");
+    assert_eq!(address.unwrap().value, "Mill Road 4, 82216 Northtown");
+    assert!(certainty > 0.85, "{certainty}");
 }
 
 #[test]

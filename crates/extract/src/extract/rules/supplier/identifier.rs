@@ -291,6 +291,7 @@ impl SupplierSearch<'_> {
                 let named = self.spots.in_cell(index).any(|spot| {
                     spot.words.end == at
                         && !matches!(spot.field.as_str(), "vat_amount" | "legal_form")
+                        && !spot.field.starts_with("column_")
                 });
                 let before = at.checked_sub(1).and_then(|at| cell.words.get(at));
                 let canadian = cell.words.get(at + 1).is_some_and(|next| is_canadian_account(next));

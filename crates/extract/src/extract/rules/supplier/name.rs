@@ -241,8 +241,11 @@ impl SupplierSearch<'_> {
         });
         // `Partner: Kettle GmbH`: what it is called is another's.
         let called = text.split_once(": ").is_some_and(|(front, _)| !self.has_legal_form(front));
+        // `Van` over who writes.
+        let heading = vocabulary().party_from.has(&folded) || vocabulary().party_to.has(&folded);
         letters >= 3
             && !called
+            && !heading
             && !self.is_heading_of_party(&words)
             && !self.is_form_and_seat(&words)
             && digits <= letters / 3
