@@ -21,6 +21,8 @@ mod layout;
 mod mistakes;
 mod money;
 mod numbers;
+#[cfg(test)]
+mod outside;
 mod payables;
 mod spots;
 #[cfg(test)]

@@ -280,6 +280,7 @@ mod tests {
             ("FAKTURA VAT\nWystawiono   Zamówienie   Płatne do\n2024-12-29   7973   2025-01-28", "invoice", None),
             ("Factura   Pedido\n   8038\nVencimiento   8.1.2024", "invoice", None),
             ("Nota\nNota nr. 12\nTe betalen voor 1-2-2024", "invoice", None),
+            ("betreft: declaratie 3\ndeclaratienummer: 2024.0063\nte betalen   12,00", "invoice", None),
             ("Dear Sir,\nthank you for your visit.", "generic", Some(KindAmbiguity::Unknown)),
             ("", "generic", Some(KindAmbiguity::Unknown)),
         ];

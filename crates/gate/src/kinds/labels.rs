@@ -12,8 +12,9 @@ use super::problem::ProblemReport;
 use docmill_formats::notation::fold_text;
 
 /// Sections that are no fields: what the rules reader has to know of the rest of a page.
-pub(super) const SECTIONS: [&str; 31] = [
+pub(super) const SECTIONS: [&str; 32] = [
     "remittance_slip",
+    "own_reference",
     "charge",
     "withheld",
     "due_behind",

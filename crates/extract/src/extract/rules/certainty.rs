@@ -97,6 +97,8 @@ pub(super) enum ReadingSign {
     AddressFaint,
     /// None was found, but a line with a postal code is printed that is not the customer's.
     AddressSeen,
+    /// It stands right under another company or the recipient.
+    AddressOfOther,
     /// No address was found.
     NoAddress,
     /// The issuer's name is doubtful.
@@ -124,7 +126,7 @@ pub(super) enum ReadingSign {
 use ReadingSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 55] = [
+const WEIGHTS: [(ReadingSign, f32); 56] = [
     (S::AddsUp, 2.8),
     (S::AddsUpUntaxed, 0.9),
     (S::LabelAlone, 2.0),
@@ -162,6 +164,7 @@ const WEIGHTS: [(ReadingSign, f32); 55] = [
     (S::NoId, 5.4),
     // Set by hand.
     (S::IdOpen, -4.5),
+    (S::AddressOfOther, -5.0),
     (S::AddressOnLine, 3.2),
     (S::AddressUnder, 0.9),
     (S::AddressElsewhere, 1.5),

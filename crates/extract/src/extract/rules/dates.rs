@@ -100,7 +100,7 @@ impl<'a> DateSearch<'a> {
         }
         let alone = found.len() == 1;
         let head = cell.page == 0 && self.spots.layout.depth_on_page(cell) < 0.5;
-        for one in &found {
+        for (at, one) in found.iter().enumerate() {
             let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
             let before = text.get(..one.range.start).unwrap_or_default();
             let named =
@@ -134,6 +134,10 @@ impl<'a> DateSearch<'a> {
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
             add(DateSign::PayBy, term::is_to_pay_on(self.spots.layout, index, before));
+            let next = found.get(at + 1);
+            let between = next.and_then(|next| text.get(one.range.end..next.range.start));
+            add(DateSign::Early, between.is_some_and(term::is_paid_early));
+            add(DateSign::Collected, term::is_collected_on(self.spots.layout, index, before));
             self.printed.push(DateCandidate {
                 date,
                 certain,
@@ -415,7 +419,26 @@ impl<'a> DateSearch<'a> {
             is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
         };
         let rivals = role.issued && candidates.iter().filter(apart).count() > 1;
-        let doubted = one.signs.iter().any(is_other) || rivals && is_unnamed(one);
+        // `Objections are to be raised by 6 August`, where the money is collected on another day.
+        let asked = |other: &DateCandidate| {
+            other.date != one.date && other.signs.contains(&DateSign::Collected)
+        };
+        let collected = !role.issued
+            && !one.signs.contains(&DateSign::PayBy)
+            && one.signs.contains(&DateSign::Prose)
+            && candidates.iter().any(asked);
+        // What stands before it is no label that is known, and another day has one: `Packed 26 November` beside `Date
+        // 28 November`.
+        let labelled = |other: &DateCandidate| {
+            let own = [DateSign::OwnLabel, DateSign::WeakLabel];
+            other.date != one.date && own.iter().any(|sign| other.signs.contains(sign))
+        };
+        let behind = role.issued
+            && is_unnamed(one)
+            && one.signs.contains(&DateSign::Dated)
+            && candidates.iter().any(labelled);
+        let doubted =
+            one.signs.iter().any(is_other) || rivals && is_unnamed(one) || collected || behind;
         let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
     }

@@ -172,17 +172,17 @@ pub(super) enum DollarSign {
     Plain,
 }
 
-/// The currency that tells in which order a till writes day and month: its `$` are those of the country
-/// whose tax it names, and of none that is known where that is a tax the United States have not.
+/// The currency that tells in which order a page writes day and month: its `$` are those of the country
+/// whose tax it names, and on a till's paper of none that is known where that is a tax the United States have not.
 pub(super) fn currency_of_days(
     spots: &LabelMatches<'_>,
     code: Option<&'static str>,
 ) -> Option<&'static str> {
     match (code, spots.till) {
-        (Some("USD"), true) => match resolve_dollar(spots) {
+        (Some("USD"), till) => match resolve_dollar(spots) {
             DollarSign::Of(code) => Some(code),
-            DollarSign::Foreign => None,
-            DollarSign::Plain => code,
+            DollarSign::Foreign if till => None,
+            DollarSign::Foreign | DollarSign::Plain => code,
         },
         _ => code,
     }
@@ -203,6 +203,7 @@ pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
         (Some(_), Some(_)) => DollarSign::Foreign,
         // A tax on goods and services beside a postal code of Canada's shape.
         _ if has("gst") && has_canadian_code(cells) => DollarSign::Of("CAD"),
+        _ if names_new_zealand(cells).is_some() => DollarSign::Of("NZD"),
         _ if vocabulary().foreign_tax.iter().any(has) => DollarSign::Foreign,
         _ => DollarSign::Plain,
     }
@@ -211,6 +212,29 @@ pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
 fn has_canadian_code(cells: &[TextCell]) -> bool {
     let is_code = |pair: &[String]| matches!(pair, [a, b] if is_canadian_code(a, b));
     cells.iter().any(|cell| cell.words.windows(2).any(is_code))
+}
+
+/// Where the tax on goods and services is named, and New Zealand: by a number of its office, the country, or the
+/// end of an address in the net. Australia has that tax as well, and another number.
+fn names_new_zealand(cells: &[TextCell]) -> Option<&TextCell> {
+    let named = |cell: &&TextCell, words: &[&str]| {
+        let line = folded_line(cell);
+        words.iter().any(|word| line.contains(&format!(" {word} ")))
+    };
+    cells.iter().find(|cell| named(cell, &["gst"]))?;
+    cells.iter().find(|cell| {
+        let numbered = || cell.words.iter().any(|word| is_inland_revenue_number(word));
+        named(cell, &["new zealand", "nz", "nzbn"]) || numbered()
+    })
+}
+
+/// `118-447-118`, `61-447-118`: who pays taxes in New Zealand.
+fn is_inland_revenue_number(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let parts: Vec<&str> = word.split('-').collect();
+    let digits = |part: &&str| part.chars().all(|c| c.is_ascii_digit());
+    matches!(parts.as_slice(), [a, b, c] if (2..=3).contains(&a.len()) && b.len() == 3 && c.len() == 3)
+        && parts.iter().all(digits)
 }
 
 /// The folded words of a cell, each with a space before and behind it.
@@ -298,7 +322,8 @@ fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> 
         british = british.or(code.then_some(cell));
     }
     let pounds = || Some(("GBP", british.filter(|_| vat)?));
-    found.or_else(pounds).map(|(code, cell)| FoundValue::new(code, false, cell))
+    let zealand = || Some(("NZD", names_new_zealand(&spots.layout.cells)?));
+    found.or_else(pounds).or_else(zealand).map(|(code, cell)| FoundValue::new(code, false, cell))
 }
 
 /// The currency of the countries found, if it is one.
@@ -353,6 +378,8 @@ mod tests {
             ("Invoice\nMill Lane, Ely CB7 4ZZ\nVAT No 309 9720 79\nTotal   12.00", Some("GBP")),
             ("Invoice\nMill Lane, Ely CB7 4ZZ\nTotal   12.00", None),
             ("Τιμολόγιο\nΑΦΜ 668787873\nΣύνολο   12,00", Some("EUR")),
+            ("Tax invoice\nGST   118-447-118\nTotal   12.00", Some("NZD")),
+            ("Tax invoice\nGST   1.80\nTotal   12.00", None),
             ("Tax invoice\nAmount KSHS\nTotal KSHS   12.00", Some("KES")),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
@@ -371,6 +398,10 @@ mod tests {
             ("RFC: APB044771KX2\nTotal   $21,344.00", DollarSign::Of("MXN")),
             ("GST   $81.20\nTotal   $893.20", DollarSign::Foreign),
             ("NIT 900.447.118-8\nTotal   $ 893.20", DollarSign::Of("COP")),
+            ("GST 118-447-118\nTotal   $893.20", DollarSign::Of("NZD")),
+            ("GST   $81.20\nTotal   $893.20\nwww.kettle.co.nz", DollarSign::Of("NZD")),
+            ("Ship to   Northtown, New Zealand\nTotal   $893.20", DollarSign::Plain),
+            ("ABN 44 771 182 044\nGST   $81.20\nAuckland, New Zealand", DollarSign::Of("AUD")),
             ("ABN 44 771 182 044\nCUIT 30-1\nTotal   $893.20", DollarSign::Foreign),
             ("ABN 44 771 182 044\nTotal   USD 893.20", DollarSign::Plain),
             ("Sales tax   $81.20\nTotal   $893.20", DollarSign::Plain),

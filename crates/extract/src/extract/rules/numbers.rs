@@ -31,6 +31,10 @@ const MOST_CANDIDATES: usize = 300;
 const NO_NUMBER: f32 = 0.95;
 const OPEN_NUMBER: f32 = 0.5;
 
+/// How certain it is that a document without a number is called by its writer's reference. Set by hand: a
+/// person should look.
+const REFERENCE: f32 = 0.6;
+
 /// Digits of a text that can be a number nobody names: with fewer it is a table's, a till's or a house's.
 const FEWEST_OPEN: usize = 4;
 
@@ -116,6 +120,25 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
+    /// The one number beside what the writer calls the matter by, where no label of the document's own is
+    /// beside any.
+    fn find_reference(&self) -> Option<FoundValue<String>> {
+        if self.spots.till {
+            return None;
+        }
+        let spots = self.spots.of_field("own_reference").take(MOST_LABELS);
+        let read = spots.filter_map(|spot| {
+            let beside = self.spots.value_candidates(spot).into_iter().next()?;
+            Some((read_identifier(&beside.value_words(), beside.inline)?, beside.cell))
+        });
+        let mut found: Vec<(String, &TextCell)> = read.collect();
+        found.dedup_by_key(|(value, _)| compact_number(value));
+        match found.as_slice() {
+            [(value, cell)] => Some(FoundValue::weighed(value.clone(), REFERENCE, cell)),
+            _ => None,
+        }
+    }
+
     /// `Watercolours, July - Invoice 2025-17`: title and number end what a letter is about, behind a dash or comma.
     fn ends_heading(&self, spot: &LabelMatch) -> bool {
         let Some(cell) = self.spots.cell_of(spot) else { return false };
@@ -136,6 +159,20 @@ impl<'a> NumberSearch<'a> {
         })
     }
 
+    /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the other.
+    fn is_under_title(&self, title: &LabelMatch, number: &TextCell) -> bool {
+        let Some(cell) = self.spots.cell_of(title) else { return false };
+        let digits = number.joined_text().chars().filter(char::is_ascii_digit).count();
+        let gap = number.area.y - cell.area.bottom();
+        title.words == (0..cell.words.len())
+            && number.page == cell.page
+            && digits >= FEWEST_OPEN
+            && (number.area.x - cell.area.x).abs() < 0.6 * cell.area.h
+            && gap < 0.9 * cell.area.h.max(number.area.h)
+            && read_identifier(&number.words_in(0..number.words.len()), true)
+                .is_some_and(|value| value == number.joined_text())
+    }
+
     fn relation_signs(
         &self,
         spot: &LabelMatch,
@@ -148,6 +185,7 @@ impl<'a> NumberSearch<'a> {
         }
         if beside.below {
             signs.push(NumberSign::LabelAbove);
+            signs.extend(self.is_under_title(spot, beside.cell).then_some(NumberSign::UnderTitle));
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }
@@ -327,7 +365,7 @@ impl<'a> NumberSearch<'a> {
         };
         let ranked = ranked.filter(|((one, _), _)| !(self.spots.till && other(one)));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
-        let ((one, score), share) = best?;
+        let Some(((one, score), share)) = best else { return self.find_reference() };
         if *score < sign::NONE_OF_THEM - 1.5 {
             return None;
         }

@@ -218,7 +218,7 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
 }
 
 /// How far from it, in words.
-const DENIAL: usize = 2;
+const DENIAL: usize = 3;
 
 /// Whether the words beside a tax deny it, and no amount stands in its row.
 fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)]) -> bool {

@@ -643,9 +643,14 @@ MWST 8.1 %                          Fr.       132.84
 fn strangers_layouts_are_read() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
-    for DrawnLayout { what, kind, page, values } in
-        [LAYOUTS, super::worldwide::LAYOUTS, super::abroad::LAYOUTS, super::varied::LAYOUTS]
-            .concat()
+    for DrawnLayout { what, kind, page, values } in [
+        LAYOUTS,
+        super::worldwide::LAYOUTS,
+        super::abroad::LAYOUTS,
+        super::varied::LAYOUTS,
+        super::outside::LAYOUTS,
+    ]
+    .concat()
     {
         let read = extract_by_rules(&transcript(&[page]), kinds.get(kind).unwrap());
         for (field, value) in values().as_object().unwrap() {

@@ -121,6 +121,18 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
         Some(above) => search.address_of(above, joined),
         None => search.address_of(best, joined),
     };
+    let others = candidates.iter().filter(|one| {
+        let named = [NameSign::LegalForm, NameSign::Customer];
+        named.iter().any(|sign| one.signs.contains(sign)) && !same(one)
+    });
+    let of_other = |text: &String| {
+        let mut found = others.filter_map(|one| search.address_below(one.cell, 0));
+        found.any(|found| found.text() == *text)
+    };
+    let plain = !address_reading.contains(&ReadingSign::AddressOnLine);
+    if plain && address.as_ref().is_some_and(of_other) {
+        address_reading.push(ReadingSign::AddressOfOther);
+    }
     if share < SURE_NAME {
         address_reading.push(ReadingSign::NameDoubtful);
     }
@@ -230,6 +242,7 @@ impl<'a> SupplierSearch<'a> {
         self.add_named(&mut found);
         self.mark_largest(&mut found);
         let mut merged = merge_mentions(found);
+        mark_paid_sender(&mut merged);
         let letterhead = has_letterhead(&merged);
         if letterhead {
             mark_addressed(&mut merged);
@@ -360,6 +373,17 @@ fn heads_letter(signs: &[NameSign]) -> bool {
     use NameSign::{AddressBelow, Customer, Digits, First, Head, OtherValue, Place};
     [First, Head, AddressBelow].iter().all(|sign| signs.contains(sign))
         && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
+}
+
+/// Who heads the letter with an address and is called the one to be paid is no customer, whatever heading stands near
+/// where the name comes back: slips for payments name both parties.
+fn mark_paid_sender(merged: &mut [NameCandidate<'_>]) {
+    use NameSign::{AddressBelow, Customer, First, Head, Payee};
+    for NameCandidate { signs, .. } in merged {
+        if [First, Head, AddressBelow, Payee].iter().all(|sign| signs.contains(sign)) {
+            signs.retain(|sign| *sign != Customer);
+        }
+    }
 }
 
 /// Marks what heads the letter with its address where a heading or a form of address says that

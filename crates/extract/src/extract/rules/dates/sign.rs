@@ -76,6 +76,10 @@ pub(in super::super) enum DateSign {
     ByTerm,
     /// Behind a word such as "by", on a line that asks for money: `Please pay by 3 May`.
     PayBy,
+    /// In a sentence before what is left out for who pays by then, and before a later day.
+    Early,
+    /// On a line about collecting money from an account, with a word such as "on" before it.
+    Collected,
 }
 
 use DateSign as S;
@@ -115,7 +119,9 @@ const ISSUED: [(DateSign, f32); 29] = [
 ];
 
 /// Log-odds of the signs of another day, such as the one by which to pay.
-const OTHER: [(DateSign, f32); 29] = [
+const OTHER: [(DateSign, f32); 30] = [
+    // Set by hand.
+    (S::Early, -12.0),
     (S::OwnLabel, 10.3),
     (S::Unlabelled, -1.2),
     (S::WeakLabel, 2.0),

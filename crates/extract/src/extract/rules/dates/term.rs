@@ -30,14 +30,28 @@ pub(super) fn is_to_pay_on(layout: &CellLayout, cell: usize, before: &str) -> bo
     // `1 May to 3 May`, `from 1 May until 3 May`: the end of a period; but not `CHF 148.00 by 3 May`.
     let period = words.next().is_some_and(|word| word.contains(|c: char| c.is_ascii_digit()));
     let priced = before.split_whitespace().any(|word| currency::exact_currency(word).is_some());
+    (by && (priced || !period) && speaks_of(layout, cell, &folded, &vocabulary().paying))
+        || is_collected_on(layout, cell, before)
+}
+
+/// Whether what stands between two days says how much less is to be paid by the first: ` mit 2 % Skonto, bis `.
+pub(super) fn is_paid_early(between: &str) -> bool {
+    let folded = fold_text(between);
+    between.contains('%') && folded.split(' ').any(|word| vocabulary().early.has(word))
+}
+
+/// Whether a sentence says that money is collected on the day that begins behind `before` in a cell.
+pub(super) fn is_collected_on(layout: &CellLayout, cell: usize, before: &str) -> bool {
+    let folded = fold_text(before);
     let on = folded.rsplit(' ').next().is_some_and(|word| vocabulary().on.has(word));
-    let has = |fronts: &FoldedWords| {
-        let line = fold_text(&text_of_sentence(layout, cell, !folded.contains(' ')));
-        let line = format!(" {line}");
-        fronts.iter().any(|front| line.contains(&format!(" {front}")))
-    };
-    (by && (priced || !period) && has(&vocabulary().paying))
-        || (on && has(&vocabulary().collecting))
+    on && speaks_of(layout, cell, &folded, &vocabulary().collecting)
+}
+
+/// Whether a word of the sentence begins as one of `fronts` does; `before`: what stands before its day, folded.
+fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWords) -> bool {
+    let line = fold_text(&text_of_sentence(layout, cell, !before.contains(' ')));
+    let line = format!(" {line}");
+    fronts.iter().any(|front| line.contains(&format!(" {front}")))
 }
 
 /// The text of a cell, behind that of the line above if the sentence began there.

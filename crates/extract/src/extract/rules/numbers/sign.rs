@@ -18,6 +18,8 @@ pub(in super::super) enum NumberSign {
     Inline,
     /// Under its label.
     LabelAbove,
+    /// Alone right under a title that stands alone.
+    UnderTitle,
     /// Not the nearest text to its label.
     Further,
     /// The label does not begin its text.
@@ -57,7 +59,7 @@ pub(in super::super) enum NumberSign {
 use NumberSign as S;
 
 /// Log-odds of each sign.
-const WEIGHTS: [(NumberSign, f32); 24] = [
+const WEIGHTS: [(NumberSign, f32); 25] = [
     (S::OwnLabel, 6.6),
     (S::WeakLabel, 1.6),
     (S::OtherLabel, -4.3),
@@ -83,6 +85,7 @@ const WEIGHTS: [(NumberSign, f32); 24] = [
     (S::DayBeside, 3.0),
     // Set by hand.
     (S::OnlyOwn, 1.0),
+    (S::UnderTitle, 4.5),
 ];
 
 /// What speaks for none of the texts being it.

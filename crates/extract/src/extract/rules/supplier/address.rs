@@ -204,7 +204,12 @@ impl SupplierSearch<'_> {
         }
         let under = self.address_below(best.cell, joined);
         if let Some(found) = under.as_ref().filter(|found| found.town) {
-            return (Some(found.text()), found.signs(ReadingSign::AddressUnder));
+            let mut signs = found.signs(ReadingSign::AddressUnder);
+            // `Mill Quarter` over the town: houses without a number, in a block that is the issuer's beyond doubt.
+            let told = [NameSign::Contact, NameSign::VatNear];
+            let told = best.signs.iter().any(|sign| told.contains(sign));
+            signs.extend(told.then_some(ReadingSign::AddressWithContact));
+            return (Some(found.text()), signs);
         }
         let elsewhere = self.address_elsewhere(best, joined);
         let labelled = || {

@@ -1,9 +1,10 @@
 //! Addresses that stand apart from the name, and identifiers whose labels stand apart from them.
 
+use super::super::certainty::certainty_of;
 use super::super::layout::CellLayout;
 use super::super::layout::tests::transcript;
 use super::super::spots::LabelMatches;
-use super::find_supplier;
+use super::{SupplierSearch, find_supplier};
 use docmill_core::config::KindsConfig;
 use docmill_gate::kinds::KindSet;
 
@@ -32,6 +33,44 @@ fn a_name_that_an_account_names_again_is_surer_than_one_that_stands_alone() {
     let alone = certainty("Thank you");
     let paid = certainty("IBAN DE58 7419 9944 0000 2211 70 Reed Quarry Lettings");
     assert!(paid > 0.9 && paid > alone, "{paid} {alone}");
+}
+
+#[test]
+fn what_a_word_with_a_colon_calls_is_no_name_of_the_issuer() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let layout = CellLayout::new(&transcript(&["Invoice 12"]));
+    let spots = LabelMatches::new(&layout, labels);
+    let search = SupplierSearch::new(&spots, labels);
+    assert!(!search.is_name("General partner: Kettle Verwaltungs GmbH"));
+    assert!(search.is_name("Kettle GmbH: Works of Northtown"));
+    assert!(!search.is_name("Van"), "the heading over who writes");
+}
+
+#[test]
+fn an_address_right_under_another_company_is_not_certain() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let labels = &kinds.get("invoice").unwrap().labels;
+    let read = |company: &str| {
+        let drawing = format!(
+            "KETTLE WORKS\n\n{company}\nMill Road 4, 82216 Northtown\n\n\nInvoice 12\n\n\nAsh Bank Ltd\n\ninfo@kettleworks.example"
+        );
+        let mut page = transcript(&[&drawing]);
+        page.pages[0].lines[0].words.iter_mut().for_each(|word| {
+            word.bounding_box.y -= 5.0;
+            word.bounding_box.h = 15.0;
+        });
+        let layout = CellLayout::new(&page);
+        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        assert!(found.name.unwrap().value.to_lowercase().starts_with("kettle works"));
+        (found.address, certainty_of(&found.address_reading))
+    };
+    let (address, certainty) = read("Birch Tours Ltd");
+    assert_eq!(address.unwrap().value, "Mill Road 4, 82216 Northtown");
+    assert!(certainty < 0.85, "{certainty}");
+    let (address, certainty) = read("Repairs and tours");
+    assert_eq!(address.unwrap().value, "Mill Road 4, 82216 Northtown");
+    assert!(certainty > 0.85, "{certainty}");
 }
 
 #[test]

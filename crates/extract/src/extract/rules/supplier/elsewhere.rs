@@ -48,7 +48,7 @@ fn value_behind(cell: &TextCell, labels: &FoldedWords) -> Option<String> {
 
 impl SupplierSearch<'_> {
     /// Whether a cell stands at the foot of its page, or where a page ends early.
-    fn is_at_foot(&self, cell: &TextCell) -> bool {
+    pub(super) fn is_at_foot(&self, cell: &TextCell) -> bool {
         self.layout.depth_on_page(cell) > FOOT || self.is_closing(cell)
     }
 
@@ -141,7 +141,11 @@ impl SupplierSearch<'_> {
             let sender = || {
                 self.sender_parts(cell).filter(|(name, _)| {
                     let compact = compact_name(name);
-                    own.contains(&compact) || telling && compact.contains(own[0].as_str())
+                    let part = name.contains(' ') && compact.chars().count() >= SHORTEST_WITNESSED;
+                    own.contains(&compact)
+                        || telling && compact.contains(own[0].as_str())
+                        // `Kettle Brook · Mill Lane 5 · 82216 Northtown` of `Solicitors Kettle Brook LLP`.
+                        || part && own.iter().any(|own| own.contains(&compact))
                 })
             };
             let compact = text.replace(' ', "");

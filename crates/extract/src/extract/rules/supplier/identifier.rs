@@ -13,6 +13,9 @@ use docmill_formats::notation::{account, date, fold_text, vat_digits, vat_id};
 /// Lines under the issuer's name in which his identifier may stand.
 const LINES_OF_ISSUER: usize = 6;
 
+/// Heights of a line between a number of the recipient's and the one behind it.
+const CLOSE_BEHIND: f32 = 6.0;
+
 /// Identifiers of the customer that are told apart.
 const MOST_CUSTOMER_IDS: usize = 8;
 
@@ -57,15 +60,19 @@ fn canadian_account(cell: &TextCell) -> Option<String> {
         if !(account.starts_with("RT") && is_canadian_account(account)) {
             return None;
         }
-        let is_group =
-            |word: &&String| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+        // `(81244 0975 RT0001)`, behind the rate of the tax.
+        let bare = |word: &String| word.trim_start_matches('(').to_owned();
+        let is_group = |word: &&String| {
+            let word = bare(word);
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
+        };
         let groups = cell.words.get(..at)?.iter().rev().take_while(is_group).count();
         let from = (at.checked_sub(groups)?..=at).rev().find(|from| {
             let before = cell.words.get(*from..at).unwrap_or_default();
-            before.iter().map(String::len).sum::<usize>() + front.len() == 9
+            before.iter().map(|word| bare(word).len()).sum::<usize>() + front.len() == 9
         })?;
         let number = cell.words_in(from..at).join(" ");
-        Some(format!("{number} {word}").trim().to_owned())
+        Some(format!("{number} {word}").trim().trim_start_matches('(').to_owned())
     })
 }
 
@@ -106,6 +113,16 @@ fn is_taxpayer_form(word: &str) -> bool {
     groups == [8, 1, 2] && digits == 11
         || letter && digits >= 7 && word.len() == 9 && spanish()
         || is_mexican(&compact)
+}
+
+/// Whether words are one number of a taxpayer in groups, which no amount is written in: `118-447-118`.
+fn is_grouped_number(words: &[&str]) -> bool {
+    let [word] = words else { return false };
+    let groups: Vec<&str> = word.split('-').collect();
+    let digits: usize = groups.iter().map(|group| group.len()).sum();
+    let is_group =
+        |group: &&str| (2..=5).contains(&group.len()) && group.chars().all(|c| c.is_ascii_digit());
+    groups.len() > 2 && (8..=12).contains(&digits) && groups.iter().all(is_group)
 }
 
 /// Whether a word is a number as long as taxpayers have: digits, and points or dashes.
@@ -274,6 +291,7 @@ impl SupplierSearch<'_> {
                 let named = self.spots.in_cell(index).any(|spot| {
                     spot.words.end == at
                         && !matches!(spot.field.as_str(), "vat_amount" | "legal_form")
+                        && !spot.field.starts_with("column_")
                 });
                 let before = at.checked_sub(1).and_then(|at| cell.words.get(at));
                 let canadian = cell.words.get(at + 1).is_some_and(|next| is_canadian_account(next));
@@ -322,6 +340,18 @@ impl SupplierSearch<'_> {
         let addressed = self.addressed_cells();
         let cells = self.recipient.iter().chain(&addressed);
         let cells = cells.filter_map(|index| self.layout.cells.get(*index));
+        // `IČO: 12345678      DIČ: CZ12345678`: what stands close behind a line of the block belongs to it.
+        let cells = cells.flat_map(|cell| {
+            let index = self.layout.index_of(cell);
+            let next = index.and_then(|at| self.layout.right_of(at).first());
+            let labelled = next.filter(|next| {
+                let at = self.layout.index_of(next);
+                let mut spots = at.into_iter().flat_map(|at| self.spots.in_cell(at));
+                next.area.x - cell.area.right() < CLOSE_BEHIND * cell.area.h
+                    && spots.any(|spot| spot.words.start == 0 && spot.field == "supplier_vat_id")
+            });
+            [Some(cell), labelled].into_iter().flatten()
+        });
         let ids = cells.flat_map(|cell| {
             (0..cell.words.len()).filter_map(|start| {
                 let words = cell.words_in(start..cell.words.len());
@@ -348,7 +378,9 @@ impl SupplierSearch<'_> {
     /// Such identifiers, and whether telephone, mail or account stand beside them.
     fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
         let addressed = self.addressed_cells();
-        self.spots.of_field("supplier_vat_id").filter_map(move |spot| {
+        let taxes = self.spots.of_field("vat_amount").map(|spot| (spot, true));
+        let labels = self.spots.of_field("supplier_vat_id").map(|spot| (spot, false)).chain(taxes);
+        labels.filter_map(move |(spot, of_tax)| {
             let cell = self.spots.cell_of(spot).filter(|cell| !self.is_customer(cell))?;
             if addressed.contains(&spot.cell) {
                 return None;
@@ -356,8 +388,12 @@ impl SupplierSearch<'_> {
             let beside = self.spots.value_candidates(spot);
             // Under a label that stands alone.
             let alone = spot.words == (0..cell.words.len());
-            let first = beside.iter().find(|beside| !beside.below || alone)?;
+            let first = beside.iter().find(|beside| !beside.below || alone && !of_tax)?;
             let words = first.value_words();
+            // `GST   118-447-118`: the name of the tax alone, beside a number that no amount is written as.
+            if of_tax && !(spot.words.start == 0 && is_grouped_number(&words)) {
+                return None;
+            }
             let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
             let rest = words.get(at..).unwrap_or_default();
             let id = words.get(at..at + count_groups(rest).max(1))?.join(" ");
@@ -451,6 +487,8 @@ mod tests {
             ("TRN:", "100447718200003"),
             ("CUIT:", "30-70447718-1"),
             ("GSTIN", "29AAJCM9944Q1Z3"),
+            ("GST", "118-447-118"),
+            ("GST 5%", "(81244 0975 RT0001)"),
         ] {
             let drawing = format!(
                 "Reed & Quarry Ltd\nMill Road 4\n82216 Northtown\n{label} {id}\n\nInvoice 12"
@@ -458,6 +496,7 @@ mod tests {
             let page = transcript(&[&drawing]);
             let layout = CellLayout::new(&page);
             let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            let id = id.trim_matches(['(', ')']);
             assert_eq!(found.vat_id.map(|id| id.value).as_deref(), Some(id), "{label}");
         }
     }

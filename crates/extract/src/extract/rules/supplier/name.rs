@@ -61,10 +61,24 @@ impl SupplierSearch<'_> {
                     && (1..=2).contains(&rest.len()))
                 && !self.has_legal_form(name)
         };
+        // `Kettle` in large letters or in the line of the sender, of `Works Kettle & Sons, S.L.`: a brand, and the
+        // company that has it in its name.
+        let is_brand = |whole: &[&str], part: &[&str], brand: &NameCandidate<'_>, name: &str| {
+            use NameSign::{Large, OtherValue, SenderLine};
+            let letters: usize = part.iter().map(|word| word.len()).sum();
+            let shown = brand.signs.contains(&Large) || brand.signs.contains(&SenderLine);
+            letters >= SHORTEST_PART
+                && shown
+                && !brand.signs.contains(&OtherValue)
+                && self.has_legal_form(name)
+                && whole.windows(part.len()).any(|own| own == part)
+        };
         let parties = other_party(one) || other_party(other);
         a == b
             || !parties && (begins(&a, &b) || begins(&b, &a))
             || !parties && (is_part(&a, &b, &other.name) || is_part(&b, &a, &one.name))
+            || !parties
+                && (is_brand(&a, &b, other, &one.name) || is_brand(&b, &a, one, &other.name))
             || within(&a, &b)
             || within(&b, &a)
             || longer(&a, &b)
@@ -225,7 +239,13 @@ impl SupplierSearch<'_> {
                 || (found.strong && digits > 0)
                 || found.field == "customer"
         });
+        // `Partner: Kettle GmbH`: what it is called is another's.
+        let called = text.split_once(": ").is_some_and(|(front, _)| !self.has_legal_form(front));
+        // `Van` over who writes.
+        let heading = vocabulary().party_from.has(&folded) || vocabulary().party_to.has(&folded);
         letters >= 3
+            && !called
+            && !heading
             && !self.is_heading_of_party(&words)
             && !self.is_form_and_seat(&words)
             && digits <= letters / 3

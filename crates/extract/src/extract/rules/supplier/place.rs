@@ -1,6 +1,6 @@
 //! Signs of where a text stands and of how it is written.
 
-use super::address::{is_street_and_town, parted_address};
+use super::address::{is_street_and_town, parted_address, tells_registration};
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::extract::rules::FoundValue;
@@ -101,9 +101,11 @@ impl SupplierSearch<'_> {
         if cell.page == 0 && depth < 0.35 && cell.area.h > 1.3 * self.height {
             signs.push(NameSign::Large);
         }
-        if self.is_customer(cell) {
+        let side = self.side_of_heading(cell);
+        if self.is_customer(cell) || side == Some(NameSign::Customer) {
             signs.push(NameSign::Customer);
         }
+        signs.extend(side.filter(|side| *side == NameSign::Labelled));
         if self.has_attention_below(cell) || !self.spots.till && self.is_addressed(cell) {
             signs.push(NameSign::Attention);
         }
@@ -125,6 +127,25 @@ impl SupplierSearch<'_> {
         }
         self.add_block_signs(cell, vat, &mut signs);
         signs
+    }
+
+    /// `From:` and `To:` in one row, and nothing else: which party the name right under one of them is.
+    fn side_of_heading(&self, cell: &TextCell) -> Option<NameSign> {
+        let mut before = self.layout.rows_before(cell);
+        let heading = before.find(|above| {
+            above.page == cell.page
+                && is_next_area(above.area, cell.area)
+                && (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h
+        })?;
+        let [left, right] = self.layout.row_cells(heading.row) else { return None };
+        let words = |cell: &TextCell| fold_text(&cell.joined_text());
+        let short = |cell: &TextCell| cell.words.len() <= 2;
+        let pair = short(left)
+            && short(right)
+            && vocabulary().party_from.has(words(left).trim())
+            && vocabulary().party_to.has(words(right).trim());
+        let first = std::ptr::eq(left, heading);
+        pair.then_some(if first { NameSign::Labelled } else { NameSign::Customer })
     }
 
     /// Whether the cell is the front of a closing line, and names a company: who writes signs there, too.
@@ -322,9 +343,11 @@ impl SupplierSearch<'_> {
     /// Whether a line tells a telephone, a mail or web address.
     pub(super) fn tells_reach(&self, line: &TextCell) -> bool {
         let text = line.joined_text();
+        // `Kettle Mobil GmbH`
+        let named = || !text.contains(char::is_numeric) && self.has_legal_form(&text);
         text.contains('@')
             || is_phone_alone(&text)
-            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word))
+            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word)) && !named()
             || line.words.iter().any(|word| domain_name(word).is_some())
     }
 
@@ -370,8 +393,25 @@ impl SupplierSearch<'_> {
                 && !self.heads_recipient(at, left)
         });
         beside
+            || self.is_within_registers(index, cell)
             || self.is_under_reference(cell)
             || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+    }
+
+    /// Whether the cell stands at the foot of a page behind other details of a register, a tax or an account: their
+    /// court, their bank. A name begins such a line, or has a legal form.
+    fn is_within_registers(&self, index: usize, cell: &TextCell) -> bool {
+        let row = self.layout.rows.get(cell.row);
+        let behind = row.is_some_and(|row| row.start < index);
+        let tells = |other: &TextCell| {
+            let text = other.joined_text();
+            tells_registration(&text) || vocabulary().court.is_within(&fold_text(&text))
+        };
+        behind
+            && !self.spots.till
+            && self.is_at_foot(cell)
+            && !self.has_legal_form(&cell.joined_text())
+            && self.layout.row_cells(cell.row).iter().any(tells)
     }
 
     /// Whether the line right above is nothing but the label of another document's number or of what else

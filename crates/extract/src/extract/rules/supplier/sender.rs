@@ -122,6 +122,7 @@ impl<'a> SupplierSearch<'a> {
             .iter()
             .map(|part| before_registration(part.trim()))
             .take_while(|part| !tells_registration(part) && !tells_account(part))
+            .take_while(|part| !self.is_bare_seat(part) && !is_age(part))
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
@@ -175,6 +176,13 @@ impl<'a> SupplierSearch<'a> {
 }
 
 impl SupplierSearch<'_> {
+    /// `Sitz Northtown`: where a company is registered, without a street. What follows is its register.
+    fn is_bare_seat(&self, part: &str) -> bool {
+        let folded = fold_text(part);
+        let words: Vec<&str> = folded.split(' ').collect();
+        self.labels.has_label_at("registered_office", &words) && !part.contains(char::is_numeric)
+    }
+
     /// `Example Ltd. Unit 3`: a sentence ends behind the legal form, and the address begins.
     fn part_behind_form(&self, text: &str) -> (String, Option<String>) {
         let mut ends = text.match_indices(". ");
@@ -201,6 +209,14 @@ impl SupplierSearch<'_> {
                 && self.is_name(&tidy_name(&above.joined_text()))
         })
     }
+}
+
+/// `Est. 1974`: as old as a house is, and no code of a town.
+fn is_age(part: &str) -> bool {
+    let folded = fold_text(part);
+    let mut words = folded.split(' ');
+    words.next().is_some_and(|word| vocabulary().since.has(word))
+        && words.next().is_some_and(|year| year.len() == 4 && words.next().is_none())
 }
 
 /// Whether a part of a line tells an account: `sort code 20-44-91`, `Kontonr. 4418820917`.
