@@ -59,6 +59,16 @@ impl LineBox {
         (other.0 - one.0).hypot(other.1 - one.1)
     }
 
+    /// The longer one of its sides.
+    pub(super) fn longer_side(&self) -> f32 {
+        self.width().max(self.height())
+    }
+
+    /// The shorter one of its sides.
+    pub(super) fn shorter_side(&self) -> f32 {
+        self.width().min(self.height())
+    }
+
     /// Whether it stands rather than lies.
     pub(super) fn is_upright(&self) -> bool {
         self.height() >= 1.5 * self.width()

@@ -70,6 +70,13 @@ impl IdleThreads {
     }
 }
 
+/// A line that was found on a page.
+struct FoundLine {
+    area: LineBox,
+    /// What it says, if it was read to learn which way up the page lies.
+    read: Option<LineReading>,
+}
+
 /// Reads pages, one at a time, on a thread of the networks' own.
 pub(super) struct NeuralReader {
     networks: Arc<LoadedNetworks>,
@@ -86,15 +93,23 @@ impl NeuralReader {
         Self { networks, thread, languages: Vec::new(), words }
     }
 
+    fn find_lines(&self, page: &impl PixelMatrix) -> Result<Vec<FoundLine>> {
+        let boxes = self.networks.detector.find_lines(page, &self.thread)?;
+        Ok(boxes.into_iter().map(|area| FoundLine { area, read: None }).collect())
+    }
+
     fn read_lines(
         &self,
         page: &impl PixelMatrix,
-        boxes: &[LineBox],
+        found: Vec<FoundLine>,
         languages: &[String],
     ) -> Result<Vec<TextLine>> {
-        let mut lines = Vec::with_capacity(boxes.len());
-        for line in affordable_lines(boxes) {
-            let read = self.read_box(page, line)?;
+        let mut lines = Vec::with_capacity(found.len());
+        for FoundLine { area, read } in affordable_lines(found) {
+            let read = match read {
+                Some(read) => read,
+                None => self.read_box(page, &area)?,
+            };
             if read.confidence >= BELIEVED_LINE {
                 lines.push(read);
             }
@@ -135,23 +150,34 @@ impl NeuralReader {
         Ok(if up.confidence > down.confidence { up } else { down })
     }
 
-    /// Quarter turns clockwise that put upright a page with these lines on it.
-    fn find_turns(&self, page: &impl PixelMatrix, boxes: &[LineBox]) -> Result<u8> {
+    /// Quarter turns clockwise that put upright a page with these lines on it. If it lies upright, the
+    /// lines that were read to learn it are kept as they were read.
+    fn find_turns(&self, page: &impl PixelMatrix, found: &mut [FoundLine]) -> Result<u8> {
         let length = |is_upright: bool| -> f32 {
-            let such = boxes.iter().filter(|it| it.is_upright() == is_upright);
-            such.map(|it| it.width().max(it.height())).sum()
+            let such = found.iter().filter(|it| it.area.is_upright() == is_upright);
+            such.map(|it| it.area.longer_side()).sum()
         };
         let stands = length(true) > length(false);
-        let mut longest: Vec<LineBox> =
-            boxes.iter().filter(|it| it.is_upright() == stands).copied().collect();
-        longest.sort_by(|one, other| {
-            other.width().max(other.height()).total_cmp(&one.width().max(one.height()))
-        });
+        let mut longest: Vec<&mut FoundLine> =
+            found.iter_mut().filter(|it| it.area.is_upright() == stands).collect();
+        longest.sort_by(|one, other| other.area.longer_side().total_cmp(&one.area.longer_side()));
         longest.truncate(SAMPLE);
+        let areas: Vec<LineBox> = longest.iter().map(|it| it.area).collect();
         let (as_it_lies, other_way) = if stands { (1, 3) } else { (0, 2) };
-        let sure = |turns: usize| self.mean_confidence(page, &longest, turns);
-        let first = sure(as_it_lies)?;
-        let is_turned = first < SURELY_UPRIGHT && sure(other_way)? > first;
+        let read = |turns: usize| -> Result<Vec<LineReading>> {
+            let read = |area: &LineBox| {
+                self.networks.reader.read_line(page, &area.turned(turns), &self.thread)
+            };
+            areas.iter().map(read).collect()
+        };
+        let first = read(as_it_lies)?;
+        let sure = mean_confidence(&first);
+        let is_turned = sure < SURELY_UPRIGHT && mean_confidence(&read(other_way)?) > sure;
+        if !stands && !is_turned {
+            for (line, read) in longest.into_iter().zip(first) {
+                line.read = Some(read);
+            }
+        }
         Ok(match (stands, is_turned) {
             (false, false) => 0,
             // Read downwards: the page has to be turned back against the clock.
@@ -159,20 +185,6 @@ impl NeuralReader {
             (false, true) => 2,
             (true, true) => 1,
         })
-    }
-
-    fn mean_confidence(
-        &self,
-        page: &impl PixelMatrix,
-        lines: &[LineBox],
-        turns: usize,
-    ) -> Result<f32> {
-        let mut sum = 0.0;
-        for line in lines {
-            sum +=
-                self.networks.reader.read_line(page, &line.turned(turns), &self.thread)?.confidence;
-        }
-        Ok(sum / f32::from(u16::try_from(lines.len().max(1)).unwrap_or(u16::MAX)))
     }
 }
 
@@ -189,8 +201,8 @@ impl PageRecogniser for NeuralReader {
 
     fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
         let page = plane::view_raster(page).map_err(OpenCvError::from)?;
-        let boxes = self.networks.detector.find_lines(&page, &self.thread)?;
-        self.read_lines(&page, &boxes, languages)
+        let found = self.find_lines(&page)?;
+        self.read_lines(&page, found, languages)
     }
 
     fn recognise_turned(
@@ -199,10 +211,10 @@ impl PageRecogniser for NeuralReader {
         languages: &[String],
     ) -> Result<TurnedReading> {
         let view = plane::view_raster(page).map_err(OpenCvError::from)?;
-        let boxes = self.networks.detector.find_lines(&view, &self.thread)?;
-        let quarter_turns = self.find_turns(&view, &boxes)?;
+        let mut found = self.find_lines(&view)?;
+        let quarter_turns = self.find_turns(&view, &mut found)?;
         if quarter_turns == 0 {
-            return Ok(TurnedReading::of_upright(self.read_lines(&view, &boxes, languages)?));
+            return Ok(TurnedReading::of_upright(self.read_lines(&view, found, languages)?));
         }
         let upright = repair::turn_page(page, quarter_turns)?;
         let lines = self.recognise(&upright, languages)?;
@@ -265,13 +277,17 @@ fn read_lists(words: &LanguageWords, languages: &[String]) -> Result<Vec<Arc<Wor
     languages.iter().map(|language| words.of_language(language)).collect()
 }
 
+fn mean_confidence(lines: &[LineReading]) -> f32 {
+    let sum: f32 = lines.iter().map(|read| read.confidence).sum();
+    sum / f32::from(u16::try_from(lines.len().max(1)).unwrap_or(u16::MAX))
+}
+
 /// The lines that are read: all, unless together they are longer than any page of text is, and then
 /// those that come first of the ones for which there is room.
-fn affordable_lines(boxes: &[LineBox]) -> impl Iterator<Item = &LineBox> {
+fn affordable_lines(found: Vec<FoundLine>) -> impl Iterator<Item = FoundLine> {
     let mut left = MOST_LENGTH;
-    boxes.iter().filter(move |line| {
-        let (long, short) = (line.width().max(line.height()), line.width().min(line.height()));
-        let length = (long / short.max(1.0)).max(1.0);
+    found.into_iter().filter(move |line| {
+        let length = (line.area.longer_side() / line.area.shorter_side().max(1.0)).max(1.0);
         let fits = length <= left;
         left -= if fits { length } else { 0.0 };
         fits
@@ -280,18 +296,69 @@ fn affordable_lines(boxes: &[LineBox]) -> impl Iterator<Item = &LineBox> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use opencv::core::{CV_8U, Mat, Point, Scalar};
+    use opencv::imgproc;
+
     use super::*;
+    use crate::ocr::neural::weights::WeightFolder;
+
+    /// Where the short line of [`printed_page`] stands.
+    const TOTAL: BoundingBox = BoundingBox { x: 60.0, y: 288.0, w: 82.0, h: 23.0 };
 
     #[test]
     fn lines_are_read_until_they_are_longer_than_any_page_of_text() {
         let line = |height: f32| LineBox {
             corners: [(0.0, 0.0), (1000.0, 0.0), (1000.0, height), (0.0, height)],
         };
-        let dense = vec![line(25.0); 150];
-        assert_eq!(affordable_lines(&dense).count(), 150);
-        let noise = vec![line(10.0); 3000];
-        assert_eq!(affordable_lines(&noise).count(), 80);
-        let standing = vec![line(25.0).turned(1); 3000];
-        assert_eq!(affordable_lines(&standing).count(), 200);
+        let count = |area: LineBox, count: usize| {
+            affordable_lines((0..count).map(|_| FoundLine { area, read: None }).collect()).count()
+        };
+        assert_eq!(count(line(25.0), 150), 150);
+        assert_eq!(count(line(10.0), 3000), 80);
+        assert_eq!(count(line(25.0).turned(1), 3000), 200);
+    }
+
+    /// A page of twelve lines of print, a line of little length among them.
+    fn printed_page() -> Mat {
+        let mut page =
+            Mat::new_rows_cols_with_default(1000, 760, CV_8U, Scalar::all(255.0)).unwrap();
+        for row in 0..12 {
+            let text = if row == 3 { "Total" } else { "Invoice of the parts that were sold" };
+            let at = Point::new(60, 80 * row + 70);
+            let (font, ink) = (imgproc::FONT_HERSHEY_DUPLEX, Scalar::all(0.0));
+            imgproc::put_text(&mut page, text, at, font, 1.0, ink, 2, imgproc::LINE_AA, false)
+                .unwrap();
+        }
+        page
+    }
+
+    #[test]
+    fn lines_that_told_which_way_up_a_page_lies_are_not_read_again() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/ocr-models");
+        let folder = WeightFolder::find(&folder).unwrap().expect("scripts/models.sh makes it");
+        let networks = LoadedNetworks::load(folder.load().unwrap(), 1).unwrap();
+        let reader = NeuralReader::new(Arc::new(networks), None);
+        let page = printed_page();
+        let mut found = reader.find_lines(&page).unwrap();
+        assert_eq!(reader.find_turns(&page, &mut found).unwrap(), 0);
+        let kept: Vec<_> = found.iter().filter(|line| line.read.is_some()).collect();
+        assert_eq!(kept.len(), SAMPLE);
+        for line in kept {
+            let again = reader.read_box(&page, &line.area).unwrap();
+            assert_eq!(line.read.as_ref().map(|read| &read.line), Some(&again.line));
+        }
+        // One that nobody can have read so shows that it is taken as it was kept.
+        let mut marked = found.remove(0);
+        marked.read = Some(reader.read_box(&page, &LineBox::around_ink(&TOTAL)).unwrap());
+        let lines = reader.read_lines(&page, vec![marked], &[]).unwrap();
+        assert_eq!(lines[0].words[0].text.as_str(), "Total");
+
+        let mut over = Mat::default();
+        opencv::core::rotate(&page, &mut over, opencv::core::ROTATE_180).unwrap();
+        let mut found = reader.find_lines(&over).unwrap();
+        assert_eq!(reader.find_turns(&over, &mut found).unwrap(), 2);
+        assert!(found.iter().all(|line| line.read.is_none()), "they were read upside down");
     }
 }
