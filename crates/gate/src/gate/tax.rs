@@ -14,6 +14,9 @@ const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
 const MOST_PAIRS: usize = 12;
+/// No tax on sales is lower: France's lowest is 2.1 %. Less is a discount, interest or a surcharge.
+const LEAST_RATE: Decimal = Decimal::TWO;
+
 /// Printed percentages that are tried as rates.
 const MOST_RATES: usize = 100;
 
@@ -85,7 +88,7 @@ impl GateSubject<'_> {
             return true;
         };
         let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
-        let highest = printed.max().copied().filter(|rate| !rate.is_zero()).unwrap_or(most);
+        let highest = printed.max().copied().filter(|rate| *rate >= LEAST_RATE).unwrap_or(most);
         let bound = percent_of(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
         bound.is_none_or(|bound| tax.abs() <= bound)
             || self.is_made_by_bare_rate(net, tax, most)

@@ -450,4 +450,67 @@ Totale                                            € 122,00",
         reason: "uncertain:supplier_vat_id",
         doubtful: true,
     },
+    DrawnDoubt {
+        what: "a post box and its town were held for half an address",
+        kind: "invoice",
+        page: "\
+Kund                                                             FAKTURA
+Bostadsrättsföreningen Björk 3
+Fack 4471
+581 18 Söderby
+
+Fakturanr: 7718          Datum: 31 mars 2025          Kundnr: 204
+
+Arbete                                             11,00          100,00        1 100,00
+                                                    Summa exkl. moms            1 100,00
+                                                    Moms 25 %                     275,00
+                                                    Att betala                  1 375,00
+                                                    Förfallodatum             2025-04-30
+
+Al Elmontage Ek & Söner AB               Plusgiro 44 71 18-8       Org.nr 555306-3305        Styrelsens säte: Norrby
+Box 118, 597 22 Norrby                   Tel 0120-555 01           Moms SE555306330501       Innehar F-skattebevis",
+        values: || json!({ "supplier_address": "Box 118, 597 22 Norrby" }),
+        reason: "uncertain:supplier_address",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a quarter of a town was held for half an address, where the name heads the letter and another is addressed",
+        kind: "credit_note",
+        page: "\
+Les Papeteries du Bouleau SAS                           AVOIR
+Quartier des Sénès                                      Numéro             AV250044
+83210 Nordville                                         Date               03/03/2025
+
+Destinataire :                                          Facture d'origine  FA247718 du 18/12/2024
+Lycée des Aulnes
+BP 118
+83400 SUDVILLE
+
+Ramettes A4                                         30         4,55          136,50
+                                                   Total HT                  136,50
+                                                   TVA 20,00%                 27,30
+                                                   Total TTC EUR             163,80",
+        values: || json!({ "supplier_address": "Quartier des Sénès, 83210 Nordville" }),
+        reason: "uncertain:supplier_address",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a telephone under a name behind its label was not seen",
+        kind: "invoice",
+        page: "\
+SĄSKAITA FAKTŪRA
+Nr. RB-24/017
+Data: 2024-05-08
+
+Pardavėja: Rūta Beržienė                          Pirkėjas: VšĮ „Alksnio teatras“
+Žvejų g. 3-12, Klaipėda                           Teatro g. 2, Klaipėda
+Tel. +370 600 55014
+
+Kostiumų eskizai                                 6               60,00             360,00
+                                                 Iš viso mokėti:                   360,00 Eur
+Mokėti iki 2024-05-22. Ne PVM mokėtoja.",
+        values: || json!({ "supplier_address": "Žvejų g. 3-12, Klaipėda" }),
+        reason: "uncertain:supplier_address",
+        doubtful: false,
+    },
 ];

@@ -51,7 +51,9 @@ impl AddressLines {
     pub(super) fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
         let mut signs = vec![found];
         let street = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
-        let full = street || self.lines.iter().any(|line| is_street_and_town(line));
+        // `Box 118, 597 22 Northtown`: who has a box has no street.
+        let boxed = || self.town && self.lines.iter().any(|line| elsewhere::is_post_box(line));
+        let full = street || self.lines.iter().any(|line| is_street_and_town(line)) || boxed();
         signs.extend(full.then_some(ReadingSign::AddressFull));
         signs.extend((self.least < FAINT).then_some(ReadingSign::AddressFaint));
         signs
@@ -206,8 +208,8 @@ impl SupplierSearch<'_> {
         if let Some(found) = under.as_ref().filter(|found| found.town) {
             let mut signs = found.signs(ReadingSign::AddressUnder);
             // `Mill Quarter` over the town: houses without a number, in a block that is the issuer's beyond doubt.
-            let told = [NameSign::Contact, NameSign::VatNear];
-            let told = best.signs.iter().any(|sign| told.contains(sign));
+            let heads = best.signs.contains(&NameSign::Letterhead);
+            let told = heads || self.is_told_by_block(best);
             signs.extend(told.then_some(ReadingSign::AddressWithContact));
             return (Some(found.text()), signs);
         }
@@ -244,8 +246,7 @@ impl SupplierSearch<'_> {
             (Some((address, signs)), _) => (Some(address), signs),
             (None, Some(found)) if self.spots.till || found.ends_in_town() => {
                 let mut signs = found.signs(ReadingSign::AddressWithoutCode);
-                let told = [NameSign::Contact, NameSign::VatNear];
-                let told = best.signs.iter().any(|sign| told.contains(sign));
+                let told = self.is_told_by_block(best);
                 signs.extend(told.then_some(ReadingSign::AddressWithContact));
                 (Some(found.text()), signs)
             }
@@ -257,6 +258,14 @@ impl SupplierSearch<'_> {
                 (None, [ReadingSign::NoAddress].into_iter().chain(seen).collect())
             }
         }
+    }
+
+    /// Whether telephone, mail, account or identifier of the issuer stand under the name, behind its label too.
+    fn is_told_by_block(&self, best: &NameCandidate<'_>) -> bool {
+        let told = [NameSign::Contact, NameSign::VatNear];
+        best.signs.iter().any(|sign| told.contains(sign))
+            || best.signs.contains(&NameSign::Labelled)
+                && self.block_below(best.cell).iter().any(|line| self.is_contact(line))
     }
 
     /// The lines under the name, as long as they look like parts of an address.
