@@ -134,7 +134,11 @@ impl<'a> DateSearch<'a> {
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
             add(DateSign::PayBy, term::is_to_pay_on(self.spots.layout, index, before));
-            let next = found.get(at + 1);
+            // `3 June net, with 2 % discount by 15 May`: the discount belongs to the day behind it.
+            let later = |next: &&date::FoundDate| {
+                self.calendar.resolve_date(next).is_some_and(|(next, _)| next > date)
+            };
+            let next = found.get(at + 1).filter(later);
             let between = next.and_then(|next| text.get(one.range.end..next.range.start));
             add(DateSign::Early, between.is_some_and(term::is_paid_early));
             add(DateSign::Collected, term::is_collected_on(self.spots.layout, index, before));

@@ -182,6 +182,24 @@ Zahlbar bis 17.04.2024 mit 2 % Skonto (98,06 €), bis 24.04.2024 rein netto.",
         values: || json!({ "due_date": "2024-04-24" }),
     },
     DrawnLayout {
+        what: "a discount between two days belongs to the second where that comes first",
+        kind: "invoice",
+        page: "\
+Tischlerei Ahorn GmbH
+Untertal 17, 79254 Nordau
+
+Rechnung Nr.                     RE-240388
+Datum                           10.04.2024
+
+Haustür                                                                     4.120,00
+                                                  Nettobetrag               4.120,00
+                                                  19,00 % Umsatzsteuer        782,80
+                                                  Bruttobetrag              4.902,80
+
+Binnen 14 Tagen netto bis 24.04.2024, 2% Skonto binnen 7 Tagen bis 17.04.2024",
+        values: || json!({ "due_date": "2024-04-24" }),
+    },
+    DrawnLayout {
         what: "what somebody does, and since when, is no name with an address",
         kind: "invoice",
         page: "\
