@@ -15,16 +15,25 @@ cd "$(dirname "$0")/.."
 KREUZBERG=4.10.4
 tools=target/tools
 
-if ! command -v ocrmypdf >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+# Whether a reader is to be run: all, if none is named.
+is_asked() {
+    local name=$1
+    shift 2
+    [ $# = 0 ] || [[ " $* " == *" $name "* ]]
+}
+
+if is_asked ocrmypdf "$@" && ! command -v ocrmypdf >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
         ocrmypdf unpaper </dev/null >&2 || echo "ocrmypdf was not installed" >&2
 fi
-if [ ! -x $tools/kreuzberg/bin/python ]; then
+if is_asked kreuzberg "$@" && [ ! -x $tools/kreuzberg/bin/python ]; then
     python3 -m venv $tools/kreuzberg && $tools/kreuzberg/bin/pip install -q kreuzberg==$KREUZBERG >&2 ||
         { rm -rf $tools/kreuzberg; echo "kreuzberg was not installed" >&2; }
 fi
-scripts/environment.sh $tools/vision-scans scripts/vision-scans-requirements.txt ||
-    echo "rapidocr was not installed" >&2
+if is_asked rapidocr "$@"; then
+    scripts/environment.sh $tools/vision-scans scripts/vision-scans-requirements.txt ||
+        echo "rapidocr was not installed" >&2
+fi
 if [ -z "${DOCMILL:-}" ]; then
     # With a bench, so that the crates have the features they are tested with and are compiled once.
     cargo build --locked --quiet --config scripts/optimised.toml --bin docmill --bench reading
