@@ -23,7 +23,8 @@ use super::digit_shapes::DigitShapes;
 use super::drawn_figures::DrawnFigures;
 use super::drawn_marks::DrawnMarks;
 use super::expansion::stream_bytes;
-use super::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white, stands_out};
+use super::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
+use super::paint_record::{PaintPiece, PaintRecord};
 use super::refusal::{PageRefusal, stop_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -41,10 +42,6 @@ const TINY: f64 = 1.0 / 420.0;
 const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
 /// Glyphs that are squeezed to less than this share of their height are lines, not letters.
 const NARROWEST: f64 = 0.2;
-/// Cells across and down in which it is kept where paint is.
-const PAINT_CELLS: usize = 128;
-/// More pieces of paint than this are not told apart: all text of the page is doubtful then.
-const MOST_PAINT: usize = 1_000;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
 const RULE: f64 = 3.0;
 /// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
@@ -126,28 +123,6 @@ pub(super) struct GlyphCollector {
     page_words: u32,
 }
 
-/// What is known of paint that text could be on or under.
-#[derive(Debug)]
-enum PaintRecord {
-    /// In which cells of the page there is any, row by row: all text in them is doubtful.
-    Cells(Vec<bool>),
-    /// Each piece in drawing order: text that stands out from all that may be its ground is not
-    /// doubtful. Looking at a page costs many times what drawing it here does, and nearly every page
-    /// has a ground somewhere.
-    Pieces(Vec<PaintPiece>),
-    /// More pieces than [`MOST_PAINT`]: all text is doubtful, whatever else is painted.
-    Everywhere,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct PaintPiece {
-    area: Rect,
-    /// `None`: not one grey, or what is under it shows through.
-    grey: Option<u8>,
-    /// Whether nothing under it is seen in its area.
-    covers: bool,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct OpacityGroup {
     opacity: f32,
@@ -170,7 +145,7 @@ impl GlyphCollector {
             groups: Vec::new(),
             painted: Vec::new(),
             page,
-            paint: PaintRecord::Cells(vec![false; PAINT_CELLS * PAINT_CELLS]),
+            paint: PaintRecord::in_cells(page),
             shaped_clips: Vec::new(),
             digits: Some(DigitShapes::default()),
             substituted: false,
@@ -190,7 +165,7 @@ impl GlyphCollector {
     /// The same, for whoever holds the text against an e-invoice: what digits look like is not examined,
     /// and text is doubtful only where the paint under or over it leaves open whether it is seen.
     pub(super) fn for_comparison(self) -> Self {
-        Self { digits: None, paint: PaintRecord::Pieces(Vec::new()), ..self }
+        Self { digits: None, paint: PaintRecord::in_pieces(), ..self }
     }
 
     fn count_operations(&mut self, operations: usize) {
@@ -241,30 +216,14 @@ impl GlyphCollector {
 
     /// Whether how the page looks has to say if a person sees this glyph.
     pub(super) fn is_doubtful(&self, glyph: &PageGlyph) -> bool {
-        let is_painted = match &self.paint {
-            PaintRecord::Cells(cells) => {
-                let cell = cell_of(self.page, glyph.centre());
-                cell.and_then(|cell| cells.get(cell)).copied().unwrap_or(false)
-            }
-            PaintRecord::Pieces(_) => false,
-            PaintRecord::Everywhere => true,
-        };
-        glyph.visible && (glyph.doubtful || is_painted)
+        glyph.visible && (glyph.doubtful || self.paint.is_near(glyph))
     }
 
     /// Keeps where paint is that text may be on or under.
     fn mark_paint(&mut self, piece: PaintPiece) {
-        match &mut self.paint {
-            PaintRecord::Cells(cells) => mark_cells(cells, self.page, piece.area),
-            PaintRecord::Pieces(pieces) if pieces.len() < MOST_PAINT => {
-                pieces.push(piece);
-                for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
-                    glyph.doubtful |= overlap(piece.area, letter_box(glyph));
-                }
-                self.count_operations(self.glyphs.len() / 64);
-            }
-            PaintRecord::Pieces(_) => self.paint = PaintRecord::Everywhere,
-            PaintRecord::Everywhere => {}
+        let looked_at = self.paint.add_piece(piece, &mut self.glyphs);
+        if looked_at > 0 {
+            self.count_operations(looked_at / 64);
         }
     }
 
@@ -274,21 +233,6 @@ impl GlyphCollector {
         let looked_at = self.painted.len() - found.unwrap_or(0);
         self.count_operations(looked_at / 64);
         found.is_some()
-    }
-
-    /// Whether what was painted before a glyph leaves open if it is seen.
-    fn is_on_doubtful_ground(&self, glyph: &PageGlyph) -> bool {
-        let PaintRecord::Pieces(pieces) = &self.paint else { return false };
-        let place = letter_box(glyph);
-        for piece in pieces.iter().rev().filter(|piece| overlap(piece.area, place)) {
-            if !piece.grey.is_some_and(|grey| stands_out(glyph.ink, grey)) {
-                return true;
-            }
-            if piece.covers && piece.area.contains_rect(place) {
-                return false;
-            }
-        }
-        !is_seen_on_white(glyph.ink)
     }
 
     /// Everything drawn so far within a filled shape is under paint.
@@ -467,50 +411,6 @@ fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
     f64::from(width.filter(|width| width.is_finite()).unwrap_or(500.0)) / 1000.0
 }
 
-/// Column and row of the cell of a page that has this point.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "clamped to the cells of a page"
-)]
-fn cell_at(page: Rect, place: Point) -> Option<(usize, usize)> {
-    let cells = PAINT_CELLS as f64;
-    let column = (place.x - page.x0) / page.width() * cells;
-    let row = (place.y - page.y0) / page.height() * cells;
-    let usable = column.is_finite() && row.is_finite();
-    let clamp = |at: f64| at.clamp(0.0, cells - 1.0) as usize;
-    usable.then(|| (clamp(column), clamp(row)))
-}
-
-fn cell_of(page: Rect, place: Point) -> Option<usize> {
-    cell_at(page, place).map(|(column, row)| row * PAINT_CELLS + column)
-}
-
-fn mark_cells(cells: &mut [bool], page: Rect, area: Rect) {
-    let first = cell_at(page, area.origin());
-    let last = cell_at(page, Point::new(area.x1, area.y1));
-    let (Some((left, top)), Some((right, bottom))) = (first, last) else { return };
-    for row in top..=bottom {
-        for column in left..=right {
-            if let Some(cell) = cells.get_mut(row * PAINT_CELLS + column) {
-                *cell = true;
-            }
-        }
-    }
-}
-
-/// Where a glyph that is a small letter or a digit has ink, as good as.
-fn letter_box(glyph: &PageGlyph) -> Rect {
-    let up = Vec2::new(glyph.em.y, -glyph.em.x).normalize() * (glyph.size * 0.6);
-    let (start, end) = (glyph.origin, glyph.origin + glyph.advance);
-    Rect::from_points(start, end).union_pt(start + up).union_pt(end + up)
-}
-
-fn overlap(one: Rect, other: Rect) -> bool {
-    !one.intersect(other).is_zero_area()
-}
-
 /// Whether what is a box before it is one afterwards.
 fn is_upright(transform: Affine) -> bool {
     let [a, b, c, d, ..] = transform.as_coeffs();
@@ -663,7 +563,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
             glyph.ink = ink.on_white;
             glyph.doubtful =
-                is_shaped || !is_plain || glyph.visible && self.is_on_doubtful_ground(&glyph);
+                is_shaped || !is_plain || glyph.visible && self.paint.is_doubtful_ground(&glyph);
             self.glyphs.push(glyph);
         }
     }
@@ -731,32 +631,6 @@ mod tests {
         ];
         for (name, path, expected) in table {
             assert_eq!(is_box(&path), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn on_a_page_of_more_paint_than_is_told_apart_no_ground_makes_text_certain() {
-        let page = Rect::new(0.0, 0.0, 100.0, 100.0);
-        let glyph = PageGlyph {
-            text: "7".to_owned(),
-            origin: Point::new(10.0, 50.0),
-            advance: Vec2::new(5.0, 0.0),
-            em: Vec2::new(10.0, 0.0),
-            size: 10.0,
-            visible: true,
-            ink: 0,
-            doubtful: false,
-        };
-        let grey = PaintPiece { area: page, grey: Some(20), covers: false };
-        let paper = PaintPiece { area: page, grey: Some(255), covers: true };
-        for (pieces, expected) in [(MOST_PAINT - 1, false), (MOST_PAINT, true)] {
-            let deadline = Instant::now() + Duration::from_secs(600);
-            let mut surface = blank_surface(deadline).for_comparison();
-            (0..pieces).for_each(|_| surface.mark_paint(grey));
-            surface.mark_paint(paper);
-            let doubtful = surface.is_on_doubtful_ground(&glyph);
-            let glyph = PageGlyph { doubtful, ..glyph.clone() };
-            assert_eq!(surface.is_doubtful(&glyph), expected, "{pieces} pieces under the paper");
         }
     }
 

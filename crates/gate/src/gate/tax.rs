@@ -14,9 +14,9 @@ const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
 const MOST_PAIRS: usize = 12;
-/// No tax on sales is lower: France's lowest is 2.1 %. Less is a discount, interest or a surcharge.
+/// Hardly any tax on sales is lower (France has 2.1 %, India 0.25 % for rough stones): less is mostly a discount,
+/// interest or a surcharge. Where nothing higher is printed, the bound is that of a page without a rate.
 const LEAST_RATE: Decimal = Decimal::TWO;
-
 /// Printed percentages that are tried as rates.
 const MOST_RATES: usize = 100;
 

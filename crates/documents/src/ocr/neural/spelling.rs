@@ -18,6 +18,8 @@
 //! the lists lack the parts of too many compounds, so that short ones and accents lead astray (`Fahrtkosten` to
 //! `Fährtkosten`). Letters are exchanged, never added or taken away.
 
+use std::ops::Range;
+
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Letters of a word at least: of shorter ones too many are words.
@@ -84,13 +86,9 @@ pub(super) fn spell_word(
     if let Some(word) = with_letters_for_digits(core, lexicon) {
         return WordSpelling::Corrected(whole(&word));
     }
-    let mut rivals: Vec<LetterRival> = rivals
-        .iter()
-        .filter(|rival| (start..end).contains(&rival.at))
-        .map(|rival| LetterRival { at: rival.at - start, ..*rival })
-        .collect();
+    let rivals = rivals_within(rivals, start..end);
     let spelt = if core.iter().all(|it| it.is_alphabetic()) {
-        spell_letters(core, &mut rivals, lexicon)
+        spell_letters(core, rivals, lexicon)
     } else if core.iter().all(|it| it.is_alphabetic() || is_joint(*it)) {
         spell_joined(core, &rivals, lexicon)
     } else {
@@ -101,6 +99,12 @@ pub(super) fn spell_word(
         WordSpelling::Twin(word) => WordSpelling::Twin(whole(&word)),
         same => same,
     }
+}
+
+/// Those of a part of a word, counted from its first character.
+fn rivals_within(rivals: &[LetterRival], part: Range<usize>) -> Vec<LetterRival> {
+    let own = rivals.iter().filter(|rival| part.contains(&rival.at));
+    own.map(|rival| LetterRival { at: rival.at - part.start, ..*rival }).collect()
 }
 
 /// What stands between two words that are written as one.
@@ -118,11 +122,9 @@ fn spell_joined(core: &[char], rivals: &[LetterRival], lexicon: &dyn Lexicon) ->
             Some((last, letters)) if is_joint(*last) => letters,
             _ => part,
         };
-        let own = rivals.iter().filter(|rival| (start..start + letters.len()).contains(&rival.at));
-        let mut own: Vec<LetterRival> =
-            own.map(|rival| LetterRival { at: rival.at - start, ..*rival }).collect();
+        let own = rivals_within(rivals, start..start + letters.len());
         start += part.len();
-        match spell_letters(letters, &mut own, lexicon) {
+        match spell_letters(letters, own, lexicon) {
             WordSpelling::Corrected(word) => {
                 is_corrected = true;
                 text.push_str(&word);
@@ -149,7 +151,7 @@ fn spell_joined(core: &[char], rivals: &[LetterRival], lexicon: &dyn Lexicon) ->
 /// Spells a word of letters alone.
 fn spell_letters(
     word: &[char],
-    rivals: &mut Vec<LetterRival>,
+    mut rivals: Vec<LetterRival>,
     lexicon: &dyn Lexicon,
 ) -> WordSpelling {
     if word.len() < SHORTEST_WITH_TWIN {
@@ -176,7 +178,7 @@ fn spell_letters(
         }
         letters.into_iter().collect()
     };
-    if let Some(found) = likeliest(rivals, &|exchanged| lexicon.has_word(&with(exchanged))) {
+    if let Some(found) = likeliest(&rivals, &|exchanged| lexicon.has_word(&with(exchanged))) {
         return WordSpelling::Corrected(with(&found));
     }
     if word.len() < SHORTEST_COMPOUND || lexicon.has_compound(&word.iter().collect::<String>()) {
