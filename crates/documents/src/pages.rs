@@ -32,6 +32,7 @@ mod marks;
 mod page;
 mod page_copy;
 mod page_error;
+mod page_glyph;
 mod paint_record;
 mod pdf;
 mod picture;

@@ -11,9 +11,10 @@ use hayro::kurbo::{Point, Rect, Vec2};
 use super::doubt::GLANCE_DPI;
 use super::luminance::stands_out;
 use super::page::PageRaster;
+use super::page_glyph::PageGlyph;
 use super::refusal::PageRefusal;
 use super::render::{self, RenderBounds};
-use super::surface::{GlyphCollector, PageGlyph};
+use super::surface::GlyphCollector;
 
 /// Thin strokes are paler than their ink: some pixels have to come so far from paper to ink.
 const REACH: f32 = 0.35;

@@ -3,10 +3,10 @@
 //! Paint is kept by its boxes, never by its shape: what it says is that text is doubtful, and how the page
 //! looks decides then ([`super::contrast`]).
 
-use hayro::kurbo::{Point, Rect, Vec2};
+use hayro::kurbo::{Point, Rect};
 
 use super::luminance::{is_seen_on_white, stands_out};
-use super::surface::PageGlyph;
+use super::page_glyph::PageGlyph;
 
 /// Cells across and down in which it is kept where paint is.
 const PAINT_CELLS: usize = 128;
@@ -60,7 +60,7 @@ impl PaintRecord {
             Self::Pieces(pieces) if pieces.len() < MOST_PAINT => {
                 pieces.push(piece);
                 for glyph in glyphs.iter_mut().filter(|glyph| glyph.visible) {
-                    glyph.doubtful |= overlap(piece.area, letter_box(glyph));
+                    glyph.doubtful |= overlap(piece.area, glyph.letter_box());
                 }
                 return glyphs.len();
             }
@@ -85,7 +85,7 @@ impl PaintRecord {
     /// Whether the pieces that were painted before a glyph leave open if it is seen.
     pub(super) fn is_doubtful_ground(&self, glyph: &PageGlyph) -> bool {
         let Self::Pieces(pieces) = self else { return false };
-        let place = letter_box(glyph);
+        let place = glyph.letter_box();
         for piece in pieces.iter().rev().filter(|piece| overlap(piece.area, place)) {
             if !piece.grey.is_some_and(|grey| stands_out(glyph.ink, grey)) {
                 return true;
@@ -131,19 +131,14 @@ fn mark_cells(cells: &mut [bool], page: Rect, area: Rect) {
     }
 }
 
-/// Where a glyph that is a small letter or a digit has ink, as good as.
-fn letter_box(glyph: &PageGlyph) -> Rect {
-    let up = Vec2::new(glyph.em.y, -glyph.em.x).normalize() * (glyph.size * 0.6);
-    let (start, end) = (glyph.origin, glyph.origin + glyph.advance);
-    Rect::from_points(start, end).union_pt(start + up).union_pt(end + up)
-}
-
 fn overlap(one: Rect, other: Rect) -> bool {
     !one.intersect(other).is_zero_area()
 }
 
 #[cfg(test)]
 mod tests {
+    use hayro::kurbo::Vec2;
+
     use super::*;
 
     #[test]

@@ -24,6 +24,7 @@ use super::drawn_figures::DrawnFigures;
 use super::drawn_marks::DrawnMarks;
 use super::expansion::stream_bytes;
 use super::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
+use super::page_glyph::PageGlyph;
 use super::paint_record::{PaintPiece, PaintRecord};
 use super::refusal::{PageRefusal, stop_decoder};
 use docmill_core::config::LimitsConfig;
@@ -53,35 +54,6 @@ pub(super) const PIECES_PER_WORD: u64 = 4;
 
 /// Text lighter than this is taken for white.
 const WHITE: u8 = 245;
-
-/// A glyph as it stands on the page. Coordinates in points, origin top left, y downwards.
-#[derive(Debug, Clone)]
-pub(super) struct PageGlyph {
-    /// Its text: usually one character; `U+FFFD` if the font does not tell.
-    pub text: String,
-    /// Where the glyph's baseline starts.
-    pub origin: Point,
-    /// From its origin to where the next glyph is due.
-    pub advance: Vec2,
-    /// One em along the baseline.
-    pub em: Vec2,
-    /// Font size on the page.
-    pub size: f64,
-    /// Whether a person looking at the page sees it.
-    pub visible: bool,
-    /// Its ink on white paper, as a grey of the rendered page.
-    pub ink: u8,
-    /// Whether transparency or a clip of any shape leave open what is seen of it.
-    pub doubtful: bool,
-}
-
-impl PageGlyph {
-    /// The middle of its lower case letters.
-    pub(super) fn centre(&self) -> Point {
-        let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.3);
-        self.origin + self.advance * 0.5 + up
-    }
-}
 
 /// An image on the page.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,8 @@
 //! the letter spacing around it, and where the baseline or the direction changes. Right-to-left
 //! scripts are left in drawing order.
 
-use super::surface::{PIECES_PER_WORD, PageGlyph};
+use super::page_glyph::PageGlyph;
+use super::surface::PIECES_PER_WORD;
 use docmill_core::model::{TextAmount, TextWord};
 
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
