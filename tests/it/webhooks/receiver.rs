@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::support::postgres::TestDatabase;
+use crate::support::world::{SOON, until};
 
 /// Bytes 0 to 31 and 1 to 32.
 pub(super) const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -230,6 +231,13 @@ pub(super) async fn scalar(database: &TestDatabase, sql: &str) -> String {
     let found: Option<String> =
         sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(database.pool()).await.unwrap();
     found.unwrap_or_default()
+}
+
+/// Waits until so many deliveries are written down as delivered. Before the clock leaps: a delivery that is
+/// still held then loses its lease, and is told once more.
+pub(super) async fn until_delivered(database: &TestDatabase, count: usize) {
+    let delivered = "SELECT count(*) FROM webhook_delivery WHERE state = 'delivered'";
+    until(SOON, || async { scalar(database, delivered).await == count.to_string() }).await;
 }
 
 /// A document of a tenant and its ingestion.

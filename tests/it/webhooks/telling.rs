@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::receiver::{
     OTHER, ReceivedMessage, ReceiverMood, RunningDelivery, SECRET, WebhookReceiver, complete,
-    document, execute, fail_again, scalar, target, telling,
+    document, execute, fail_again, scalar, target, telling, until_delivered,
 };
 use crate::support::postgres::TestDatabase;
 use crate::support::world::{SOON, until};
@@ -130,6 +130,7 @@ async fn outcomes_and_decisions_are_told_without_content_unless_a_target_asks_fo
     let _running = RunningDelivery::start(&database, &config).await;
     let (id, ingestion) = document(&database, "acme").await;
     complete(&database, ingestion).await;
+    until_delivered(&database, 2).await;
     let case = review::load_case(&database.db(), &id.to_string()).await.unwrap();
     let (config, by) = (ReviewConfig::default(), by());
     let ann = DecidingReviewer { by, config: &config, take_over: false };
@@ -246,7 +247,7 @@ async fn a_decision_is_told_when_it_can_be_undone_no_more_and_one_that_was_undon
     complete(&database, ingestion).await;
     let (undone, other) = document(&database, "acme").await;
     complete(&database, other).await;
-    until(SOON, || async { receiver.taken().len() == 2 }).await;
+    until_delivered(&database, 2).await;
     accept(&kept.to_string()).await;
     accept(&undone.to_string()).await;
     // Neither a target that is back nor an operator makes it earlier.
