@@ -514,6 +514,22 @@ async fn a_message_that_cannot_be_read_keeps_no_other_waiting_and_is_not_read_at
     assert_eq!(store.keys("queue/"), [marker]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_message_that_the_store_answers_with_a_failure_for_ever_keeps_no_other_waiting() {
+    let store = Arc::new(ControlledStore::simulated());
+    let queue = ObjectQueue::new(store.clone(), Duration::from_secs(3600), None);
+    let marker = todo_key(Priority::Critical, &"ab".repeat(32));
+    store.put(&marker, bytes::Bytes::new(), &Default::default()).await.unwrap();
+    store.fail_reads_of(&marker);
+    for body in ["one", "two", "three"] {
+        queue.send(&[OutgoingMessage::from_body(body)]).await.pop().unwrap().unwrap();
+        let taken = queue.receive(1, Duration::ZERO).await.unwrap().pop().unwrap();
+        assert_eq!(taken.body, body);
+        queue.acknowledge(&[taken.receipt]).await.pop().unwrap().unwrap();
+    }
+    assert_eq!(store.keys("queue/"), [marker]);
+}
+
 /// A document that failed, marked so now.
 async fn mark_failed(place: &Place, text: &str) {
     let hash = place.add(text, Priority::Normal).await;

@@ -43,6 +43,8 @@ pub(crate) struct ControlledStore {
     pub(crate) held: Arc<HeldContents>,
     /// Reading these is never answered.
     silent: Mutex<BTreeSet<String>>,
+    /// Reading these is answered with a failure of the store, for ever.
+    failing: Mutex<BTreeSet<String>>,
     /// Reads so far.
     pub(crate) reads: AtomicU64,
 }
@@ -180,6 +182,11 @@ impl ControlledStore {
         self.silent.lock().unwrap().insert(key.to_owned());
     }
 
+    /// Answers whoever reads this as a store in passing trouble does, and never otherwise.
+    pub(crate) fn fail_reads_of(&self, key: &str) {
+        self.failing.lock().unwrap().insert(key.to_owned());
+    }
+
     /// Waits for ever once no more writes arrive; an error while they are refused.
     async fn arrive(&self, key: &str) -> Result<()> {
         let arrives = match &mut *self.writes_left.lock().unwrap() {
@@ -254,6 +261,9 @@ impl ObjectStore for ControlledStore {
         self.reads.fetch_add(1, Ordering::SeqCst);
         if self.silent.lock().unwrap().contains(key) {
             std::future::pending::<()>().await;
+        }
+        if self.failing.lock().unwrap().contains(key) {
+            return Err(Error::transient("InternalError"));
         }
         let found = self.inner.get(key, what).await?;
         let GetResult::Found(FetchedObject { bytes, etag }) = found else { return Ok(found) };

@@ -12,7 +12,7 @@ use super::add_duration;
 use super::engine::to_millis;
 use super::marker_queue::MarkerQueue;
 use super::message::{QueuedMessage, end_of};
-use docmill_core::fault::{Error, Result};
+use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_storage::store::ObjectEntry;
 use parking_lot::Mutex;
@@ -24,6 +24,8 @@ const MOST: usize = 20_000;
 const SETTLED: u64 = 2_000;
 /// How long a message that cannot be read is passed over.
 const SET_ASIDE: Duration = Duration::from_secs(300);
+/// The same if it may be the store that was in passing trouble.
+const SET_ASIDE_BRIEFLY: Duration = Duration::from_secs(15);
 
 /// Answers about messages of listings.
 pub(super) struct AvailabilityCache {
@@ -55,7 +57,11 @@ impl AvailabilityCache {
         let key = &entry.key;
         tracing::warn!(key, error = %error, "a message is passed over for a while: {error}");
         metrics::count_delivery("unreadable");
-        self.known.insert(entry, add_duration(now, SET_ASIDE));
+        let time = match error.fault {
+            Fault::Transient => SET_ASIDE_BRIEFLY,
+            _ => SET_ASIDE,
+        };
+        self.known.insert(entry, add_duration(now, time));
     }
 
     /// Whether somebody's lock on the message still lasts.

@@ -2,12 +2,15 @@
 //!
 //! What is too large, was encrypted with a key that is not ours or lies in an archive says nothing
 //! of the other objects: whoever goes through many passes over it. Many such in a row are the
-//! store's doing, a right that is missing for instance; so is a store that does not answer.
+//! store's doing, a right that is missing for instance. So is a store that does not answer; but one
+//! object alone may be answered with a 5xx for days, and the first in every look would end them all.
 
 use docmill_core::fault::{Error, Fault};
 
 /// So many objects in a row may be unreadable by themselves.
 const IN_A_ROW: u32 = 10;
+/// So many in a row may fail as if the store were in passing trouble.
+const TRANSIENT_IN_A_ROW: u32 = 2;
 
 /// The objects in a row that could not be read.
 #[derive(Debug, Default)]
@@ -17,11 +20,12 @@ impl UnreadableStreak {
     /// Whether to go on with the next object after this failure. If not, the streak is over as well:
     /// it has been answered for.
     pub fn passes_over(&mut self, error: &Error) -> bool {
-        let is_its_own = matches!(
-            error.fault,
-            Fault::Internal | Fault::Denied | Fault::Missing | Fault::Rejected
-        );
-        let passes = is_its_own && self.0 < IN_A_ROW;
+        let most = match error.fault {
+            Fault::Internal | Fault::Denied | Fault::Missing | Fault::Rejected => IN_A_ROW,
+            Fault::Transient => TRANSIENT_IN_A_ROW,
+            _ => 0,
+        };
+        let passes = self.0 < most;
         self.0 = if passes { self.0 + 1 } else { 0 };
         passes
     }
@@ -46,8 +50,12 @@ mod tests {
         assert!(!streak.passes_over(&denied), "it is the store");
         assert!(streak.passes_over(&denied), "which was answered for");
         streak.end_streak();
-        for away in [Fault::Transient, Fault::Unavailable, Fault::Throttled(None)] {
+        for away in [Fault::Unavailable, Fault::Throttled(None)] {
             assert!(!streak.passes_over(&Error::new(away, "away")), "{away:?}");
+        }
+        let failing = Error::transient("InternalError");
+        for expected in [true, true, false, true] {
+            assert_eq!(streak.passes_over(&failing), expected, "two objects or the store");
         }
     }
 }
