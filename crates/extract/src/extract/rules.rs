@@ -18,6 +18,8 @@ mod items;
 mod languages;
 mod layout;
 #[cfg(test)]
+mod letterbox;
+#[cfg(test)]
 mod mistakes;
 mod money;
 mod numbers;

@@ -202,8 +202,12 @@ static DAY_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"\b([0-9]{1,2})(?i:st|nd|rd|th|er|º|\.)?[ /-]*(?i:of |de )?(NAME)\.?,?[ /-]*(?i:del? )?([0-9]{4}|[0-9]{2})\b",
     )
 });
-static NAME_DAY: LazyLock<Option<Regex>> =
-    LazyLock::new(|| compile_form(r"\b(NAME)\.? ?([0-9]{1,2})(?i:st|nd|rd|th)? ?,? ?([0-9]{4})\b"));
+/// `Mar17'26` as tills have it: two digits of a year only behind their apostrophe.
+static NAME_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    compile_form(
+        r"\b(NAME)\.? ?([0-9]{1,2})(?i:st|nd|rd|th)?(?: ?,? ?([0-9]{4})| ?['’]([0-9]{2}))\b",
+    )
+});
 /// `2024. gada 14. marts`, `2024. május 21.`, `2024 m. kovo 7 d.`
 static YEAR_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compile_form(
@@ -408,7 +412,7 @@ fn parse_day_month(captures: &Captures<'_>) -> Option<FoundDate> {
 fn parse_month_day(captures: &Captures<'_>) -> Option<FoundDate> {
     let month = parse_month(captures.get(1)?.as_str())?;
     let date = build_date(
-        capture_year(captures, 3)?,
+        capture_year(captures, 3).or_else(|| capture_year(captures, 4))?,
         i32::from(u8::from(month)),
         capture_number(captures, 2)?,
     )?;
@@ -468,6 +472,8 @@ mod tests {
             ("Sept. 12, 2021", DayMonthOrder::DayFirst, Some("2021-09-12")),
             ("2024-03-12T10:44:18", DayMonthOrder::DayFirst, Some("2024-03-12")),
             ("12-Mar-24", DayMonthOrder::DayFirst, Some("2024-03-12")),
+            ("Mar17'24 14:40", DayMonthOrder::DayFirst, Some("2024-03-17")),
+            ("Mar 17 24", DayMonthOrder::DayFirst, None),
             ("12/Mar/2024", DayMonthOrder::MonthFirst, Some("2024-03-12")),
             ("2024. gada 14. marts", DayMonthOrder::DayFirst, Some("2024-03-14")),
             ("2024. május 21.", DayMonthOrder::DayFirst, Some("2024-05-21")),

@@ -124,7 +124,9 @@ impl<'a> DateSearch<'a> {
             };
             add(DateSign::Alone, alone && rest <= 2);
             let dated = alone && rest > 2 && before.len() < 30 && after.len() <= 2;
-            add(DateSign::Dated, dated);
+            let numbered = dated && head && calendar::ends_in_number(before);
+            add(DateSign::Dated, dated && !numbered);
+            add(DateSign::BehindNumber, numbered);
             let labelled = self.spots.in_cell(index).any(|spot| spot.strong);
             add(DateSign::Town, dated && head && !labelled && calendar::ends_in_town(before));
             let timed = time || self.has_time_beside(index);

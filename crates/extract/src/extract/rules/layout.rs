@@ -307,7 +307,7 @@ fn split_into_cells(
     from: &docmill_core::model::TextLine,
     cells: &mut Vec<TextCell>,
 ) {
-    let parted: Vec<TextWord> = from.words.iter().flat_map(part_at_colon).collect();
+    let parted: Vec<TextWord> = from.words.iter().flat_map(part_at_mark).collect();
     let mut words: Vec<&TextWord> = parted.iter().filter(|word| is_upright(word)).collect();
     words.sort_by(|a, b| a.bounding_box.x.total_cmp(&b.bounding_box.x));
     let mut heights: Vec<f32> = words.iter().map(|word| word.bounding_box.h).collect();
@@ -345,11 +345,13 @@ fn split_into_cells(
     cells.extend(current.map(finish_cell));
 }
 
-/// `Date:3.5.2020` is a label and its value, which an engine has read without their space; a time
-/// or the address of a page is one word.
-fn part_at_colon(word: &TextWord) -> Vec<TextWord> {
+/// `Date:3.5.2020` is a label and its value, which an engine has read without their space, or a till has
+/// printed so: `INV#118204`. A time or the address of a page is one word.
+fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
     let whole = || vec![word.clone()];
-    let Some((label, value)) = word.text.split_once(':') else { return whole() };
+    let at_hash = || word.text.split_once('#').map(|(label, value)| (label, '#', value));
+    let at_colon = word.text.split_once(':').map(|(label, value)| (label, ':', value));
+    let Some((label, mark, value)) = at_colon.or_else(at_hash) else { return whole() };
     let lettered = label.chars().filter(|c| c.is_alphabetic()).count() >= 2
         && !label.contains(|c: char| c.is_ascii_digit());
     if !lettered || value.is_empty() || value.starts_with('/') || label.contains('@') {
@@ -365,7 +367,7 @@ fn part_at_colon(word: &TextWord) -> Vec<TextWord> {
     };
     let width = area.w * share;
     vec![
-        split(format!("{label}:"), area.x, width),
+        split(format!("{label}{mark}"), area.x, width),
         split(value.to_owned(), area.x + width, area.w - width),
     ]
 }

@@ -228,6 +228,16 @@ fn names_new_zealand(cells: &[TextCell]) -> Option<&TextCell> {
     })
 }
 
+/// Where a tax is named that Canada alone has among countries with dollars, beside a postal code of its shape.
+fn names_canadian_tax(cells: &[TextCell]) -> Option<&TextCell> {
+    let (_, taxes) = vocabulary().dollars.by_code().find(|(code, _)| *code == "CAD")?;
+    let named = |cell: &&TextCell| {
+        let line = folded_line(cell);
+        taxes.iter().any(|tax| line.contains(&format!(" {tax} ")))
+    };
+    cells.iter().find(named).filter(|_| has_canadian_code(cells))
+}
+
 /// `118-447-118`, `61-447-118`: who pays taxes in New Zealand.
 fn is_inland_revenue_number(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -323,7 +333,9 @@ fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> 
     }
     let pounds = || Some(("GBP", british.filter(|_| vat)?));
     let zealand = || Some(("NZD", names_new_zealand(&spots.layout.cells)?));
-    found.or_else(pounds).or_else(zealand).map(|(code, cell)| FoundValue::new(code, false, cell))
+    let canada = || Some(("CAD", names_canadian_tax(&spots.layout.cells)?));
+    let found = found.or_else(pounds).or_else(zealand).or_else(canada);
+    found.map(|(code, cell)| FoundValue::new(code, false, cell))
 }
 
 /// The currency of the countries found, if it is one.

@@ -648,6 +648,7 @@ fn strangers_layouts_are_read() {
         super::worldwide::LAYOUTS,
         super::abroad::LAYOUTS,
         super::varied::LAYOUTS,
+        super::letterbox::LAYOUTS,
         super::outside::LAYOUTS,
     ]
     .concat()

@@ -251,6 +251,7 @@ impl<'a> SupplierSearch<'a> {
         mark_over_person(&mut merged);
         mark_over_name(&mut merged);
         self.mark_trades(&mut merged);
+        self.mark_brand_owners(&mut merged);
         mark_banner(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
@@ -419,10 +420,9 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
 /// `STUDIO TECNICO` over `Geom. Carlo Bianchi`: a trade right over the person who follows it.
 fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
     let titled = |one: &NameCandidate<'_>| {
-        let folded = fold_text(&one.name);
         one.signs.contains(&NameSign::AddressBelow)
             && !one.signs.contains(&NameSign::Attention)
-            && folded.split_once(' ').is_some_and(|(title, _)| vocabulary().title.has(title))
+            && name::begins_with_title(&one.name)
     };
     let persons: Vec<&TextCell> =
         merged.iter().filter(|one| titled(one)).map(|one| one.cell).collect();

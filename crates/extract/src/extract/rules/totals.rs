@@ -22,7 +22,7 @@ use self::column::add_sum_of_column;
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
 pub(super) use self::open_parts::{OpenParts, find_open_parts};
-use self::printed::{find_printed, money_right_of, stands_beside_rate};
+use self::printed::{find_printed, money_before, money_right_of, stands_beside_rate};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::tax_table::{is_made_by_rates, taxes_that_make};
@@ -341,6 +341,9 @@ fn amounts_beside<'a>(
     // `VAT 19 v.H.   188.86`: what stands in the label's text is no amount, and one ends its row.
     if !found.iter().any(|(amount, _)| amount.is_money()) {
         found.extend(money_right_of(spots, spot, mark));
+    }
+    if found.is_empty() {
+        found.extend(money_before(spots, spot, mark));
     }
     // Whole numbers beside amounts are quantities and rates.
     if found.iter().any(|(amount, _)| amount.is_money()) {

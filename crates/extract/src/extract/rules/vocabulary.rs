@@ -106,6 +106,7 @@ pub(super) struct Vocabulary {
     pub(super) form_ending: FoldedWords,
     pub(super) title: FoldedWords,
     pub(super) owner: FoldedWords,
+    pub(super) trading_name: FoldedWords,
     pub(super) and: FoldedWords,
     pub(super) crowns: CurrencyWords,
     pub(super) dollars: CurrencyWords,

@@ -55,6 +55,19 @@ pub(super) fn ends_in_town(before: &str) -> bool {
         && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
 }
 
+/// Whether what stands before a day is a mark and a number, with a stroke between: `№ 118 / `, `Nr. 118 vom `.
+pub(super) fn ends_in_number(before: &str) -> bool {
+    let words: Vec<&str> = before.split_whitespace().collect();
+    let [mark, number, link] = words.as_slice() else { return false };
+    let links = matches!(*link, "/" | "-" | "–") || {
+        let folded = fold_text(link);
+        vocabulary().of_day.has(&folded) || vocabulary().after_value.has(&folded)
+    };
+    vocabulary().number_front.has(&fold_text(mark))
+        && number.contains(|c: char| c.is_ascii_digit())
+        && links
+}
+
 /// Whether what stands before a day whose month is a word is a street: the day is its name.
 pub(super) fn ends_in_street(before: &str) -> bool {
     let folded = fold_text(before);

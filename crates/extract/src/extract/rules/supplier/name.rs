@@ -359,5 +359,13 @@ impl SupplierSearch<'_> {
 pub(super) fn begins_with_form(text: &str) -> bool {
     let Some((form, _)) = text.split_once(' ') else { return false };
     let capitals = form.chars().filter(|c| c.is_uppercase()).count();
-    capitals > 1 && vocabulary().form_before.has(&fold_text(form))
+    // `II e ultimo acconto` is no firm of Lithuania's (`IĮ`, folded).
+    let counts = form.chars().all(|c| matches!(c, 'I' | 'V' | 'X'));
+    capitals > 1 && !counts && vocabulary().form_before.has(&fold_text(form))
+}
+
+/// `Geom. Carlo Bianchi`: a person with a title.
+pub(super) fn begins_with_title(text: &str) -> bool {
+    let folded = fold_text(text);
+    folded.split_once(' ').is_some_and(|(title, _)| vocabulary().title.has(title))
 }

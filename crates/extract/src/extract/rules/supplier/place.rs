@@ -1,6 +1,7 @@
 //! Signs of where a text stands and of how it is written.
 
 use super::address::{is_street_and_town, parted_address, tells_registration};
+use super::name::begins_with_title;
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::extract::rules::FoundValue;
@@ -460,7 +461,9 @@ impl SupplierSearch<'_> {
         let apart = name.rsplit_once(" #").filter(|_| self.spots.till);
         let named = apart.map_or(name, |(shop, _)| shop);
         add(NameSign::Digits, named.contains(|c: char| c.is_ascii_digit()));
-        add(NameSign::Small, name.starts_with(char::is_lowercase));
+        // `dott. Ida Kettle`
+        let titled = || begins_with_title(name);
+        add(NameSign::Small, name.starts_with(char::is_lowercase) && !titled());
         add(NameSign::OneWord, words.len() == 1);
         add(NameSign::ManyWords, words.len() > 5);
         // `Main Street, Kilmacow, Co. Kilkenny, X91 PK22`: a county is no company.

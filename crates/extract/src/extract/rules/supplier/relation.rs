@@ -7,6 +7,7 @@ use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
 /// Share of the narrower of two lines that the other one covers where they are of one column.
@@ -20,6 +21,9 @@ pub(super) const HEADING: f32 = 1.25;
 
 /// Letters of the shortest brand that a company is looked for by.
 const SHORTEST_BRAND: usize = 4;
+
+/// Sentences about brands that are looked into.
+const MOST_SAID: usize = 20;
 
 /// What parts the things that somebody does.
 const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
@@ -165,6 +169,23 @@ impl SupplierSearch<'_> {
             rest.is_some() && one.signs.contains(&LegalForm) && plain(one)
         });
         companies.next().filter(|_| companies.next().is_none())
+    }
+
+    /// `Kettle Windows is a trading name of Vale Ltd`: the sentence names who issues.
+    pub(super) fn mark_brand_owners(&self, merged: &mut [NameCandidate<'_>]) {
+        let phrases = || vocabulary().trading_name.iter();
+        let said = self.folded.iter().filter(|text| phrases().any(|phrase| text.contains(phrase)));
+        for text in said.take(MOST_SAID) {
+            let owned = |name: &str| {
+                let mut said = phrases().filter_map(|phrase| text.split_once(phrase));
+                said.any(|(_, owner)| owner.trim_start().starts_with(name))
+            };
+            for one in merged.iter_mut().filter(|one| one.signs.contains(&NameSign::LegalForm)) {
+                if owned(&fold_text(&one.name)) && !one.signs.contains(&NameSign::Labelled) {
+                    one.signs.push(NameSign::Labelled);
+                }
+            }
+        }
     }
 
     /// Whether a legal form is in the text, and is none of a place.

@@ -86,3 +86,19 @@ pub(super) fn money_right_of<'a>(
     });
     amounts.collect()
 }
+
+/// The amount that alone begins the row of a label, which ends it: `$2,130.00    SUBTOTAL`.
+pub(super) fn money_before<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+) -> Option<(FoundNumber, &'a TextCell)> {
+    let row = spots.layout.row_cells(spots.cell_of(spot)?.row);
+    let [amount, label] = row else { return None };
+    let own = spots.cell_of(spot).is_some_and(|cell| std::ptr::eq(cell, label));
+    let words = amount.words_in(0..amount.words.len());
+    let numbers = number::find_numbers(&words, mark);
+    let [number] = numbers.as_slice() else { return None };
+    let whole = number.words == (0..words.len()) && number.is_money() && !number.percent;
+    (own && spot.words.start == 0 && whole).then(|| (number.clone(), amount))
+}
