@@ -8,7 +8,7 @@ Needs reportlab, Pillow and pypdfium2 (scripts/samples-requirements.txt) and the
 a text as tills print it, 48 characters wide at most: shops, taxis, fuel, restaurants, garages,
 chemists, card slips and refunds of 27 countries. One half is set in a font of one width, as printers of tills
 do, the other in one like print, with what is flush right set so. `^` sets what follows large, `*`
-bold. Before `---` stand the values. With --scans OUT/scans has the same as a scanner would store them: a little
+bold, `~` small. Before `---` stand the values. With --scans OUT/scans has the same as a scanner would store them: a little
 turned, soft, grey and full of noise. All names and numbers are invented; that real receipts are like
 these is not claimed.
 """
@@ -41,11 +41,11 @@ def draw_receipt(path, rows, one_width):
     for text in rows:
         for cell in CELL.finditer(text):
             words = cell.group(0)
-            mark = words[0] if words[0] in "^*" and words[1:2].strip("*- ") else ""
+            mark = words[0] if words[0] in "^*~" and words[1:2].strip("*- ") else ""
             words = words[len(mark):]
-            size = column / 0.602 * (1.4 if mark == "^" else 1)
+            size = column / 0.602 * {"^": 1.4, "~": 0.8}.get(mark, 1)
             names = (MONO, MONO_BOLD) if one_width else (PRINT, PRINT_BOLD)
-            canvas.setFont(names[bool(mark)], size)
+            canvas.setFont(names[mark in ("^", "*")], size)
             if cell.start() and AMOUNT.match(words):
                 canvas.drawRightString(LEFT + column * cell.end(), y, words)
             elif cell.start() > 2 and cell.group(0) == text.strip():

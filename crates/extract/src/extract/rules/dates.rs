@@ -115,21 +115,15 @@ impl<'a> DateSearch<'a> {
                 signs.retain(|sign| *sign != DateSign::Margin);
                 signs.push(DateSign::Upper);
             }
-            let time = is_time(after);
-            let rest = before.trim().len() + if time { 0 } else { after.trim().len() };
+            if alone {
+                signs.extend(self.signs_beside(index, before, after));
+            }
             let mut add = |sign: DateSign, holds: bool| {
                 if holds {
                     signs.push(sign);
                 }
             };
-            add(DateSign::Alone, alone && rest <= 2);
-            let dated = alone && rest > 2 && before.len() < 30 && after.len() <= 2;
-            let numbered = dated && head && calendar::ends_in_number(before);
-            add(DateSign::Dated, dated && !numbered);
-            add(DateSign::BehindNumber, numbered);
-            let labelled = self.spots.in_cell(index).any(|spot| spot.strong);
-            add(DateSign::Town, dated && head && !labelled && calendar::ends_in_town(before));
-            let timed = time || self.has_time_beside(index);
+            let timed = is_time(after) || self.has_time_beside(index);
             add(DateSign::WithTime, timed);
             add(DateSign::TillTime, timed && self.spots.till);
             add(DateSign::OnTill, self.spots.till);
@@ -151,6 +145,25 @@ impl<'a> DateSearch<'a> {
                 signs,
             });
         }
+    }
+
+    /// What is said of the only day of a cell by what stands before and behind it.
+    fn signs_beside(&self, index: usize, before: &str, after: &str) -> Vec<DateSign> {
+        let rest = before.trim().len() + if is_time(after) { 0 } else { after.trim().len() };
+        if rest <= 2 {
+            return vec![DateSign::Alone];
+        }
+        let Some(cell) = self.spots.layout.cells.get(index) else { return Vec::new() };
+        if before.len() >= 30 || after.len() > 2 {
+            return Vec::new();
+        }
+        let head = cell.page == 0 && self.spots.layout.depth_on_page(cell) < 0.5;
+        let labelled = self.spots.in_cell(index).any(|spot| spot.strong);
+        if head && calendar::ends_in_number(before) {
+            return vec![DateSign::BehindNumber];
+        }
+        let town = head && !labelled && calendar::ends_in_town(before);
+        [DateSign::Dated].into_iter().chain(town.then_some(DateSign::Town)).collect()
     }
 
     /// Whether the next cell of the row is a time of day.

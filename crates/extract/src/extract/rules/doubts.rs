@@ -647,6 +647,7 @@ fn what_is_plain_is_not_doubted_and_what_is_not_is() {
     };
     let mut wrong = Vec::new();
     let doubts = DOUBTS.iter().chain(super::abroad::DOUBTS).chain(super::outside::DOUBTS);
+    let doubts = doubts.chain(super::letterbox::DOUBTS);
     for DrawnDoubt { what, kind, page, values, reason, doubtful } in doubts {
         let (page, kind) = (transcript(&[page]), kinds.get(kind).unwrap());
         let read = extract_by_rules(&page, kind);

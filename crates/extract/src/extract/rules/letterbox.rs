@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::doubts::DrawnDoubt;
 use super::strangers::DrawnLayout;
 
 pub(super) const LAYOUTS: &[DrawnLayout] = &[
@@ -202,3 +203,22 @@ Registered office and place of business: Unit 4 Bridge Park, Southport SK5 7DL. 
         values: || json!({ "supplier_name": "Harrow Facilities Ltd" }),
     },
 ];
+
+pub(super) const DOUBTS: &[DrawnDoubt] = &[DrawnDoubt {
+    what: "a number behind a word that nobody knows and a mark of numbers was held for none",
+    kind: "receipt",
+    page: "
+        QUITTUNG
+     Taxi Fresno GmbH
+    Bahnhofstrasse 3
+       6410 Nordau
+
+Fahrt Nr.            771
+Wagen   SZ 62012      04
+Datum         19.03.2024
+TOTAL CHF          34.60
+inkl. 8.1% MWST     2.59",
+    values: || json!({ "total": 34.6 }),
+    reason: "uncertain:invoice_number",
+    doubtful: true,
+}];

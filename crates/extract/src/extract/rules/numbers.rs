@@ -38,6 +38,9 @@ const REFERENCE: f32 = 0.6;
 /// Digits of a text that can be a number nobody names: with fewer it is a table's, a till's or a house's.
 const FEWEST_OPEN: usize = 4;
 
+/// The same behind a mark of numbers: a till's, a table's and a guest's have two.
+const FEWEST_MARKED: usize = 3;
+
 /// A text that may be the number, and its signs.
 #[derive(Debug, Clone)]
 pub(super) struct NumberCandidate<'a> {
@@ -345,8 +348,22 @@ impl<'a> NumberSearch<'a> {
                     && !days.iter().any(|day| day.range.contains(&from))
                     && !is_postal_code(before, number)
             };
-            !named && !text.contains(['@', ',']) && cell.words.windows(2).enumerate().any(open)
+            let inline = || cell.words.windows(2).enumerate().any(open);
+            !named && !text.contains(['@', ',']) && (inline() || self.is_number_of_other(index))
         })
+    }
+
+    /// `Ride No.   771`: a mark of numbers ends the text, behind a word that is no known label, and a number stands
+    /// right of it.
+    fn is_number_of_other(&self, index: usize) -> bool {
+        let layout = self.spots.layout;
+        let words = layout.cells.get(index).map(|cell| cell.words.as_slice()).unwrap_or_default();
+        let [.., named, mark] = words else { return false };
+        let marked = vocabulary().number_mark.has(&fold_text(mark)) && is_word(named);
+        let Some(right) = layout.right_of(index).first().filter(|_| marked) else { return false };
+        let text = right.joined_text();
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        digits >= FEWEST_MARKED && read_identifier(&[&text], true).is_some()
     }
 
     /// The best number and its share of certainty.

@@ -25,7 +25,6 @@ use super::FoundValue;
 use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
-use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_core::model::{BoundingBox, Transcript};
 use docmill_formats::notation::fold_text;
