@@ -24,6 +24,7 @@ mod numbers;
 #[cfg(test)]
 mod outside;
 mod payables;
+mod slope;
 mod spots;
 #[cfg(test)]
 mod strangers;
@@ -33,6 +34,8 @@ mod tests;
 #[cfg(test)]
 mod tills;
 mod totals;
+#[cfg(test)]
+mod unnamed;
 #[cfg(test)]
 mod varied;
 mod vocabulary;

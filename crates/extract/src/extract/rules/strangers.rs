@@ -649,6 +649,7 @@ fn strangers_layouts_are_read() {
         super::abroad::LAYOUTS,
         super::varied::LAYOUTS,
         super::outside::LAYOUTS,
+        super::unnamed::LAYOUTS,
     ]
     .concat()
     {
