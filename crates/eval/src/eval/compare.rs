@@ -43,7 +43,18 @@ fn same_text(field: &str, known: &str, given: &str) -> bool {
     }
     let endings = ["number", "_id", "currency", "iban", "bic"];
     let exact = endings.iter().any(|ending| field.ends_with(ending));
+    if field.ends_with("_id") {
+        return without_tax(&compact(known)) == without_tax(&compact(given));
+    }
     !exact && text_similarity(known, given) >= NAME
+}
+
+/// A Swiss or Norwegian identifier without the name of the tax, which some print behind it: it is the same number.
+fn without_tax(id: &str) -> &str {
+    const TAXES: [(&str, &[&str]); 2] = [("che", &["mwst", "tva", "iva"]), ("no", &["mva"])];
+    let taxes = TAXES.iter().filter(|(country, _)| id.starts_with(country));
+    let mut ends = taxes.flat_map(|(_, taxes)| taxes.iter());
+    ends.find_map(|tax| id.strip_suffix(tax)).unwrap_or(id)
 }
 
 /// Share of the known text's words, longer than two letters, that are in the other.
@@ -103,6 +114,8 @@ mod tests {
             ("invoice_number", json!("RE 17/4"), json!("re17-4"), true),
             ("invoice_number", json!("RE 17/4"), json!("RE 17"), false),
             ("supplier_vat_id", json!("NL8641.72.503.B.01"), json!("NL864172503B01"), true),
+            ("supplier_vat_id", json!("CHE-123.456.789"), json!("CHE-123.456.789 TVA"), true),
+            ("supplier_vat_id", json!("CHE-123.456.789"), json!("CHE-123.456.780 TVA"), false),
             ("iban", json!("DE89 3704 0044 0532 0130 00"), json!("DE89370400440532013000"), true),
             ("iban", json!("DE89 3704 0044 0532 0130 00"), json!("DE89370400440532013001"), false),
             ("supplier_name", json!("Au gros chêne"), json!("Au gros chêne SARL"), true),

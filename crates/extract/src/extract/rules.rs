@@ -26,6 +26,7 @@ mod numbers;
 #[cfg(test)]
 mod outside;
 mod payables;
+mod slope;
 mod spots;
 #[cfg(test)]
 mod strangers;
@@ -35,6 +36,8 @@ mod tests;
 #[cfg(test)]
 mod tills;
 mod totals;
+#[cfg(test)]
+mod unnamed;
 #[cfg(test)]
 mod varied;
 mod vocabulary;

@@ -120,7 +120,8 @@ impl FirstPagesText {
         for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
             for (at, line) in page.lines.iter().enumerate() {
                 let upper = index == 0 && is_upper(page, line);
-                for (text, label) in split_texts(line, page.lines.get(at + 1)) {
+                let above = at.checked_sub(1).and_then(|at| page.lines.get(at));
+                for (text, label) in split_texts(line, above, page.lines.get(at + 1)) {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
                     let upper = upper && words.len() <= LONGEST_TITLE;
                     seen.add_text(FoldedText { words, upper, label });
@@ -171,9 +172,13 @@ fn is_upper(page: &PageText, line: &TextLine) -> bool {
 }
 
 /// The texts of a line, parted where the gap is wide, and whether each is a label of something: a
-/// colon follows, it is one of several in a strip of labels, or a number stands right under it. Letters
-/// set apart are joined.
-fn split_texts(line: &TextLine, below: Option<&TextLine>) -> Vec<(String, bool)> {
+/// colon follows, it is one of several in a strip of labels, a number stands right under it, or one beside
+/// it in a list of such. Letters set apart are joined.
+fn split_texts(
+    line: &TextLine,
+    above: Option<&TextLine>,
+    below: Option<&TextLine>,
+) -> Vec<(String, bool)> {
     let mut texts: Vec<(String, BoundingBox)> = Vec::new();
     let mut right = f32::MIN;
     for word in &line.words {
@@ -191,7 +196,9 @@ fn split_texts(line: &TextLine, below: Option<&TextLine>) -> Vec<(String, bool)>
     let strip = texts.len() >= STRIP;
     let folded = texts.iter().enumerate().map(|(at, (text, area))| {
         let next = texts.get(at + 1).is_some_and(|(next, _)| next.trim_start().starts_with(':'));
-        let label = next || text.ends_with(':') || strip || has_number_below(*area, below);
+        let listed = || texts.get(at + 1).is_some_and(|value| goes_on_list(*area, value, above));
+        let label =
+            next || text.ends_with(':') || strip || has_number_below(*area, below) || listed();
         (join_spaced_letters(&fold_text(text)), label)
     });
     folded.filter(|(text, _)| !text.is_empty()).collect()
@@ -208,6 +215,29 @@ fn has_number_below(label: BoundingBox, below: Option<&TextLine>) -> bool {
             && label.h < LARGER * area.h
             && word.text.starts_with(|c: char| c.is_ascii_digit())
     })
+}
+
+/// Whether a number stands beside a text, and right over both another one beside what begins where the text does:
+/// `Quote   Q25-061` under `Customer   1447`. The first of such a list may be the title of the document.
+fn goes_on_list(
+    label: BoundingBox,
+    (value, area): &(String, BoundingBox),
+    above: Option<&TextLine>,
+) -> bool {
+    let words = above.map_or(&[][..], |line| &line.words);
+    let is_over = |over: BoundingBox| {
+        over.y < label.y && label.y - over.bottom() < label.h && over.h < LARGER * label.h
+    };
+    let is_number = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    let begins =
+        words.iter().map(|word| word.bounding_box).find(|over| (over.x - label.x).abs() < label.h);
+    let ends = words.iter().find(|word| {
+        let over = word.bounding_box;
+        let aligned =
+            (over.x - area.x).abs() < label.h || (over.right() - area.right()).abs() < label.h;
+        over.x > label.x + label.h && aligned && is_number(&word.text)
+    });
+    is_number(value) && begins.is_some_and(is_over) && ends.is_some()
 }
 
 /// `r e c h n u n g` is one word.
@@ -279,6 +309,8 @@ mod tests {
             ("Order confirmation\nInvoice address: A", "generic", Some(KindAmbiguity::Unknown)),
             ("FAKTURA VAT\nWystawiono   Zamówienie   Płatne do\n2024-12-29   7973   2025-01-28", "invoice", None),
             ("Factura   Pedido\n   8038\nVencimiento   8.1.2024", "invoice", None),
+            ("FACTUUR 12   Factuurdatum   20-6-2024\n   Klant   1447\n   Offerte   61\nTe betalen   12,00", "invoice", None),
+            ("Offerte   61\nKlant   1447\nFactuur volgt   12,00", "generic", Some(KindAmbiguity::Unknown)),
             ("Nota\nNota nr. 12\nTe betalen voor 1-2-2024", "invoice", None),
             ("betreft: declaratie 3\ndeclaratienummer: 2024.0063\nte betalen   12,00", "invoice", None),
             ("Dear Sir,\nthank you for your visit.", "generic", Some(KindAmbiguity::Unknown)),

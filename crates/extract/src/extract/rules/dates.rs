@@ -386,8 +386,11 @@ impl<'a> DateSearch<'a> {
     /// `Payment: transfer, until 3 May`.
     fn may_have_any_role(&self, one: &DateCandidate) -> bool {
         use DateSign::{AmountRow, OtherLabel, Prose};
-        let excused =
-            [(AmountRow, one.signs.contains(&Prose)), (OtherLabel, self.is_behind_open_word(one))];
+        let half = || self.is_behind_half_label(one);
+        let excused = [
+            (AmountRow, one.signs.contains(&Prose)),
+            (OtherLabel, self.is_behind_open_word(one) || half()),
+        ];
         let mut rest = one.clone();
         for (sign, _) in excused.iter().filter(|(_, holds)| *holds) {
             rest.signs.retain(|own| own != sign);
@@ -404,6 +407,22 @@ impl<'a> DateSearch<'a> {
         let (count, last) = (words.len(), words.last().copied().unwrap_or_default());
         let is_word = last.chars().filter(|c| c.is_alphabetic()).count() >= 3;
         is_word && count > 1 && !self.spots.in_cell(one.place.0).any(|spot| spot.words.end == count)
+    }
+
+    /// Whether the label beside a day, in its cell or left of it, begins behind a word that nobody knows: it names
+    /// the day only half.
+    fn is_behind_half_label(&self, one: &DateCandidate) -> bool {
+        let layout = self.spots.layout;
+        let Some(cell) = layout.cells.get(one.place.0) else { return false };
+        let text = cell.joined_text();
+        let before = text.get(..one.place.1).unwrap_or_default();
+        let count = before.split(' ').filter(|word| !word.is_empty()).count();
+        let left = one.place.0.checked_sub(1).and_then(|at| Some((at, layout.cells.get(at)?)));
+        let left = left.filter(|(_, left)| count == 0 && left.row == cell.row);
+        let (index, end) = left.map_or((one.place.0, count), |(at, left)| (at, left.words.len()));
+        let mut labels = self.spots.in_cell(index).filter(|spot| spot.words.end == end);
+        labels.any(|spot| spot.words.start > 0)
+            && !self.spots.in_cell(index).any(|spot| spot.words.start == 0)
     }
 
     /// The best day for a role and its share of certainty.

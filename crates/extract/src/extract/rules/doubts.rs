@@ -646,8 +646,12 @@ fn what_is_plain_is_not_doubted_and_what_is_not_is() {
         pictures_shown: false,
     };
     let mut wrong = Vec::new();
-    let doubts = DOUBTS.iter().chain(super::abroad::DOUBTS).chain(super::outside::DOUBTS);
-    let doubts = doubts.chain(super::letterbox::DOUBTS);
+    let doubts = DOUBTS
+        .iter()
+        .chain(super::abroad::DOUBTS)
+        .chain(super::outside::DOUBTS)
+        .chain(super::letterbox::DOUBTS)
+        .chain(super::unnamed::DOUBTS);
     for DrawnDoubt { what, kind, page, values, reason, doubtful } in doubts {
         let (page, kind) = (transcript(&[page]), kinds.get(kind).unwrap());
         let read = extract_by_rules(&page, kind);

@@ -7,6 +7,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use super::slope::PageSlope;
 use docmill_core::model::{BoundingBox, PageSource, PageText, TextWord, Transcript};
 use docmill_formats::notation::number::{DecimalSeparator, FoundNumber};
 use docmill_formats::notation::{fold_text, number};
@@ -121,10 +122,15 @@ impl CellLayout {
 
     fn add_page(&mut self, index: usize, page: &PageText) {
         let mut cells = Vec::new();
+        let steep = PageSlope::of_page(page).filter(|_| page.source == PageSource::Ocr);
         let tilt = page_tilt(page);
+        let upright = |line| match &steep {
+            Some(slope) => slope.level_line(line),
+            None => straighten_line(line, tilt),
+        };
         for (number, line) in page.lines.iter().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            split_into_cells(index, number, &straighten_line(line, tilt), &mut cells);
+            split_into_cells(index, number, &upright(line), &mut cells);
         }
         cells
             .retain(|cell| cell.area.h > 0.0 && cell.area.y.is_finite() && cell.area.x.is_finite());
@@ -133,9 +139,12 @@ impl CellLayout {
         cells.sort_by(|a, b| a.middle_y().total_cmp(&b.middle_y()));
         let mut rows: Vec<Vec<TextCell>> = Vec::new();
         for cell in cells {
-            // Against the cell nearest to the left edge of the new one: a page may be a bit askew.
+            // Against the cell nearest to the left edge of the new one: a page may be a bit askew. Where it was
+            // so by far, boxes reach into the next line: nothing stands above another in one row.
             let beside = |row: &Vec<TextCell>| {
-                row.len() < MOST_IN_ROW && row.iter().any(|other| other.is_on_same_line(&cell))
+                row.len() < MOST_IN_ROW
+                    && row.iter().any(|other| other.is_on_same_line(&cell))
+                    && !(steep.is_some() && row.iter().any(|other| other.overlap_x(&cell) > 0.0))
             };
             match rows.iter_mut().rev().take(3).find(|row| beside(row)) {
                 Some(row) => row.push(cell),
@@ -531,6 +540,47 @@ pub(super) mod tests {
         let layout = CellLayout::new(&crooked);
         let rows: Vec<usize> = layout.rows.iter().map(|row| row.len()).collect();
         assert_eq!(rows, [2, 2, 2]);
+    }
+
+    #[test]
+    fn a_page_that_lay_well_askew_has_the_rows_and_columns_of_a_straight_one() {
+        let heads = [
+            "Kettle Works of Northtown                    Invoice number       4471",
+            "Mill Lane 5 and 6                            Day of issue   3 May 2024",
+            "82216 Northtown Haven                        Payable until  2 Jun 2024",
+            "Telephone 0421 910 085                       Your order of  1 May 2024",
+        ];
+        let works = ["Work in the yard", "Timber for the house", "Nails for both of them"];
+        let sums = ["Total before the tax", "Tax on all of it", "Amount to be paid"];
+        let amounts = works.iter().map(|text| format!("{text:45}300.00 EUR"));
+        let sums = sums.iter().map(|text| format!("{text:45}900.00 EUR"));
+        let drawn: Vec<String> =
+            heads.iter().map(ToString::to_string).chain(amounts).chain(sums).collect();
+        let drawn = drawn.join("\n");
+        let rows = |page: &Transcript| {
+            let layout = CellLayout::new(page);
+            let texts = |row: &Range<usize>| {
+                let cells = layout.cells.get(row.clone()).unwrap_or_default();
+                cells.iter().map(TextCell::joined_text).collect::<Vec<_>>()
+            };
+            layout.rows.iter().map(texts).collect::<Vec<_>>()
+        };
+        let straight = transcript(&[&drawn]);
+        for angle in [0.35_f32, -0.35] {
+            let mut turned = straight.clone();
+            turned.pages[0].source = PageSource::Ocr;
+            let (sin, cos) = angle.sin_cos();
+            for word in turned.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
+                let BoundingBox { x, y, w, h } = word.bounding_box;
+                let (u, v) = (x + w / 2.0, y + h / 2.0);
+                let wide = w * cos + h * sin.abs();
+                let high = w * sin.abs() + h * cos;
+                let (x, y) = (u * cos - v * sin, u * sin + v * cos);
+                word.bounding_box =
+                    BoundingBox { x: x - wide / 2.0, y: y - high / 2.0, w: wide, h: high };
+            }
+            assert_eq!(rows(&turned), rows(&straight), "{angle}");
+        }
     }
 
     #[test]

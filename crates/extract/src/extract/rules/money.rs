@@ -19,7 +19,8 @@ pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'sta
         .or_else(|| country_currency(spots))
 }
 
-fn labelled_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+/// The currency beside its label.
+pub(super) fn labelled_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let mut labels = spots.of_field("currency").flat_map(|spot| spots.value_candidates(spot));
     labels.find_map(|beside| {
         let code = beside.value_words().into_iter().take(2).find_map(currency::exact_currency)?;

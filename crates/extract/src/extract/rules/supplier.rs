@@ -7,6 +7,7 @@ mod address;
 #[cfg(test)]
 mod apart_tests;
 mod buyer;
+mod domain;
 mod elsewhere;
 mod identifier;
 mod name;
@@ -34,6 +35,13 @@ use docmill_gate::kinds::LabelIndex;
 const MOST_CANDIDATES: usize = 600;
 
 const LONGEST_NAME: usize = 80;
+
+/// Heights of a line between the lines of a block; off pictures a box is as high as the ink in it.
+const NEXT: f32 = 0.9;
+const NEXT_INK: f32 = 1.2;
+
+/// Heights of a line between a heading and what it is over.
+const HEADING_GAP: f32 = 1.6;
 
 /// Lines with numbers of a party between its heading and its name.
 const MOST_NUMBERS: usize = 3;
@@ -107,12 +115,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let own =
         candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
-    // Whatever else speaks for it.
-    let doubtful = [NameSign::Customer, NameSign::OverName, NameSign::Tangled];
-    let doubted = best.signs.iter().any(|sign| doubtful.contains(sign))
-        || search.is_under_other_name(best, &candidates)
-        || is_bare_word(&best.signs)
-        || search.has_equal_company(best, &candidates);
+    let doubted = search.is_doubtful(best, &candidates);
     let most = if doubted { DOUBTFUL } else { 1.0 };
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
@@ -174,6 +177,18 @@ struct SupplierSearch<'a> {
     last_rows: Vec<Option<usize>>,
     /// The last row with an amount of each page.
     last_amounts: Vec<Option<usize>>,
+}
+
+impl SupplierSearch<'_> {
+    /// Whether a name is not certain, whatever else speaks for it.
+    fn is_doubtful(&self, best: &NameCandidate<'_>, candidates: &[NameCandidate<'_>]) -> bool {
+        let doubtful = [NameSign::Customer, NameSign::OverName, NameSign::Tangled];
+        best.signs.iter().any(|sign| doubtful.contains(sign))
+            || self.is_under_other_name(best, candidates)
+            || is_bare_word(&best.signs)
+            || self.has_equal_company(best, candidates)
+            || self.has_equal_block(best, candidates)
+    }
 }
 
 impl<'a> SupplierSearch<'a> {
@@ -259,6 +274,11 @@ impl<'a> SupplierSearch<'a> {
 
     /// Names beside labels of the issuer or of an account.
     fn add_named(&self, found: &mut Vec<NameCandidate<'a>>) {
+        for (name, cell) in self.named_as_sides() {
+            let mut signs = self.text_signs(&name);
+            signs.push(NameSign::Labelled);
+            found.push(NameCandidate { name, address: None, cell, signs });
+        }
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
             let spots = self.spots.of_field(field).filter(|spot| spot.words.start == 0);
             for spot in spots.take(place::MOST_HEADINGS) {
@@ -302,8 +322,16 @@ impl<'a> SupplierSearch<'a> {
             return None;
         }
         let mut at = heading;
-        for _ in 0..=MOST_NUMBERS {
-            let mut next = self.layout.rows_from(at).filter(|other| is_next_line(at, other));
+        for passed in 0..=MOST_NUMBERS {
+            // An empty line may part the heading from what it is over.
+            let apart = |other: &TextCell| {
+                let gap = other.area.y - heading.area.bottom();
+                passed == 0 && (0.0..HEADING_GAP * heading.area.h).contains(&gap)
+            };
+            let mut next = self
+                .layout
+                .rows_from(at)
+                .filter(|other| other.page == at.page && (is_next_line(at, other) || apart(other)));
             at = next.find(|other| (other.area.x - heading.area.x).abs() < 0.6 * heading.area.h)?;
             let index = self.layout.index_of(at)?;
             let numbered = at.words.iter().any(|word| word.ends_with(':'))
@@ -546,18 +574,23 @@ fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
 
 /// Whether `below` is the next line of the same block.
 fn is_next_line(above: &TextCell, below: &TextCell) -> bool {
-    above.page == below.page && is_next_area(above.area, below.area)
+    let reach = if above.from_picture { NEXT_INK } else { NEXT };
+    above.page == below.page && is_next_within(above.area, below.area, reach)
 }
 
 /// The same for where two lines of one page stand.
 fn is_next_area(above: BoundingBox, below: BoundingBox) -> bool {
+    is_next_within(above, below, NEXT)
+}
+
+fn is_next_within(above: BoundingBox, below: BoundingBox, reach: f32) -> bool {
     let gap = below.y - above.bottom();
     let height = above.h.max(below.h);
     let centre_x = |area: BoundingBox| area.x + area.w / 2.0;
     let aligned = (below.x - above.x).abs() < 0.6 * height
         || (below.right() - above.right()).abs() < 0.6 * height
         || (centre_x(below) - centre_x(above)).abs() < 0.8 * height;
-    below.y + below.h / 2.0 > above.bottom() && gap < 0.9 * height && aligned
+    below.y + below.h / 2.0 > above.bottom() && gap < reach * height && aligned
 }
 
 fn tidy_name(text: &str) -> String {
@@ -705,6 +738,46 @@ mod tests {
         )
         .unwrap();
         assert_eq!(name, "GARAGE DU TILLEUL");
+    }
+
+    #[test]
+    fn lines_off_pictures_are_a_block_though_their_boxes_hold_ink_alone() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("invoice").unwrap().labels;
+        let mut page = transcript(&["Printed invoice sheet\n\n\nAlder, Birch and Kettle\n\
+             12 Mill Road\nNorthtown, RI 02840\nTel 401 555 0118\n\n\nInvoice 118"]);
+        let signs = |page: &Transcript| {
+            let layout = CellLayout::new(page);
+            let spots = LabelMatches::new(&layout, labels);
+            let found = SupplierSearch::new(&spots, labels).name_candidates(None);
+            found.into_iter().find(|one| one.name.starts_with("Alder")).unwrap().signs
+        };
+        page.pages[0].source = docmill_core::model::PageSource::Ocr;
+        for word in page.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
+            word.bounding_box.h = 5.8;
+        }
+        assert!(signs(&page).contains(&NameSign::Contact));
+        // What stands over it in large letters is no name, and has no trade under it.
+        page.pages[0].lines[0].words.iter_mut().for_each(|word| word.bounding_box.h = 14.0);
+        for word in &mut page.pages[0].lines[0].words {
+            word.bounding_box.y = 20.0;
+        }
+        assert!(!signs(&page).contains(&NameSign::Trades));
+    }
+
+    #[test]
+    fn where_somebody_is_found_in_the_net_is_no_name_nor_the_line_that_says_so() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("receipt").unwrap().labels;
+        let page = "Find more at kettle-haven.net\nkettle-haven.com\nKettle Haven\n12 Mill Road\n\
+                    82216 Northtown\n\nReceipt 118";
+        let layout = CellLayout::new(&transcript(&[page]));
+        let spots = LabelMatches::new(&layout, labels);
+        let found = SupplierSearch::new(&spots, labels).name_candidates(None);
+        assert!(found.iter().all(|one| one.name != "kettle-haven.com"));
+        let told = found.iter().find(|one| one.name.starts_with("Find more")).unwrap();
+        assert!(told.signs.contains(&NameSign::OtherValue), "{:?}", told.signs);
+        assert!(!told.signs.contains(&NameSign::Domain), "{:?}", told.signs);
     }
 
     #[test]

@@ -6,9 +6,11 @@
 mod by_rate;
 mod charges;
 mod column;
+mod currencies;
 mod included;
 mod labelled;
 mod open_parts;
+mod outdone;
 mod printed;
 mod row;
 mod tax_table;
@@ -19,13 +21,14 @@ use rust_decimal::Decimal;
 use self::by_rate::add_sums_of_rate;
 use self::charges::{PrintedRests, possible_roundings};
 use self::column::add_sum_of_column;
+use self::currencies::{keep_own_currency, keep_stated_column};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
 pub(super) use self::open_parts::{OpenParts, find_open_parts};
-use self::printed::{find_printed, money_before, money_right_of, stands_beside_rate};
+use self::outdone::{is_outdone, is_unnamed_part, total_by_rates, whole_of_rate};
+use self::printed::{find_printed, money_before, money_right_of};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
-use self::tax_table::{is_made_by_rates, taxes_that_make};
 use self::till::{
     add_unnamed_totals, is_charged, paid_amounts, take_till_taxes, tendered_amounts,
     without_tax_code,
@@ -93,6 +96,7 @@ pub(super) fn find_totals<'a>(
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
     let mut candidates = labelled_amounts(spots, mark);
+    keep_own_currency(spots, &mut candidates);
     add_sum_of_rates(spots, mark, &mut candidates);
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
@@ -120,19 +124,7 @@ pub(super) fn find_totals<'a>(
     add_rounded(spots, mark, &paid, &mut candidates);
     add_unnamed_totals(spots, mark, &mut candidates);
     let rests = PrintedRests::new(spots, mark);
-    let mut chosen = choose_totals(&candidates, &rests, spots.layout, mark);
-    if chosen.adds_up
-        && let Some(whole) = whole_of_rate(&chosen, &candidates, spots.layout, mark)
-    {
-        candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
-        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
-    }
-    let summed = sum_of_rows(spots.layout, &chosen, mark)
-        .or_else(|| whole_of_rows(spots.layout, &chosen, &candidates, mark));
-    if let Some(sums) = summed {
-        candidates = sums.to_vec();
-        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
-    }
+    let mut chosen = choose_by_rows(&mut candidates, &rests, spots.layout, mark);
     // Tills sum up each rate of tax as well.
     let part = || is_unnamed_part(&chosen, &candidates, spots.layout, mark);
     if chosen.adds_up && (spots.till && is_outdone(&chosen, &candidates) || part()) {
@@ -155,62 +147,32 @@ pub(super) fn find_totals<'a>(
     TotalAmounts { paid: is_paid, outdone, ..chosen }
 }
 
-/// The candidate that the taxes by rate make together with what they are on, where the chosen total is
-/// another one that they do not make.
-fn total_by_rates(
-    layout: &CellLayout,
-    chosen: &TotalAmounts<'_>,
-    candidates: &[AmountCandidate<'_>],
+/// The choice among all candidates, else what a table of rates makes together where it is one row's.
+fn choose_by_rows<'a>(
+    candidates: &mut Vec<AmountCandidate<'a>>,
     rests: &PrintedRests,
+    layout: &'a CellLayout,
     mark: Option<DecimalSeparator>,
-) -> Option<Decimal> {
-    let own = chosen.gross.as_ref().map(|gross| gross.value)?;
-    let made = |value: &Decimal| is_made_by_rates(layout, *value, mark);
-    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
-    let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MOST_LABELLED);
-    let rounded = || taxes_that_make(layout, own, rests, mark).is_some();
-    totals.find(made).filter(|_| !rounded())
-}
-
-/// The labelled total of which the chosen one is the part of one rate: it is larger by an amount that
-/// stands in the row of another rate. What was owed before has no rate, and makes no total larger.
-fn whole_of_rate(
-    chosen: &TotalAmounts<'_>,
-    candidates: &[AmountCandidate<'_>],
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> Option<Decimal> {
-    let part = chosen.gross.as_ref().map(|gross| gross.value)?;
-    let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
-    let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MOST_LABELLED);
-    named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
-}
-
-/// Whether another labelled total is larger, by more than a rounding.
-fn is_outdone(chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]) -> bool {
-    let rounding = Decimal::new(5, 2);
-    chosen.gross.as_ref().is_some_and(|gross| {
-        let most = gross.value + rounding;
-        candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 5.0 && c.value > most)
-    })
-}
-
-/// Whether what adds up is no total by any label, but what one rate of a table makes, and a larger amount
-/// is: printed with its label, and again where it was paid.
-fn is_unnamed_part(
-    chosen: &TotalAmounts<'_>,
-    candidates: &[AmountCandidate<'_>],
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> bool {
-    let Some(part) = chosen.gross.as_ref().map(|gross| gross.value) else { return false };
-    let totals = || candidates.iter().filter(|c| c.role == AmountRole::Gross);
-    let named = totals().any(|c| c.value == part && c.weight >= 1.0);
-    let again = |value: Decimal| {
-        let printed = layout.amounts(mark);
-        printed.filter(|(amount, _)| amount.value == value).count() > 1
+) -> TotalAmounts<'a> {
+    let mut chosen = choose_totals(candidates, rests, layout, mark);
+    let summed_up = |chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'a>]| {
+        sum_of_rows(layout, chosen, mark)
+            .or_else(|| whole_of_rows(layout, chosen, candidates, mark))
     };
-    !named && totals().any(|c| c.weight >= WHOLE && c.value > part && again(c.value))
+    let mut summed = summed_up(&chosen, candidates);
+    if chosen.adds_up
+        && let Some(whole) = whole_of_rate(&chosen, candidates, layout, mark)
+    {
+        candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
+        chosen = choose_totals(candidates, rests, layout, mark);
+        // What adds up otherwise needs no rows.
+        summed = summed_up(&chosen, candidates).or(summed.filter(|_| !chosen.adds_up));
+    }
+    if let Some(sums) = summed {
+        *candidates = sums.to_vec();
+        chosen = choose_totals(candidates, rests, layout, mark);
+    }
+    chosen
 }
 
 /// A total with its printed rounding, where that is printed as well or was paid, is the total.
@@ -268,6 +230,7 @@ fn gather_amounts<'a>(
         role => role,
     };
     let (mut found, below) = amounts_beside(spots, spot, mark);
+    keep_stated_column(spots, &mut found);
     if role == AmountRole::Net && add_row_of_net(&found, candidates) {
         return;
     }

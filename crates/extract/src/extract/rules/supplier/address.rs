@@ -3,6 +3,7 @@
 use super::elsewhere::{self, is_part_of_address};
 use super::name::FORM_ASIDE;
 use super::postal_code::{ends_in_lettered_code, has_postal_code, is_canadian_code, is_town_first};
+use super::sender::is_age;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
@@ -287,7 +288,8 @@ impl SupplierSearch<'_> {
             if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
                 return Some(AddressLines { lines: vec![address], town: true, least });
             }
-            if lines.is_empty() && passed < MOST_REGISTERS && self.is_register(next, &text) {
+            let between = || self.is_register(next, &text) || is_age(&text);
+            if lines.is_empty() && passed < MOST_REGISTERS && between() {
                 passed += 1;
                 continue;
             }

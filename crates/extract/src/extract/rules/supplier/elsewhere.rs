@@ -202,7 +202,17 @@ impl SupplierSearch<'_> {
                 least: cell.confidence,
             })
         });
-        of_company.or_else(labelled)
+        of_company.or_else(labelled).or_else(|| self.headed_office())
+    }
+
+    /// Street and town under the heading `Address` in the columns of a footer.
+    fn headed_office(&self) -> Option<AddressLines> {
+        self.spots.of_field("party_address").find_map(|spot| {
+            let heading = self.spots.cell_of(spot)?;
+            let whole = spot.words == (0..heading.words.len()) && self.is_at_foot(heading);
+            let (_, street) = self.layout.cell_below(heading, 1.2).filter(|_| whole)?;
+            self.street_and_town(street).filter(|_| !self.is_customer(street))
+        })
     }
 
     /// `Registered office: Mill Lane 5, Leeds LS1 4AB`, or `Address: …` within a line at the foot of a page: no

@@ -102,7 +102,7 @@ fn is_id_long(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
 }
 
-/// `12345678-2-42` of Hungary, `B12345674` and `12345678Z` of Spain, Mexico's.
+/// `12345678-2-42` of Hungary, `B12345674` and `12345678Z` of Spain, Mexico's, India's.
 fn is_taxpayer_form(word: &str) -> bool {
     let groups: Vec<usize> = word.split('-').map(str::len).collect();
     let letter = word.starts_with(|c: char| c.is_ascii_uppercase())
@@ -113,6 +113,7 @@ fn is_taxpayer_form(word: &str) -> bool {
     groups == [8, 1, 2] && digits == 11
         || letter && digits >= 7 && word.len() == 9 && spanish()
         || is_mexican(&compact)
+        || is_indian(&compact)
 }
 
 /// Whether words are one number of a taxpayer in groups, which no amount is written in: `118-447-118`.
@@ -288,8 +289,14 @@ impl SupplierSearch<'_> {
             let open = (0..cell.words.len()).any(|at| {
                 let Some(word) = cell.words.get(at) else { return false };
                 let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+                // `P.I. e C.F.`: a label behind words that nobody knows names the number only half.
+                let whole = |from: usize| {
+                    let before = from.checked_sub(1).and_then(|before| cell.words.get(before));
+                    before.is_none_or(|word| word.contains(|c: char| c.is_ascii_digit()))
+                };
                 let named = self.spots.in_cell(index).any(|spot| {
                     spot.words.end == at
+                        && whole(spot.words.start)
                         && !matches!(spot.field.as_str(), "vat_amount" | "legal_form")
                         && !spot.field.starts_with("column_")
                 });

@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 
 use super::address::{is_street_line, tells_registration};
+use super::domain::is_bare_host;
 use super::postal_code::has_postal_code;
 use super::relation;
 use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
@@ -144,7 +145,8 @@ impl SupplierSearch<'_> {
             let inline = label.row == cell.row
                 && label.area.x <= cell.area.x
                 && label.page == cell.page
-                && cell.overlap_x(label) > -12.0 * cell.area.h;
+                && cell.overlap_x(label) > -12.0 * cell.area.h
+                && !self.heads_recipient(spot.cell, label);
             under || inline
         })
     }
@@ -255,6 +257,7 @@ impl SupplierSearch<'_> {
             && !text.contains(['@', '€', '$', '%', '?', '!'])
             && !folded.starts_with("www")
             && !folded.starts_with("http")
+            && !is_bare_host(text)
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
             // `Province: CO`

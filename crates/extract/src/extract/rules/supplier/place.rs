@@ -1,13 +1,14 @@
 //! Signs of where a text stands and of how it is written.
 
 use super::address::{is_street_and_town, parted_address, tells_registration};
+use super::domain::domain_name;
 use super::name::begins_with_title;
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::is_side_note;
-use crate::extract::rules::vocabulary::vocabulary;
+use crate::extract::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{date, fold_text};
 
@@ -19,9 +20,6 @@ const DOMAIN_WORD: usize = 5;
 
 /// A shorter domain is whole words of a name.
 const SHORT_DOMAIN: usize = 4;
-
-/// Letters of the longest ending of a domain: `photography`.
-const LONGEST_ENDING: usize = 12;
 
 /// Names in addresses that are kept.
 const MOST_DOMAINS: usize = 60;
@@ -41,33 +39,13 @@ const SHORTEST_TITLE: usize = 6;
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
 
-/// Endings of hosts that everybody's mail has, which say nothing about who somebody is.
-const SHARED_HOSTS: [&str; 16] = [
-    "gmail",
-    "googlemail",
-    "hotmail",
-    "outlook",
-    "yahoo",
-    "gmx",
-    "web",
-    "icloud",
-    "live",
-    "msn",
-    "aol",
-    "tonline",
-    "proton",
-    "wanadoo",
-    "orange",
-    "example",
-];
-
 /// Lines of height between the parts of one line.
 const PARTED: f32 = 3.0;
 
 /// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
 const TANGLED: f32 = 0.5;
 
-impl SupplierSearch<'_> {
+impl<'a> SupplierSearch<'a> {
     /// The names in mail and web addresses: `info@shop.example.com` gives `example`.
     pub(super) fn find_domains(&self) -> Vec<String> {
         let words = self.layout.cells.iter().flat_map(|cell| &cell.words);
@@ -147,6 +125,22 @@ impl SupplierSearch<'_> {
             && vocabulary().party_to.has(words(right).trim());
         let first = std::ptr::eq(left, heading);
         pair.then_some(if first { NameSign::Labelled } else { NameSign::Customer })
+    }
+
+    /// `From: Kettle Works` and `To: Birch Club` in one row: who writes.
+    pub(super) fn named_as_sides(&self) -> impl Iterator<Item = (String, &'a TextCell)> {
+        let value = |cell: &TextCell, words: &FoldedWords| {
+            let (front, rest) = cell.words.split_first()?;
+            let named = front.ends_with(':') && words.has(&fold_text(front));
+            let name = tidy_name(&rest.join(" "));
+            (named && self.is_name(&name)).then_some(name)
+        };
+        let layout = self.layout;
+        layout.rows.iter().filter_map(move |row| {
+            let cells = layout.cells.get(row.clone())?;
+            cells.iter().find(|cell| value(cell, &vocabulary().party_to).is_some())?;
+            cells.iter().find_map(|cell| Some((value(cell, &vocabulary().party_from)?, cell)))
+        })
     }
 
     /// Whether the cell is the front of a closing line, and names a company: who writes signs there, too.
@@ -432,7 +426,7 @@ impl SupplierSearch<'_> {
 
     /// Whether the cell is a heading of the recipient with name and address right below it: what stands
     /// beside it is no part of that.
-    fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
+    pub(super) fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
         let is_heading =
             self.spots.in_cell(index).any(|spot| spot.words.start == 0 && spot.field == "customer");
         is_heading && self.block_below(cell).iter().any(|line| has_postal_code(&line.joined_text()))
@@ -479,7 +473,10 @@ impl SupplierSearch<'_> {
             let title = words.get(at).is_some_and(|word| word.len() >= SHORTEST_TITLE);
             title && found.into_iter().any(|one| one.field == "invoice_number")
         });
-        let other = name.contains(": ") || owner && words.len() > 1 || titled && !legal;
+        // `Find more at kettle.example`: a sentence says where to find somebody; a company is called so.
+        let hosted = name.contains(' ') && name.split(' ').any(|word| domain_name(word).is_some());
+        let told = (titled || hosted) && !legal;
+        let other = name.contains(": ") || owner && words.len() > 1 || told;
         add(NameSign::OtherValue, other);
         // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
         let company = self.ends_in_legal_form(name);
@@ -503,7 +500,8 @@ impl SupplierSearch<'_> {
                         .is_some_and(|first| first.len() >= 4 && domain.starts_with(first)))
                 || words.iter().any(|word| word.len() >= DOMAIN_WORD && domain.contains(word))
         });
-        add(NameSign::Domain, named);
+        // A host in the text itself bears no witness to it.
+        add(NameSign::Domain, named && (legal || !hosted));
         signs
     }
 
@@ -556,30 +554,4 @@ fn is_other(field: &str) -> bool {
             field,
             "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
         )
-}
-
-/// The name in a mail or web address.
-fn domain_name(word: &str) -> Option<String> {
-    let text = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-    let mail = text.contains('@');
-    let host = text.rsplit('@').next()?;
-    let host = host.rsplit("://").next()?;
-    let web = text.contains("://") || host.starts_with("www.");
-    let host = host.trim_start_matches("www.").split(['/', '?', ':']).next()?;
-    let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
-    let ending = labels.last().filter(|ending| (2..=LONGEST_ENDING).contains(&ending.len()))?;
-    let known =
-        mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
-    let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
-    if labels.len() < 2 || !known || !letters || ending.contains(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let second = labels.get(labels.len() - 2)?;
-    // `shop.example.co.uk`
-    let name = match labels.len() {
-        3.. if second.len() <= 3 => labels.get(labels.len() - 3)?,
-        _ => second,
-    };
-    let name = compact_name(name);
-    (name.len() >= 3 && !SHARED_HOSTS.contains(&name.as_str())).then_some(name)
 }

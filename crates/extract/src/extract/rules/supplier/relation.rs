@@ -25,6 +25,9 @@ const SHORTEST_BRAND: usize = 4;
 /// Sentences about brands that are looked into.
 const MOST_SAID: usize = 20;
 
+/// Letters of a word by which two names are known to be of one firm.
+const TELLING_WORD: usize = 5;
+
 /// What parts the things that somebody does.
 const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
 
@@ -59,10 +62,11 @@ impl SupplierSearch<'_> {
     /// `Repairs - Towing` right under a name in large letters: what it does, over the same address.
     pub(super) fn mark_trades(&self, merged: &mut [NameCandidate<'_>]) {
         use NameSign::{
-            Attention, Customer, Domain, Labelled, Large, LegalForm, OneWord, Place, Repeated,
-            SenderLine, Witnessed,
+            Attention, Customer, Digits, Domain, Labelled, Large, LegalForm, OneWord, OtherValue,
+            Place, Prose, Repeated, SenderLine, Witnessed,
         };
-        let theirs = [Attention, Customer, OneWord, Place];
+        // What is no name itself has no trade under it: `Kettle, Birch and Alder` under `Your logo`.
+        let theirs = [Attention, Customer, Digits, OneWord, OtherValue, Place, Prose];
         let named = [Domain, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
         let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
             signs.iter().any(|sign| one.signs.contains(sign))
@@ -143,6 +147,47 @@ impl SupplierSearch<'_> {
                         has(brand, &[Domain, Foot, Large, Witnessed])
                             && (self.is_same_firm(one, brand) || self.is_same_firm(brand, one))
                     })
+            })
+    }
+
+    /// Whether nothing speaks for this name but its legal form, its place and an identifier, which recipients have
+    /// as well, and another one heads the page, or stands over an address with a telephone or a mail address: of two
+    /// blocks that nothing names either may be the recipient's.
+    pub(super) fn has_equal_block(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        use NameSign::{
+            AddressBelow, AmountRow, Attention, Contact, Customer, Digits, First, Head, LegalForm,
+            ManyWords, OneWord, OnlyCompany, OtherValue, OverName, Place, PlainAddress, Prose,
+            Small, Tangled, Trades, Upper, VatNear, Window,
+        };
+        let weak =
+            [AddressBelow, Head, LegalForm, ManyWords, OnlyCompany, PlainAddress, Upper, VatNear];
+        let told = [
+            AmountRow, Attention, Customer, Digits, OneWord, OtherValue, OverName, Place, Prose,
+            Small, Tangled, Trades, Window,
+        ];
+        // A brand over its company has a word of it.
+        let words = |name: &str| -> Vec<String> {
+            let folded = fold_text(name);
+            let telling = folded.split(' ').filter(|word| word.len() >= TELLING_WORD);
+            telling.map(str::to_owned).collect()
+        };
+        let own = words(&best.name);
+        let related = |one: &NameCandidate<'_>| words(&one.name).iter().any(|w| own.contains(w));
+        let has_all = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+            signs.iter().all(|sign| one.signs.contains(sign))
+        };
+        !self.spots.till
+            && best.signs.iter().all(|sign| weak.contains(sign))
+            && candidates.iter().any(|one| {
+                (has_all(one, &[First, Head]) || has_all(one, &[AddressBelow, Contact]))
+                    && !told.iter().any(|sign| one.signs.contains(sign))
+                    && !related(one)
+                    && !self.is_same_firm(best, one)
+                    && !self.is_same_firm(one, best)
             })
     }
 

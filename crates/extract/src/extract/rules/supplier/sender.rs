@@ -212,7 +212,7 @@ impl SupplierSearch<'_> {
 }
 
 /// `Est. 1974`: as old as a house is, and no code of a town.
-fn is_age(part: &str) -> bool {
+pub(super) fn is_age(part: &str) -> bool {
     let folded = fold_text(part);
     let mut words = folded.split(' ');
     words.next().is_some_and(|word| vocabulary().since.has(word))

@@ -3,6 +3,7 @@
 
 use rust_decimal::Decimal;
 
+use super::row::whole_of_cell;
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::{CellLayout, TextCell};
 use crate::extract::rules::spots::{LabelMatch, LabelMatches};
@@ -56,7 +57,8 @@ pub(super) fn find_printed(
     amounts.find(|(amount, _)| amount.value == value).map(|(_, cell)| cell)
 }
 
-/// Whether an amount is printed in a row with a percentage, as in a table of taxes by rate.
+/// Whether an amount is printed in a row with a percentage, as in a table of taxes by rate. What has no cents
+/// stands in a cell of its own.
 pub(super) fn stands_beside_rate(
     layout: &CellLayout,
     amount: Decimal,
@@ -67,8 +69,10 @@ pub(super) fn stands_beside_rate(
         let words: Vec<&str> =
             cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
         let numbers = number::find_numbers(&words, mark);
+        let whole = |cell| whole_of_cell(cell, mark).is_some_and(|one| one.value == amount);
         numbers.iter().any(|n| n.percent)
-            && numbers.iter().any(|n| n.is_money() && n.value == amount)
+            && (numbers.iter().any(|n| n.is_money() && n.value == amount)
+                || amount >= Decimal::ONE_HUNDRED && cells.iter().any(whole))
     })
 }
 

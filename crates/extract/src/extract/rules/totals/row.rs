@@ -21,8 +21,7 @@ pub(super) fn add_rows_of_sums<'a>(
     let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
     for row in &layout.rows {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
-        let amounts: Vec<(FoundNumber, &TextCell)> =
-            cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+        let amounts = amounts_of_row(cells, mark);
         let (net, net_cell, tax, tax_cell, total) = match amounts.as_slice() {
             // Each tax and then all of them, as India's are printed: the total stands elsewhere.
             [(net, net_cell), taxes @ .., (tax, tax_cell)]
@@ -57,6 +56,33 @@ pub(super) fn add_rows_of_sums<'a>(
     }
 }
 
+/// The amounts of money in a row; where it has none, the whole numbers that are alone in their cells: forints and
+/// yen have no cents, and tables do not repeat their sign.
+fn amounts_of_row(
+    cells: &[TextCell],
+    mark: Option<DecimalSeparator>,
+) -> Vec<(FoundNumber, &TextCell)> {
+    let money: Vec<(FoundNumber, &TextCell)> =
+        cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+    if !money.is_empty() {
+        return money;
+    }
+    cells.iter().filter_map(|cell| Some((whole_of_cell(cell, mark)?, cell))).collect()
+}
+
+/// The whole number that a cell holds, and nothing else.
+pub(super) fn whole_of_cell(
+    cell: &TextCell,
+    mark: Option<DecimalSeparator>,
+) -> Option<FoundNumber> {
+    let words = cell.words_in(0..cell.words.len());
+    let alone = || {
+        let found = number::find_numbers(&words, mark).into_iter().next()?;
+        (found.words == (0..words.len()) && found.decimals == 0 && !found.percent).then_some(found)
+    };
+    number::grouped_whole(&words).or_else(alone)
+}
+
 fn money_of_cell(
     cell: &TextCell,
     mark: Option<DecimalSeparator>,
@@ -78,8 +104,7 @@ pub(super) fn sum_of_rows<'a>(
     let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
     let rows = layout.rows.iter().filter_map(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
-        let amounts: Vec<(FoundNumber, &TextCell)> =
-            cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+        let amounts = amounts_of_row(cells, mark);
         let [.., net, tax, total] = amounts.as_slice() else { return None };
         let made = net.0.value + tax.0.value == total.0.value && tax.0.value >= Decimal::ZERO;
         made.then(|| [net.clone(), tax.clone(), total.clone()])
@@ -105,7 +130,7 @@ pub(super) fn sum_of_rows<'a>(
     None
 }
 
-/// The labelled total that rows of net amount, tax and total by rate make together, where the chosen
+/// The printed total that rows of net amount, tax and total by rate make together, where the chosen
 /// three are only one of those: `[net, tax, total]`, the first two not printed as such.
 pub(super) fn whole_of_rows<'a>(
     layout: &'a CellLayout,
@@ -118,9 +143,8 @@ pub(super) fn whole_of_rows<'a>(
     let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
     let rows = layout.rows.iter().map(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
-        let amounts: Vec<FoundNumber> =
-            cells.iter().flat_map(|cell| money_of_cell(cell, mark)).map(|(one, _)| one).collect();
-        let [.., net, tax, total] = amounts.as_slice() else { return None };
+        let amounts = amounts_of_row(cells, mark);
+        let [.., (net, _), (tax, _), (total, _)] = amounts.as_slice() else { return None };
         let values = [net.value, tax.value, total.value];
         (net.value + tax.value == total.value && tax.value >= Decimal::ZERO).then_some(values)
     });
@@ -134,7 +158,15 @@ pub(super) fn whole_of_rows<'a>(
     let labelled = |c: &&AmountCandidate<'a>| {
         c.role == AmountRole::Gross && c.weight >= WHOLE && c.value == total && total > chosen[2]
     };
-    let whole = candidates.iter().find(labelled)?;
+    let labelled = candidates.iter().find(labelled).cloned();
+    // Whatever it is called: what all rows of the table make, and is printed elsewhere, is the total.
+    let printed = || {
+        let mut amounts = layout.amounts(mark).filter(|_| total > chosen[2]);
+        let (amount, cell) = amounts.find(|(amount, _)| amount.value == total)?;
+        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
+        Some(AmountCandidate { role, weight: WHOLE, value, currency, cell })
+    };
+    let whole = labelled.or_else(printed)?;
     let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
     Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
 }

@@ -1,0 +1,58 @@
+//! Names in mail and web addresses.
+
+use super::compact_name;
+
+/// Letters of the longest ending of a domain: `photography`.
+const LONGEST_ENDING: usize = 12;
+
+/// Endings of hosts that everybody's mail has, which say nothing about who somebody is.
+const SHARED_HOSTS: [&str; 16] = [
+    "gmail",
+    "googlemail",
+    "hotmail",
+    "outlook",
+    "yahoo",
+    "gmx",
+    "web",
+    "icloud",
+    "live",
+    "msn",
+    "aol",
+    "tonline",
+    "proton",
+    "wanadoo",
+    "orange",
+    "example",
+];
+
+/// `kettle-works.example`: nothing but where somebody is found in the net, as it is typed.
+pub(super) fn is_bare_host(text: &str) -> bool {
+    let typed = !text.contains([' ', '@']) && !text.contains(char::is_uppercase);
+    typed && domain_name(text).is_some()
+}
+
+/// The name in a mail or web address.
+pub(super) fn domain_name(word: &str) -> Option<String> {
+    let text = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let mail = text.contains('@');
+    let host = text.rsplit('@').next()?;
+    let host = host.rsplit("://").next()?;
+    let web = text.contains("://") || host.starts_with("www.");
+    let host = host.trim_start_matches("www.").split(['/', '?', ':']).next()?;
+    let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
+    let ending = labels.last().filter(|ending| (2..=LONGEST_ENDING).contains(&ending.len()))?;
+    let known =
+        mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
+    let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
+    if labels.len() < 2 || !known || !letters || ending.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let second = labels.get(labels.len() - 2)?;
+    // `shop.example.co.uk`
+    let name = match labels.len() {
+        3.. if second.len() <= 3 => labels.get(labels.len() - 3)?,
+        _ => second,
+    };
+    let name = compact_name(name);
+    (name.len() >= 3 && !SHARED_HOSTS.contains(&name.as_str())).then_some(name)
+}
