@@ -178,6 +178,51 @@ P.IVA IT03516690413 - C.F. BLLTMS74C11D488G - Ordine Ingegneri n. A1979 - Inarca
         values: || json!({ "supplier_name": "dott. ing. Tommaso Nocciolo" }),
     },
     DrawnLayout {
+        what: "a till's number stands alone beside day and time",
+        kind: "receipt",
+        page: "
+       „ЖЕЛЕЗАРИЯ ЛЕСКА“ ЕООД
+   гр. Севергад, ул. „Речна“ 12
+          ЕИК 233672933
+
+БОЯ ЗА МЕТАЛ 2,5Л              24,90 Б
+ОБЩА СУМА                    24,90 лв.
+
+0027818      11-03-2024 10:57:03
+        ФИСКАЛЕН БОН",
+        values: || json!({ "invoice_number": "0027818" }),
+    },
+    DrawnLayout {
+        what: "a label with its value beside it is no name, and the provider of Greek receipts issues none",
+        kind: "receipt",
+        page: "
+              ΑΦΟΙ ΔΡΥΑΔΗ ΟΕ
+       ΚΑΠΟΔΙΣΤΡΙΟΥ 18, 49131 ΒΟΡΕΙΝΗ
+         ΑΦΜ: 965051305   ΔΟΥ ΒΟΡΕΙΝΗΣ
+
+ΑΠΟΔΕΙΞΗ ΛΙΑΝΙΚΩΝ ΣΥΝΑΛΛΑΓΩΝ Α 118432
+28-02-2024  08:21           ΤΑΜΕΙΟ 01
+ΨΩΜΙ ΧΩΡΙΑΤΙΚΟ   2 x 1,60   13%      3,20
+ΣΥΝΟΛΟ                               3,20€
+ΠΑΡΟΧΟΣ: ΨΗΦΙΑΚΗ ΑΕ   ΑΥΘ. 4E3222C20B",
+        values: || json!({ "supplier_name": "ΑΦΟΙ ΔΡΥΑΔΗ ΟΕ" }),
+    },
+    DrawnLayout {
+        what: "Chile dates by `Emisión`",
+        kind: "invoice",
+        page: "
+MADERAS LOS COIHUES LIMITADA                                         FACTURA ELECTRÓNICA
+Casa matriz: Camino Km 2, Villanorte                                 Nº 18442
+
+Emisión: 06 de marzo del 2024
+
+SEÑOR(ES):   Cabañas Nogal SpA                                       R.U.T.: 76.025.794-K
+                                                        NETO              $     184.900
+                                                        I.V.A. 19%        $      35.131
+                                                        TOTAL             $     220.031",
+        values: || json!({ "invoice_date": "2024-03-06" }),
+    },
+    DrawnLayout {
         what: "the company that trades under a brand is named in small print and beside its account",
         kind: "invoice",
         page: "\
@@ -204,7 +249,29 @@ Registered office and place of business: Unit 4 Bridge Park, Southport SK5 7DL. 
     },
 ];
 
-pub(super) const DOUBTS: &[DrawnDoubt] = &[DrawnDoubt {
+pub(super) const DOUBTS: &[DrawnDoubt] = &[
+DrawnDoubt {
+    what: "of two companies beside each other, each with its identifier, the one on the left was taken for the issuer",
+    kind: "invoice",
+    page: "
+Darilni butik Hrast d.o.o.                                 med, vosek, darila
+Ljubljanska cesta 4                                        Čebelarstvo Podlesnik
+4260 Severno                                               Anže Podlesnik s.p., Zgornje polje 41, 4247 Zgornje polje
+ID za DDV: SI69140472                                      ID za DDV: SI60929995
+                                                           TRR: SI56 0459 5163 8003 093
+
+Račun št.: 26-340-000021
+Kraj in datum izdaje: Zgornje polje, 26. 2. 2024
+
+Cvetlični med 450 g                            24  kos     8,20         10      9,5         177,12
+                                              Osnova                                        177,12
+                                              DDV                                            16,83
+                                              Za plačilo EUR                                193,95",
+    values: || json!({ "total": 193.95 }),
+    reason: "uncertain:supplier_name",
+    doubtful: true,
+},
+DrawnDoubt {
     what: "a number behind a word that nobody knows and a mark of numbers was held for none",
     kind: "receipt",
     page: "
@@ -221,4 +288,5 @@ inkl. 8.1% MWST     2.59",
     values: || json!({ "total": 34.6 }),
     reason: "uncertain:invoice_number",
     doubtful: true,
-}];
+},
+];

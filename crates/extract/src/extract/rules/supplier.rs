@@ -115,7 +115,8 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let own =
         candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
-    let doubted = search.is_doubtful(best, &candidates);
+    let doubted =
+        search.is_doubtful(best, &candidates) || search.has_rival_identifier(best, vat.as_ref());
     let most = if doubted { DOUBTFUL } else { 1.0 };
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
@@ -232,7 +233,8 @@ impl<'a> SupplierSearch<'a> {
                 (None, _) => vec![(whole, None)],
             };
             for (name, address) in texts {
-                if !self.is_name(&name) || self.spots.till && self.is_greeting(&name) {
+                let is_label = self.is_open_label(cell);
+                if is_label || !self.is_name(&name) || self.spots.till && self.is_greeting(&name) {
                     continue;
                 }
                 let mut signs = self.place_signs(index, cell, vat);

@@ -18,6 +18,9 @@ const MOST_IN_HEAD: usize = 400;
 /// Digits of the shortest such number: tables and tills have fewer.
 const LEAST_OF_TILL: usize = 4;
 
+/// Digits of the shortest number that stands alone beside the day: `0027818   11-03-2026`.
+const LEAST_ALONE: usize = 6;
+
 /// Heights of a line between the tops of two lines that follow each other.
 const NEXT_LINE: f32 = 2.2;
 
@@ -70,9 +73,16 @@ impl<'a> NumberSearch<'a> {
                 || row.into_iter().any(|cell| !date::find_dates(&cell.joined_text()).is_empty());
             let before = text.get(..day.unwrap_or(text.len())).unwrap_or_default();
             let words: Vec<&str> = before.split_whitespace().collect();
-            let [title, number] = words.as_slice() else { continue };
-            let named = title.chars().count() > 2 && title.chars().all(char::is_alphabetic);
-            let long = number.len() >= LEAST_OF_TILL && number.chars().all(|c| c.is_ascii_digit());
+            let (named, number, least) = match words.as_slice() {
+                [title, number] => {
+                    let is_word =
+                        title.chars().count() > 2 && title.chars().all(char::is_alphabetic);
+                    (is_word, number, LEAST_OF_TILL)
+                }
+                [number] => (true, number, LEAST_ALONE),
+                _ => continue,
+            };
+            let long = number.len() >= least && number.chars().all(|c| c.is_ascii_digit());
             let called = self.spots.in_cell(index).any(|spot| spot.field != self.field);
             if beside && named && long && !called && !layout.is_on_amount_row(cell) {
                 let mut signs = self.place_signs(cell);

@@ -2,8 +2,9 @@
 //! without one is a recipient as a rule, and not read.
 
 use super::place::MOST_HEADINGS;
-use super::{SupplierSearch, compact_name};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
 use crate::extract::rules::FoundValue;
+use crate::extract::rules::layout::TextCell;
 use docmill_formats::notation::vat_id;
 
 impl SupplierSearch<'_> {
@@ -35,6 +36,35 @@ impl SupplierSearch<'_> {
         labelled.or_else(|| self.buyer_vat_id_in_block()).filter(|found| {
             own.as_ref().is_none_or(|own| *own != vat_id::normalise_vat_id(&found.value))
         })
+    }
+
+    /// Whether an identifier of somebody else stands on the first page and nothing says that he is the recipient,
+    /// where little but its own identifier tells this name to be the issuer's: of two blocks beside each other
+    /// either may be.
+    pub(super) fn has_rival_identifier(
+        &self,
+        best: &NameCandidate<'_>,
+        own: Option<&FoundValue<String>>,
+    ) -> bool {
+        use NameSign::{
+            Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, VatNear,
+            Witnessed,
+        };
+        let told =
+            [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
+        let has = |sign: &NameSign| best.signs.contains(sign);
+        let Some(own) = own.filter(|_| has(&VatNear) && !told.iter().any(has)) else {
+            return false;
+        };
+        let own = vat_id::normalise_vat_id(&own.value);
+        let is_rival = |cell: &TextCell| {
+            let words = cell.words_in(0..cell.words.len());
+            let mut found = (0..words.len())
+                .filter_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()));
+            found.any(|(id, _)| vat_id::normalise_vat_id(&id) != own)
+        };
+        let mut first = self.layout.cells.iter().take_while(|cell| cell.page == 0);
+        first.any(|cell| is_rival(cell) && !self.is_customer(cell))
     }
 
     fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {

@@ -266,6 +266,12 @@ impl SupplierSearch<'_> {
             && !(text.starts_with('(') && text.ends_with(')'))
     }
 
+    /// `Billing group:   Weekly`: what ends in a colon and has its value in the same row.
+    pub(super) fn is_open_label(&self, cell: &TextCell) -> bool {
+        cell.words.last().is_some_and(|word| word.ends_with(':'))
+            && self.layout.index_of(cell).is_some_and(|at| !self.layout.right_of(at).is_empty())
+    }
+
     /// `Kommanditgesellschaft, Sitz Northtown`: what a company is and where, under its name.
     fn is_form_and_seat(&self, words: &[&str]) -> bool {
         let [form, rest @ ..] = words else { return false };
