@@ -177,7 +177,7 @@ impl App {
         let db = self.connect_database().await?;
         db.require_schema().await?;
         let (queue, store) = tokio::try_join!(self.open_queue(), self.open_store())?;
-        let ledger = Arc::new(PostgresLedger::new(db.clone()));
+        let ledger = Arc::new(PostgresLedger::with_slots(db.clone(), self.config.worker.slots));
         Ok(ServiceBackends { db, ledger, queue, store })
     }
 

@@ -204,25 +204,25 @@ impl<'a> PipelineRun<'a> {
     /// The first two steps.
     async fn transcribe(&mut self) -> Result<Arc<Transcript>, StepError> {
         let named = kind::named_kind(self.attempt)?;
-        let (fetched, document) = self.open_original().await?;
+        let (fetched, document) = self.open_original(false).await?;
         Ok(self.read_pages(&named, fetched, document).await?.transcript)
     }
 
     /// Fetches the original, opens it, and looks for an e-invoice in it.
     async fn open_and_scan(&mut self, named: &Arc<Kind>) -> Result<ScannedOriginal, StepError> {
-        let (fetched, document) = Box::pin(self.open_original()).await?;
         let services = self.attempt.services();
+        let (fetched, mut document) = Box::pin(self.open_original(!services.ignore_xml)).await?;
         let sha256 = fetched.sha256.clone();
-        let scan = if services.ignore_xml {
-            EinvoiceScan::NONE
-        } else {
-            Box::pin(einvoice::scan_einvoice(services, &document, &sha256, named)).await?
-        };
+        let scan = einvoice::scan_einvoice(services, &mut document, &sha256, named);
+        let scan = Box::pin(scan).await?;
         Ok(ScannedOriginal { fetched, document, sha256, scan })
     }
 
-    /// Fetches the original and opens it.
-    async fn open_original(&mut self) -> Result<(FetchedDocument, OpenDocument), StepError> {
+    /// Fetches the original and opens it. `looks`: e-invoices are looked for in it.
+    async fn open_original(
+        &mut self,
+        looks: bool,
+    ) -> Result<(FetchedDocument, OpenDocument), StepError> {
         let AttemptContext { context, claimed, .. } = self.attempt;
         let services = self.attempt.services();
         self.enter(IngestionStage::Fetch)?;
@@ -245,7 +245,7 @@ impl<'a> PipelineRun<'a> {
         };
 
         self.enter(IngestionStage::Transcribe)?;
-        let document = self.attempt.open_document(fetched.bytes.clone()).await?;
+        let document = self.attempt.open_document(fetched.bytes.clone(), looks).await?;
         Ok((fetched, document))
     }
 

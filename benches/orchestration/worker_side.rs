@@ -132,7 +132,8 @@ pub(crate) async fn run(arguments: Vec<String>) {
         }
     });
     let (release, released) = watch::channel(variant != Variant::Waiting);
-    let ledger = Arc::new(PostgresLedger::new(Db::connect(&config.database).await.unwrap()));
+    let db = Db::connect(&config.database).await.unwrap();
+    let ledger = Arc::new(PostgresLedger::with_slots(db, config.worker.slots));
     let store = Arc::new(FolderStore::open(&config.store.path).await.unwrap());
     let work: Arc<dyn IngestionWork> = match variant {
         Variant::Empty => Arc::new(EmptyWork { documents: store }),

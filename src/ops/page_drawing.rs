@@ -230,7 +230,7 @@ impl PageDrawer {
     ) -> Result<OpenDocument, PageDrawingError> {
         let tenant = page.tenant.as_deref();
         let passwords: Vec<_> = self.config.passwords_for(tenant).collect();
-        let how = DocumentOpening { tenant, alone: false, passwords: &passwords };
+        let how = DocumentOpening { tenant, passwords: &passwords, ..DocumentOpening::default() };
         self.processes.open_tenant_document(bytes, how).await.map_err(explain_refusal)
     }
 }

@@ -147,14 +147,19 @@ impl<'a> AttemptContext<'a> {
     }
 
     /// Opens the original; what is encrypted with the passwords that are known for it: its own, then
-    /// its tenant's.
+    /// its tenant's. `looks`: e-invoices are looked for in it.
     ///
     /// # Errors
     /// As [`DocumentReader::open_tenant_document`]; what the ledger says.
-    pub(super) async fn open_document(&self, bytes: Bytes) -> Result<OpenDocument, StepError> {
+    pub(super) async fn open_document(
+        &self,
+        bytes: Bytes,
+        looks: bool,
+    ) -> Result<OpenDocument, StepError> {
         let how = DocumentOpening {
             tenant: self.claimed.tenant.as_deref(),
             alone: self.claimed.suspect,
+            looks,
             ..DocumentOpening::default()
         };
         let reader = &self.services().reader;

@@ -63,18 +63,18 @@ impl ParsedEinvoice {
     }
 }
 
-/// Looks for an e-invoice in a document, whose SHA-256 is given.
+/// Takes the e-invoice that was found in a document as it was opened; its SHA-256 is given.
 ///
 /// # Errors
 /// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
 /// e-invoice and whose pages cannot be read. Faults of the CPU work.
 pub(super) async fn scan_einvoice(
     services: &PipelineServices,
-    document: &OpenDocument,
+    document: &mut OpenDocument,
     sha256: &str,
     kind: &Kind,
 ) -> Result<EinvoiceScan, StepError> {
-    let EinvoiceFinding { invoice, is_document } = services.reader.find_einvoice(document).await?;
+    let EinvoiceFinding { invoice, is_document } = document.take_einvoice();
     let note = match invoice {
         Ok(None) => return Ok(EinvoiceScan::NONE),
         Ok(Some(invoice)) if einvoice::kind_uses_einvoice(kind) => {

@@ -22,7 +22,6 @@ use docmill_core::model::{
 use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages;
-use docmill_formats::einvoice::EinvoiceFinding;
 
 /// Opens documents and reads their pages into texts.
 pub struct DocumentReader {
@@ -98,17 +97,6 @@ impl DocumentReader {
     ) -> Result<OpenDocument, StepError> {
         let opened = self.processes.open_tenant_document(bytes, how).await;
         opened.map_err(step_error)
-    }
-
-    /// Looks for e-invoices in a document, and reads them.
-    ///
-    /// # Errors
-    /// As [`DocumentReader::open_document`].
-    pub async fn find_einvoice(
-        &self,
-        document: &OpenDocument,
-    ) -> Result<EinvoiceFinding, StepError> {
-        document.find_einvoice().await.map_err(step_error)
     }
 
     /// Whether a document is a form that people type into.

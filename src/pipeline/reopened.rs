@@ -39,7 +39,7 @@ pub(super) async fn reopen_original(
         GetResult::Missing => return Err(fetch::missing_error().into()),
         GetResult::Changed | GetResult::TooLarge { .. } => return Err(replaced_error()),
     };
-    let document = attempt.open_document(bytes).await?;
+    let document = attempt.open_document(bytes, false).await?;
     Ok(ReopenedDocument { document, _room: room })
 }
 

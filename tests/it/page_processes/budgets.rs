@@ -34,9 +34,7 @@ fn liar(words: usize) -> ProcessProgram {
             let lines = vec![TextLine { words: vec![word; words] }];
             let page = Box::new(PageText::from_native(1, (1.0, 1.0), 1.0, lines));
             let answer = match asked.request {
-                DocumentRequest::Open { .. } => {
-                    DocumentAnswer::Opened { pages: 1, may_carry_einvoice: true }
-                }
+                DocumentRequest::Open { .. } => DocumentAnswer::Opened { pages: 1, einvoice: None },
                 DocumentRequest::Read { .. } => DocumentAnswer::Read { page, image: None },
                 DocumentRequest::Show { .. } | DocumentRequest::Witness { .. } => {
                     DocumentAnswer::Known { page }
@@ -49,7 +47,6 @@ fn liar(words: usize) -> ProcessProgram {
                 DocumentRequest::Draw { .. }
                 | DocumentRequest::Copy { .. }
                 | DocumentRequest::Cut { .. }
-                | DocumentRequest::Look { .. }
                 | DocumentRequest::Fields { .. }
                 | DocumentRequest::Close { .. } => continue,
             };

@@ -1,14 +1,14 @@
 //! A page process that was taken over answers in its own interest: it is not believed.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use docmill_core::config::{ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::model::{OutcomeReason, PageViewMode};
 use docmill_documents::cpu::wire::{read_frame, write_frame};
 use docmill_documents::cpu::{
-    DocumentReadError, ProcessPool, ProcessProgram, ProcessSetup, ServeFunction,
+    DocumentOpening, DocumentReadError, ProcessPool, ProcessProgram, ProcessSetup, ServeFunction,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ struct Lies {
 
 impl Default for Lies {
     fn default() -> Self {
-        let opened = json!({ "Opened": { "pages": 1, "may_carry_einvoice": true } });
+        let opened = json!({ "Opened": { "pages": 1, "einvoice": null } });
         Self { opened, answer: json!("Unaltered"), body: Vec::new() }
     }
 }
@@ -47,6 +47,10 @@ fn processes(lies: Lies) -> Arc<ProcessPool> {
             }
         }
     });
+    processes_of(serve)
+}
+
+fn processes_of(serve: Arc<ServeFunction>) -> Arc<ProcessPool> {
     let cpu = CpuConfig { confine: ConfinementMode::Off, ..Default::default() };
     let (limits, ocr) = (LimitsConfig::default(), OcrConfig::default());
     let setup = ProcessSetup::new(&cpu, &limits, &ocr, recipe(), 1);
@@ -61,11 +65,16 @@ enum Question {
 }
 
 async fn ask(lies: Lies, question: &Question) -> Result<(), DocumentReadError> {
-    let document = processes(lies).open_document("%PDF-1.7".into(), false).await?;
+    let looks = matches!(question, Question::Look);
+    let how = DocumentOpening { looks, ..DocumentOpening::default() };
+    let mut document = processes(lies).open_tenant_document("%PDF-1.7".into(), how).await?;
     match question {
         Question::Read => document.read_page(0).await.map(drop),
         Question::Show => document.show_page(0, PageViewMode::AsItIs).await.map(drop),
-        Question::Look => document.find_einvoice().await.map(drop),
+        Question::Look => {
+            drop(document.take_einvoice());
+            Ok(())
+        }
         Question::Print => document.printed_page(0).await.map(drop),
     }
 }
@@ -94,7 +103,7 @@ fn shown(text: &Value, body: &[u8]) -> Lies {
 }
 
 fn opened(pages: u32) -> Lies {
-    let opened = json!({ "Opened": { "pages": pages, "may_carry_einvoice": false } });
+    let opened = json!({ "Opened": { "pages": pages, "einvoice": null } });
     Lies { opened, ..read_answer(&page(|_| ())) }
 }
 
@@ -178,7 +187,8 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
 async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_document() {
     let found = |invoice: Value, is_document: bool| {
         let found = json!({ "invoice": invoice, "is_document": is_document });
-        Lies { answer: json!({ "Looked": { "found": found } }), ..Lies::default() }
+        let opened = json!({ "Opened": { "pages": 1, "einvoice": found } });
+        Lies { opened, ..read_answer(&page(|_| ())) }
     };
     let invoice = |change: &dyn Fn(&mut Value)| {
         let mut fields = json!({
@@ -209,15 +219,43 @@ async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_doc
         ("more lines than are read",     Question::Look, says("line_items", json!(vec![line; 20_001])), false),
         ("more text than is read",       Question::Look, says("currency", json!("E".repeat(1 << 21))), false),
         ("an invoice that is not there", Question::Look, found(json!({ "Ok": null }), true), false),
+        ("no word of what was asked",    Question::Look, opened(1), false),
+        ("a word that nobody asked for", Question::Read, found(json!({ "Ok": null }), false), false),
     ];
     assert_believed(table).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_can_carry_no_e_invoice_is_not_asked_for_one() {
-    // Whatever it answered to that would be refused.
-    let asked = ask(opened(1), &Question::Look).await;
-    assert!(asked.is_ok(), "{asked:?}");
+async fn a_document_that_is_opened_again_is_not_looked_through_again() {
+    let (tell, told) = mpsc::channel();
+    // Ends the first time that it is asked for a page.
+    let serve: Arc<ServeFunction> = Arc::new(move |mut input, mut output| {
+        let ready = json!({ "confinement": { "files": true, "calls": true } });
+        let _setup: Option<(Value, _)> = read_frame(&mut input, 0).unwrap();
+        write_frame(&mut output, &ready, &[]).unwrap();
+        while let Ok(Some((ask, _))) = read_frame::<Value>(&mut input, 1 << 20) {
+            let answer = match ask["request"].get("Open") {
+                Some(open) => {
+                    let looks = open["looks"].as_bool().unwrap();
+                    let found =
+                        looks.then(|| json!({ "invoice": { "Ok": null }, "is_document": false }));
+                    tell.send(looks).unwrap();
+                    json!({ "Opened": { "pages": 1, "einvoice": found } })
+                }
+                None => return,
+            };
+            let reply = json!({ "id": ask["id"], "answer": answer });
+            write_frame(&mut output, &reply, &[]).unwrap();
+        }
+    });
+    let how = DocumentOpening { looks: true, ..DocumentOpening::default() };
+    let cells = processes_of(serve);
+    let document = cells.open_tenant_document("%PDF-1.7".into(), how).await.unwrap();
+    assert!(document.read_page(0).await.is_err(), "each process ends");
+    let looked: Vec<bool> = told.try_iter().collect();
+    assert!(looked.len() > 1, "{looked:?}");
+    assert_eq!(looked.iter().position(|looks| *looks), Some(0));
+    assert!(!looked[1..].contains(&true), "{looked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -129,14 +129,14 @@ impl World {
 
     /// A ledger of its own, as another worker would have.
     pub(crate) async fn ledger(&self) -> Arc<dyn Ledger> {
-        Arc::new(PostgresLedger::new(self.database.db()))
+        Arc::new(PostgresLedger::with_slots(self.database.db(), self.config.worker.slots))
     }
 
     /// The parts that a worker is made of.
     pub(crate) async fn parts(&self) -> ServiceBackends {
         let db = self.database.db();
         ServiceBackends {
-            ledger: Arc::new(PostgresLedger::new(db.clone())),
+            ledger: Arc::new(PostgresLedger::with_slots(db.clone(), self.config.worker.slots)),
             db,
             queue: Arc::clone(&self.queue),
             store: Arc::clone(&self.store),

@@ -34,7 +34,10 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
     let check = AnswerCheck::new(limits);
     let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
     match answer {
-        DocumentAnswer::Opened { pages, .. } => check.is_page_count(pages, None),
+        DocumentAnswer::Opened { pages, einvoice } => {
+            check.is_page_count(pages, None)
+                && einvoice.is_none_or(|found| check.is_finding(&found))
+        }
         DocumentAnswer::Read { .. } => {
             answer.into_page(body).is_some_and(|read| check.is_page_read(&read, 0))
         }
@@ -51,7 +54,6 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
             answer.into_drawn(body).is_some_and(|drawn| check.is_drawn_page(drawn.as_ref(), fit))
         }
         DocumentAnswer::Reread { lines } => is_reread(&lines),
-        DocumentAnswer::Looked { found } => check.is_finding(&found),
         // Either is as good as the other.
         DocumentAnswer::Fields { .. } => true,
         DocumentAnswer::Refused { reason, detail } => is_refusal(reason, &detail),

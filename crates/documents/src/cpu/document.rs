@@ -61,6 +61,8 @@ pub struct OpenDocument {
     tenant: Option<Arc<str>>,
     /// Tried in this order if it is encrypted.
     passwords: Vec<SecretString>,
+    /// Whether e-invoices are looked for as it is opened.
+    looks: bool,
     opened: OpenedFacts,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
@@ -68,11 +70,12 @@ pub struct OpenDocument {
 }
 
 /// What a page process says of a document as it opens it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct OpenedFacts {
     /// 0: it is not open yet.
     pages: u32,
-    may_carry_einvoice: bool,
+    /// `None`: not asked for, or taken.
+    einvoice: Option<EinvoiceFinding>,
 }
 
 #[derive(Default)]
@@ -93,6 +96,8 @@ pub struct DocumentOpening<'a> {
     pub alone: bool,
     /// Tried in this order if it is encrypted and the empty password does not open it.
     pub passwords: &'a [SecretString],
+    /// Whether e-invoices are looked for in it, see [`OpenDocument::take_einvoice`].
+    pub looks: bool,
 }
 
 impl ProcessPool {
@@ -118,7 +123,7 @@ impl ProcessPool {
         bytes: Bytes,
         how: DocumentOpening<'_>,
     ) -> Result<OpenDocument, DocumentReadError> {
-        let DocumentOpening { tenant, alone, passwords } = how;
+        let DocumentOpening { tenant, alone, passwords, looks } = how;
         let mut document = OpenDocument {
             pool: Arc::clone(self),
             bytes,
@@ -126,6 +131,7 @@ impl ProcessPool {
             number: self.next_document_number(),
             place_in_line: place_in_line(),
             tenant: tenant.map(Arc::from),
+            looks,
             opened: OpenedFacts::default(),
             spent: Arc::default(),
             place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
@@ -304,19 +310,10 @@ impl OpenDocument {
         Ok(page.lines)
     }
 
-    /// Looks for e-invoices in it, and reads them.
-    ///
-    /// # Errors
-    /// As [`OpenDocument::read_page`].
-    pub async fn find_einvoice(&self) -> Result<EinvoiceFinding, DocumentReadError> {
-        if !self.opened.may_carry_einvoice {
-            return Ok(EinvoiceFinding::NONE);
-        }
-        let request = DocumentRequest::Look { document: self.number };
-        self.ask_with_retry(request, |answer, _| {
-            answer.into_einvoice().filter(|found| self.check().is_finding(found))
-        })
-        .await
+    /// What the e-invoices in it say, the first time that it is asked; none if it was opened without
+    /// looking for them.
+    pub fn take_einvoice(&mut self) -> EinvoiceFinding {
+        self.opened.einvoice.take().unwrap_or(EinvoiceFinding::NONE)
     }
 
     /// Whether it is a form that people type into.
@@ -373,17 +370,21 @@ impl OpenDocument {
             let slot = self.pool.acquire_slot(self.number, tenant, place.alone).await?;
             let slot = Arc::new(slot);
             let (secrets, body) = self.body_with_secrets()?;
-            let request = DocumentRequest::Open { document: self.number, secrets };
+            let before = Some(self.opened.pages).filter(|pages| *pages > 0);
+            // Of a document that is opened again it was said before.
+            let looks = self.looks && before.is_none();
+            let request = DocumentRequest::Open { document: self.number, secrets, looks };
             let answer = self.ask_once(&slot, request, body).await?;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
-            let before = Some(self.opened.pages).filter(|pages| *pages > 0);
             let facts = match opened {
                 // The process ended instead of answering.
                 None => None,
-                Some(Some(DocumentAnswer::Opened { pages, may_carry_einvoice }))
-                    if self.check().is_page_count(pages, before) =>
+                Some(Some(DocumentAnswer::Opened { pages, einvoice }))
+                    if self.check().is_page_count(pages, before)
+                        && einvoice.is_some() == looks
+                        && einvoice.iter().all(|found| self.check().is_finding(found)) =>
                 {
-                    Some(OpenedFacts { pages, may_carry_einvoice })
+                    Some(OpenedFacts { pages, einvoice })
                 }
                 Some(_) => {
                     slot.process.kill_for_nonsense(self.number);

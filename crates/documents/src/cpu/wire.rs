@@ -33,6 +33,8 @@ pub enum DocumentRequest {
         document: u64,
         /// So many bytes at the body's start are the passwords that may open it, as JSON.
         secrets: u32,
+        /// Whether to look for e-invoices in it as well, and read them.
+        looks: bool,
     },
     /// Read a page.
     Read {
@@ -106,11 +108,6 @@ pub enum DocumentRequest {
         /// Index of the page, starting at 0.
         index: u32,
     },
-    /// Look for e-invoices in a document and read them.
-    Look {
-        /// The number under which the document was opened.
-        document: u64,
-    },
     /// Tell whether a document is a form to type into.
     Fields {
         /// The number under which the document was opened.
@@ -137,7 +134,6 @@ impl DocumentRequest {
             | Self::Cut { document, .. }
             | Self::Reread { document, .. }
             | Self::Print { document, .. }
-            | Self::Look { document }
             | Self::Fields { document }
             | Self::Close { document } => document,
         }
@@ -167,8 +163,8 @@ pub enum DocumentAnswer {
     Opened {
         /// Number of its pages, at least 1.
         pages: u32,
-        /// Whether it is worth looking for e-invoices in it.
-        may_carry_einvoice: bool,
+        /// What the e-invoices in it say: fields and lines, not the XML. `None`: nobody asked.
+        einvoice: Option<EinvoiceFinding>,
     },
     /// A page; an image that goes with it is the frame's body.
     Read {
@@ -221,11 +217,6 @@ pub enum DocumentAnswer {
     },
     /// A page on which there is nothing to repair.
     Unaltered,
-    /// What the e-invoices in the document say.
-    Looked {
-        /// Fields and lines, not the XML.
-        found: EinvoiceFinding,
-    },
     /// Whether the document is a form.
     Fields {
         /// Whether it has a field of text.
@@ -334,12 +325,6 @@ impl DocumentAnswer {
     pub fn into_reread(self) -> Option<Vec<TextLine>> {
         let Self::Reread { lines } = self else { return None };
         Some(lines)
-    }
-
-    /// What was found; `None` if it is something else.
-    pub fn into_einvoice(self) -> Option<EinvoiceFinding> {
-        let Self::Looked { found } = self else { return None };
-        Some(found)
     }
 
     /// Whether there is a field of text; `None` if it is something else.

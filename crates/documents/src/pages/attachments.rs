@@ -58,7 +58,7 @@ pub(super) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
 
 /// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or objects
 /// are compressed, where it may be. Scans, the largest of documents, usually have neither.
-pub(super) fn may_carry(bytes: &[u8]) -> bool {
+fn may_carry(bytes: &[u8]) -> bool {
     [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
 }
 

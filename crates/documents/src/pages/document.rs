@@ -173,15 +173,6 @@ impl ParsedDocument {
         catch_decoder(|| file.draw_part(index, area, dpi)).map(Some)
     }
 
-    /// Whether it is worth looking for e-invoices in it.
-    pub fn may_carry_einvoice(&self) -> bool {
-        match &self.content {
-            DocumentContent::Xml(_) => true,
-            DocumentContent::Pdf(file) => file.may_carry_einvoice(),
-            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => false,
-        }
-    }
-
     /// Looks for e-invoices in it and reads them. Reads no picture.
     pub fn find_einvoice(&self) -> EinvoiceFinding {
         let is_document = self.format == DocumentFormat::Xml;

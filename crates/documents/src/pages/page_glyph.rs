@@ -2,13 +2,14 @@
 //!
 //! Geometry alone: whether it is seen, [`super::surface`] tells.
 
+use compact_str::CompactString;
 use hayro::kurbo::{Point, Rect, Vec2};
 
 /// A glyph as it stands on the page. Coordinates in points, origin top left, y downwards.
 #[derive(Debug, Clone)]
 pub(super) struct PageGlyph {
     /// Its text: usually one character; `U+FFFD` if the font does not tell.
-    pub text: String,
+    pub text: CompactString,
     /// Where the glyph's baseline starts.
     pub origin: Point,
     /// From its origin to where the next glyph is due.

@@ -131,8 +131,12 @@ fn mark_cells(cells: &mut [bool], page: Rect, area: Rect) {
     }
 }
 
+/// Whether they share more than an edge. Every glyph is held against every piece, most of which lie above
+/// or below it: that is asked first, and nothing is worked out.
 fn overlap(one: Rect, other: Rect) -> bool {
-    !one.intersect(other).is_zero_area()
+    let apart =
+        one.y1 <= other.y0 || other.y1 <= one.y0 || one.x1 <= other.x0 || other.x1 <= one.x0;
+    !apart && !one.is_zero_area() && !other.is_zero_area()
 }
 
 #[cfg(test)]
@@ -142,10 +146,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn boxes_overlap_where_what_they_share_has_an_area() {
+        let mut random = fastrand::Rng::with_seed(17);
+        let mut side = || f64::from(random.u8(0..6));
+        let mut found = [0, 0];
+        for _ in 0..20_000 {
+            let mut area = || Rect::new(side(), side(), side(), side()).abs();
+            let (one, other) = (area(), area());
+            let shares = !one.intersect(other).is_zero_area();
+            assert_eq!(overlap(one, other), shares, "{one:?} and {other:?}");
+            found[usize::from(shares)] += 1;
+        }
+        assert!(found.iter().all(|count| *count > 1_000), "{found:?}");
+        // What has no place is nowhere, so it may be everywhere.
+        let nowhere = Rect::new(f64::NAN, f64::NAN, f64::NAN, f64::NAN);
+        assert!(overlap(nowhere, Rect::new(0.0, 0.0, 1.0, 1.0)));
+    }
+
+    #[test]
     fn on_a_page_of_more_paint_than_is_told_apart_no_ground_makes_text_certain() {
         let page = Rect::new(0.0, 0.0, 100.0, 100.0);
         let glyph = PageGlyph {
-            text: "7".to_owned(),
+            text: "7".into(),
             origin: Point::new(10.0, 50.0),
             advance: Vec2::new(5.0, 0.0),
             em: Vec2::new(10.0, 0.0),

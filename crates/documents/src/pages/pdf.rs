@@ -98,11 +98,6 @@ impl PdfFile {
         Ok(file)
     }
 
-    /// Whether it may carry an e-invoice, see [`attachments::may_carry`].
-    pub(super) fn may_carry_einvoice(&self) -> bool {
-        attachments::may_carry(self.pdf.data().as_ref())
-    }
-
     /// The e-invoices that it carries, see [`attachments::list_einvoices`].
     ///
     /// # Errors
@@ -486,7 +481,7 @@ mod tests {
         surface.glyphs = text
             .chars()
             .map(|c| PageGlyph {
-                text: c.to_string(),
+                text: c.to_string().into(),
                 origin: Point::ORIGIN,
                 advance: Vec2::new(5.0, 0.0),
                 em: Vec2::new(10.0, 0.0),

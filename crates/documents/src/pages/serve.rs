@@ -167,14 +167,14 @@ impl<W: Write> PageServer<W> {
         body: Vec<u8>,
     ) -> Result<(DocumentAnswer, Vec<u8>), PageError> {
         match request {
-            DocumentRequest::Open { document, secrets } => {
+            DocumentRequest::Open { document, secrets, looks } => {
                 let ProcessSetup { limits, recipe, .. } = &self.setup;
                 let (passwords, bytes) = split_secrets(body.into(), secrets)?;
                 let opened = open_locked_document(bytes, limits, recipe.dpi, &passwords)?;
                 let pages = opened.page_count();
-                let may_carry_einvoice = opened.may_carry_einvoice();
+                let einvoice = looks.then(|| opened.find_einvoice());
                 self.documents.lock().insert(document, Arc::new(opened));
-                Ok((DocumentAnswer::Opened { pages, may_carry_einvoice }, Vec::new()))
+                Ok((DocumentAnswer::Opened { pages, einvoice }, Vec::new()))
             }
             DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
                 self.read_page(&*self.find_document(document)?, index)?,
@@ -205,10 +205,6 @@ impl<W: Write> PageServer<W> {
                 let page = Box::new(self.find_document(document)?.printed_page(index)?);
                 self.check_text(&page.text)?;
                 Ok((DocumentAnswer::Printed { page }, Vec::new()))
-            }
-            DocumentRequest::Look { document } => {
-                let found = self.find_document(document)?.find_einvoice();
-                Ok((DocumentAnswer::Looked { found }, Vec::new()))
             }
             DocumentRequest::Fields { document } => {
                 let of_text = self.find_document(document)?.has_text_fields();

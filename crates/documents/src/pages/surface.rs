@@ -9,6 +9,7 @@
 
 use std::time::Instant;
 
+use compact_str::{CompactString, ToCompactString as _};
 use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun, PositionedGlyph};
 use hayro::hayro_interpret::hayro_cmap::BfString;
 use hayro::hayro_interpret::hayro_syntax::object::Stream;
@@ -365,13 +366,13 @@ fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
     }
 }
 
-fn glyph_text(glyph: &FontGlyph<'_>) -> String {
+fn glyph_text(glyph: &FontGlyph<'_>) -> CompactString {
     match glyph.as_unicode() {
-        Some(BfString::Char(c)) => c.to_string(),
-        Some(BfString::String(text)) => text,
+        Some(BfString::Char(c)) => c.to_compact_string(),
+        Some(BfString::String(text)) => text.into(),
         // Fonts without any mapping still use the code of the space for spaces.
-        None if glyph.char_code() == 32 => " ".to_owned(),
-        None => "\u{fffd}".to_owned(),
+        None if glyph.char_code() == 32 => " ".into(),
+        None => "\u{fffd}".into(),
     }
 }
 

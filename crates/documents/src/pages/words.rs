@@ -76,8 +76,10 @@ fn group_glyphs<'a>(glyphs: impl Iterator<Item = &'a PageGlyph>) -> Vec<WordPiec
 }
 
 fn align_glyph(glyph: &PageGlyph) -> AlignedGlyph<'_> {
-    let angle = snapped_angle(glyph.em.y.atan2(glyph.em.x).to_degrees());
-    let (sin, cos) = f64::from(angle).to_radians().sin_cos();
+    // Nearly all text lies along the page, and angles cost as much as all else here.
+    let lies = glyph.em.y == 0.0 && glyph.em.x > 0.0;
+    let angle = if lies { 0 } else { snapped_angle(glyph.em.y.atan2(glyph.em.x).to_degrees()) };
+    let (sin, cos) = if lies { (0.0, 1.0) } else { f64::from(angle).to_radians().sin_cos() };
     let start = glyph.origin.x * cos + glyph.origin.y * sin;
     let baseline = glyph.origin.y * cos - glyph.origin.x * sin;
     let width = glyph.advance.x * cos + glyph.advance.y * sin;
@@ -236,7 +238,7 @@ mod tests {
 
     fn glyph(text: &str, x: f64, y: f64) -> PageGlyph {
         PageGlyph {
-            text: text.to_owned(),
+            text: text.into(),
             origin: Point::new(x, y),
             advance: Vec2::new(5.0, 0.0),
             em: Vec2::new(10.0, 0.0),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::calls::JournaledCalls;
 use super::hash_parts;
 use super::journal::ReplyJournal;
-use super::parts::RowRange;
+use super::parts::{RowRange, row_bytes};
 use super::prompt::TranscriptView;
 use super::reply;
 use docmill_core::fault;
@@ -114,8 +114,8 @@ fn choice_schema(kinds: &[Arc<Kind>]) -> Value {
 /// The rows of the first pages, as far as they fit.
 fn first_rows(shown: &TranscriptView) -> RowRange {
     let mut left = SHOWN;
-    let fits = shown.rows.iter().take_while(|row| {
-        let room = left.checked_sub(row.text_bytes());
+    let fits = shown.rows.iter().enumerate().take_while(|(at, row)| {
+        let room = left.checked_sub(row_bytes(shown.row_text(*at)));
         left = room.unwrap_or(0);
         row.page <= PAGES && room.is_some()
     });

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::prompt::{BYTES_PER_TOKEN, PromptRow, TranscriptView};
+use super::prompt::{BYTES_PER_TOKEN, TranscriptView};
 
 /// Rows shown before a part: at most so many, so many bytes, and a share of its own rows.
 const CONTEXT_ROWS: usize = 8;
@@ -32,18 +32,24 @@ pub(super) struct RowSums {
 
 impl RowSums {
     /// The sums over the rows before each row, and over all of them: one more than there are rows.
-    pub(super) fn before_each(rows: &[PromptRow]) -> Vec<Self> {
+    pub(super) fn before_each<'a>(rows: impl ExactSizeIterator<Item = &'a str>) -> Vec<Self> {
         let mut sum = Self::default();
-        let mut sums = vec![sum];
-        sums.extend(rows.iter().map(|row| {
-            sum.bytes += row.text_bytes();
-            if looks_like_an_entry(&row.text) {
-                sum.reply_tokens += ENTRY_TOKENS + row.text.len() / BYTES_PER_TOKEN;
+        let mut sums = Vec::with_capacity(rows.len() + 1);
+        sums.push(sum);
+        sums.extend(rows.map(|text| {
+            sum.bytes += row_bytes(text);
+            if looks_like_an_entry(text) {
+                sum.reply_tokens += ENTRY_TOKENS + text.len() / BYTES_PER_TOKEN;
             }
             sum
         }));
         sums
     }
+}
+
+/// Bytes that a row takes in a prompt, its id included.
+pub(super) fn row_bytes(text: &str) -> usize {
+    text.len() + 16
 }
 
 /// What one part may be.
@@ -117,7 +123,7 @@ impl TranscriptView {
 
     /// Page and index of the line that a part begins with.
     pub(super) fn first_line(&self, part: &RowRange) -> Option<(u32, usize)> {
-        self.rows.get(part.start).map(|row| (row.page, row.line.saturating_sub(1)))
+        self.rows.get(part.start).map(|row| (row.page, row.line.saturating_sub(1) as usize))
     }
 
     fn page_ranges(&self, part: RowRange) -> Vec<RowRange> {
@@ -219,8 +225,8 @@ mod tests {
             prop_assert_eq!(rows, (0..shown.rows.len()).collect::<Vec<_>>());
             for part in parts {
                 prop_assert!(shown.range_sums(&part).bytes <= prompt * BYTES_PER_TOKEN);
-                let rows = shown.rows[part.clone()].iter();
-                let bytes: usize = rows.map(PromptRow::text_bytes).sum();
+                let rows = part.clone().map(|at| shown.row_text(at));
+                let bytes: usize = rows.map(row_bytes).sum();
                 prop_assert_eq!(shown.range_sums(&part).bytes, bytes);
             }
         }

@@ -60,24 +60,21 @@ pub fn estimated_tokens(text: &str) -> usize {
 }
 
 /// One line, or a piece of a very long one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PromptRow {
     pub(super) page: u32,
     /// Number of the line on its page, starting at 1.
-    pub(super) line: usize,
-    pub(super) text: String,
+    pub(super) line: u32,
+    /// Where its text ends in that of all rows; it begins where the row before ends.
+    end: usize,
 }
 
-impl PromptRow {
-    pub(super) fn text_bytes(&self) -> usize {
-        self.text.len() + 16
-    }
-}
-
-/// A transcript as it is shown to a model.
+/// A transcript as it is shown to a model. Thousands are kept while their jobs wait for one, so the texts
+/// of the rows are one.
 #[derive(Debug)]
 pub struct TranscriptView {
     pub(super) rows: Vec<PromptRow>,
+    text: Box<str>,
     /// Sums over the rows before each row, and over all: what a part costs is a difference.
     pub(super) sums: Vec<RowSums>,
     pages: usize,
@@ -87,24 +84,35 @@ pub struct TranscriptView {
 impl TranscriptView {
     /// Lays a transcript out.
     pub fn of_transcript(transcript: &Transcript) -> Self {
-        let mut rows = Vec::new();
+        let mut pieces = Vec::new();
         for page in &transcript.pages {
-            for (index, line) in page.lines.iter().enumerate() {
-                for text in split_pieces(&one_line(&line.text())) {
-                    rows.push(PromptRow { page: page.number, line: index + 1, text });
+            for (line, words) in (1..).zip(&page.lines) {
+                for text in split_pieces(&one_line(&words.text())) {
+                    pieces.push((page.number, line, text));
                 }
             }
         }
-        let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
+        let texts: Vec<&str> = pieces.iter().map(|(_, _, text)| text.as_str()).collect();
         let hash: String = hash_parts(&texts).chars().take(24).collect();
         let fence = format!("document-{hash}");
-        for row in &mut rows {
+        let mut text = String::new();
+        let mut rows = Vec::with_capacity(pieces.len());
+        for (page, line, piece) in pieces {
             // Out of reach for an honest document and for a hostile one; free to make sure.
-            row.text = row.text.replace(&fence, "");
+            text.push_str(&piece.replace(&fence, ""));
+            rows.push(PromptRow { page, line, end: text.len() });
         }
-        let sums = RowSums::before_each(&rows);
-        rows.shrink_to_fit();
-        Self { rows, sums, pages: transcript.pages.len(), fence }
+        let (text, pages) = (text.into_boxed_str(), transcript.pages.len());
+        let mut shown = Self { rows, text, sums: Vec::new(), pages, fence };
+        shown.sums = RowSums::before_each((0..shown.rows.len()).map(|at| shown.row_text(at)));
+        shown
+    }
+
+    /// The text of the row at this place.
+    pub(super) fn row_text(&self, at: usize) -> &str {
+        let end = |at: usize| self.rows.get(at).map_or(0, |row| row.end);
+        let start = at.checked_sub(1).map_or(0, end);
+        self.text.get(start..end(at)).unwrap_or_default()
     }
 
     /// Whether there is nothing to show.
@@ -133,7 +141,6 @@ impl TranscriptView {
     /// The document part of the prompt.
     pub fn user_prompt(&self, part: &RowRange) -> String {
         let context = self.context_rows(part);
-        let rows = self.rows.get(context.start..part.end).unwrap_or_default();
         let mut text = self.fence_notice();
         if part.len() < self.rows.len() {
             let name = self.part_name(part);
@@ -154,7 +161,7 @@ impl TranscriptView {
                 context.len()
             );
         }
-        self.write_fenced(rows, &mut text);
+        self.write_fenced(context.start..part.end, &mut text);
         text.push_str("\n\nReply with the JSON object now.");
         text
     }
@@ -162,7 +169,7 @@ impl TranscriptView {
     /// Some rows between the fences, declared to be data.
     pub(super) fn fenced_rows(&self, part: RowRange) -> String {
         let mut text = self.fence_notice();
-        self.write_fenced(self.rows.get(part).unwrap_or_default(), &mut text);
+        self.write_fenced(part, &mut text);
         text
     }
 
@@ -174,12 +181,12 @@ impl TranscriptView {
         )
     }
 
-    fn write_fenced(&self, rows: &[PromptRow], text: &mut String) {
+    fn write_fenced(&self, part: RowRange, text: &mut String) {
         let fence = &self.fence;
         // Writing to a string cannot fail.
         _ = writeln!(text, "<{fence}>");
-        for row in rows {
-            _ = writeln!(text, "p{}.l{}| {}", row.page, row.line, row.text);
+        for (row, at) in self.rows.get(part.clone()).unwrap_or_default().iter().zip(part) {
+            _ = writeln!(text, "p{}.l{}| {}", row.page, row.line, self.row_text(at));
         }
         _ = write!(text, "</{fence}>");
     }

@@ -57,7 +57,7 @@ use crate::ledger::{
     OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
     StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
-use docmill_core::config::SecretString;
+use docmill_core::config::{SecretString, WorkerConfig};
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 
@@ -74,15 +74,21 @@ pub struct PostgresLedger {
 }
 
 impl PostgresLedger {
-    /// The ledger in this database; its schema must be current.
+    /// The ledger in this database; its schema must be current. For a worker with as many slots as one
+    /// has by default.
     pub fn new(db: Db) -> Self {
+        Self::with_slots(db, WorkerConfig::default().slots)
+    }
+
+    /// The same for a worker with so many slots.
+    pub fn with_slots(db: Db, slots: u32) -> Self {
         Self {
-            claims: StatementBatcher::new(db.clone()),
-            ends: StatementBatcher::new(db.clone()),
-            references: StatementBatcher::new(db.clone()),
-            spending: StatementBatcher::new(db.clone()),
-            blocked: StatementBatcher::new(db.clone()),
-            duplicates: StatementBatcher::new(db.clone()),
+            claims: StatementBatcher::new(db.clone(), slots),
+            ends: StatementBatcher::new(db.clone(), slots),
+            references: StatementBatcher::new(db.clone(), slots),
+            spending: StatementBatcher::new(db.clone(), slots),
+            blocked: StatementBatcher::new(db.clone(), slots),
+            duplicates: StatementBatcher::new(db.clone(), slots),
             db,
         }
     }

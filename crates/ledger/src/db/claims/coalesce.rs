@@ -3,8 +3,8 @@
 //! A lone row is sent at once; what comes while a statement is under way goes together in the next. A
 //! statement of many rows costs a fraction of what as many statements cost (beginning and committing
 //! one takes as much of Postgres as ten rows). So after a statement of several rows there is a rest that
-//! is measured by what it took: a row that comes meanwhile waits a few milliseconds until as many are there
-//! as went together the last time. A statement of one row is followed by none: where rows come one by
+//! is measured by what it took and by how many slots there are: a row that comes meanwhile waits a few
+//! milliseconds until as many are there as went together the last time. A statement of one row is followed by none: where rows come one by
 //! one, waiting brings no company and holds up its job. And a second one runs beside the first only once a
 //! row has waited for [`LONGEST_TURN`]: because the first waits for a lock, say, or for the disk. The
 //! ledger's port stays one row per call. The statement runs in a task of its own: a caller that is cancelled
@@ -37,8 +37,13 @@ const LONGEST_TURN: Duration = Duration::from_millis(25);
 /// A statement rests for so many times what it took, so that its sort occupies Postgres for a quarter
 /// of the time at most, until many rows wait.
 const REST_FACTOR: u32 = 3;
-/// The longest rest after a statement.
+/// The longest rest after a statement, ...
 const LONGEST_REST: Duration = Duration::from_millis(15);
+/// ... and what each slot above [`FEW_SLOTS`] gives towards it. A job has seven statements, and its slot
+/// does nothing else while they rest: many slots keep the machine busy all the same, few do not.
+const REST_PER_SLOT: Duration = Duration::from_micros(300);
+/// With no more slots than this nothing rests.
+const FEW_SLOTS: u32 = 12;
 /// So many rows wait for no others, however many went together before: more of them in one statement
 /// cost hardly less each.
 const ENOUGH: usize = 16;
@@ -85,6 +90,7 @@ pub(super) struct StatementBatcher<S: BatchedStatement> {
     /// Told when as many rows wait as are worth a statement, [`BatcherState::worth_sending`].
     enough: Arc<Notify>,
     alone: Arc<Semaphore>,
+    longest_rest: Duration,
 }
 
 struct BatcherState<S: BatchedStatement> {
@@ -136,9 +142,10 @@ impl<S: BatchedStatement> Drop for StatementTask<S> {
 
 impl<S: BatchedStatement> Clone for StatementBatcher<S> {
     fn clone(&self) -> Self {
-        let Self { db, state, enough, alone } = self;
+        let Self { db, state, enough, alone, longest_rest } = self;
         let (state, enough) = (Arc::clone(state), Arc::clone(enough));
-        Self { db: db.clone(), state, enough, alone: Arc::clone(alone) }
+        let (db, alone, longest_rest) = (db.clone(), Arc::clone(alone), *longest_rest);
+        Self { db, state, enough, alone, longest_rest }
     }
 }
 
@@ -149,7 +156,8 @@ impl<S: BatchedStatement> fmt::Debug for StatementBatcher<S> {
 }
 
 impl<S: BatchedStatement> StatementBatcher<S> {
-    pub(super) fn new(db: Db) -> Self {
+    /// For the statements of so many jobs at the same time.
+    pub(super) fn new(db: Db, slots: u32) -> Self {
         let state = BatcherState {
             waiting: Vec::new(),
             running: 0,
@@ -158,7 +166,9 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             apart: HashSet::new(),
         };
         let alone = Arc::new(Semaphore::new(ALONE));
-        Self { db, state: Arc::new(Mutex::new(state)), enough: Arc::default(), alone }
+        let longest_rest = LONGEST_REST.min(REST_PER_SLOT * slots.saturating_sub(FEW_SLOTS));
+        let (state, enough) = (Arc::new(Mutex::new(state)), Arc::default());
+        Self { db, state, enough, alone, longest_rest }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, BatcherState<S>> {
@@ -250,7 +260,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             let Some(batch) = task.0.next_batch() else { return };
             let (begin, rows) = (Instant::now(), batch.len());
             task.0.run_batch(batch).await;
-            let rest = (begin.elapsed() * REST_FACTOR).min(LONGEST_REST);
+            let rest = (begin.elapsed() * REST_FACTOR).min(task.0.longest_rest);
             let mut state = task.0.lock_state();
             (state.next_begin, state.last_rows) = (Some(Instant::now() + rest), rows);
         }
@@ -359,7 +369,17 @@ mod tests {
     }
 
     fn batcher() -> StatementBatcher<TimedStatement> {
-        StatementBatcher::new(Db::unconnected())
+        StatementBatcher::new(Db::unconnected(), 64)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_statements_of_few_slots_do_not_rest_and_those_of_some_rest_for_less() {
+        for (slots, rest) in [(10, 0), (22, 3), (64, 6), (10_000, 6)] {
+            let batcher = StatementBatcher::new(Db::unconnected(), slots);
+            batcher.run_many(vec![2; 4]).await;
+            let expected = (Duration::from_millis(rest) + TOOK, 1);
+            assert_eq!(ask(&batcher, Duration::ZERO, 2).await, expected, "{slots} slots");
+        }
     }
 
     #[tokio::test(start_paused = true)]
