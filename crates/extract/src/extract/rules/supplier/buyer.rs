@@ -40,7 +40,7 @@ impl SupplierSearch<'_> {
 
     /// Whether an identifier of somebody else stands on the first page and nothing says that he is the recipient,
     /// where little but its own identifier tells this name to be the issuer's: of two blocks beside each other
-    /// either may be.
+    /// either may be. Who writes is seldom lower on the page than who is written to.
     pub(super) fn has_rival_identifier(
         &self,
         best: &NameCandidate<'_>,
@@ -56,6 +56,7 @@ impl SupplierSearch<'_> {
         let Some(own) = own.filter(|_| has(&VatNear) && !told.iter().any(has)) else {
             return false;
         };
+        let lowest = self.layout.cells.get(own.cell).map_or(usize::MAX, |cell| cell.row);
         let own = vat_id::normalise_vat_id(&own.value);
         let is_rival = |cell: &TextCell| {
             let words = cell.words_in(0..cell.words.len());
@@ -63,8 +64,9 @@ impl SupplierSearch<'_> {
                 .filter_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()));
             found.any(|(id, _)| vat_id::normalise_vat_id(&id) != own)
         };
-        let mut first = self.layout.cells.iter().take_while(|cell| cell.page == 0);
-        first.any(|cell| is_rival(cell) && !self.is_customer(cell))
+        let first = self.layout.cells.iter().take_while(|cell| cell.page == 0);
+        let mut beside = first.take_while(|cell| cell.row <= lowest);
+        beside.any(|cell| is_rival(cell) && !self.is_customer(cell))
     }
 
     fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {
