@@ -27,6 +27,21 @@ pub(super) struct PageGlyph {
 }
 
 impl PageGlyph {
+    /// A black one of ten points that is seen, half as wide as high.
+    #[cfg(test)]
+    pub(super) fn sample(text: &str, x: f64, y: f64) -> Self {
+        Self {
+            text: text.into(),
+            origin: Point::new(x, y),
+            advance: Vec2::new(5.0, 0.0),
+            em: Vec2::new(10.0, 0.0),
+            size: 10.0,
+            visible: true,
+            ink: 0,
+            doubtful: false,
+        }
+    }
+
     /// The middle of its lower case letters.
     pub(super) fn centre(&self) -> Point {
         let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.3);

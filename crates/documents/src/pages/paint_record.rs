@@ -141,8 +141,6 @@ fn overlap(one: Rect, other: Rect) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hayro::kurbo::Vec2;
-
     use super::*;
 
     #[test]
@@ -166,16 +164,7 @@ mod tests {
     #[test]
     fn on_a_page_of_more_paint_than_is_told_apart_no_ground_makes_text_certain() {
         let page = Rect::new(0.0, 0.0, 100.0, 100.0);
-        let glyph = PageGlyph {
-            text: "7".into(),
-            origin: Point::new(10.0, 50.0),
-            advance: Vec2::new(5.0, 0.0),
-            em: Vec2::new(10.0, 0.0),
-            size: 10.0,
-            visible: true,
-            ink: 0,
-            doubtful: false,
-        };
+        let glyph = PageGlyph::sample("7", 10.0, 50.0);
         let grey = PaintPiece { area: page, grey: Some(20), covers: false };
         let paper = PaintPiece { area: page, grey: Some(255), covers: true };
         for (pieces, expected) in [(MOST_PAINT - 1, false), (MOST_PAINT, true)] {

@@ -236,19 +236,6 @@ mod tests {
 
     use super::*;
 
-    fn glyph(text: &str, x: f64, y: f64) -> PageGlyph {
-        PageGlyph {
-            text: text.into(),
-            origin: Point::new(x, y),
-            advance: Vec2::new(5.0, 0.0),
-            em: Vec2::new(10.0, 0.0),
-            size: 10.0,
-            visible: true,
-            ink: 0,
-            doubtful: false,
-        }
-    }
-
     fn texts(glyphs: &[PageGlyph]) -> Vec<String> {
         join_pieces(group_words(glyphs)).into_iter().map(|piece| piece.text).collect()
     }
@@ -256,7 +243,7 @@ mod tests {
     #[test]
     fn a_word_ends_where_a_reader_sees_its_end() {
         let place = |letters: &[(&str, f64)]| -> Vec<PageGlyph> {
-            letters.iter().map(|(text, x)| glyph(text, *x, 100.0)).collect()
+            letters.iter().map(|(text, x)| PageGlyph::sample(text, *x, 100.0)).collect()
         };
         #[rustfmt::skip]
         let table: [(&str, Vec<PageGlyph>, &[&str]); 9] = [
@@ -277,15 +264,16 @@ mod tests {
 
     #[test]
     fn hidden_glyphs_are_no_text() {
-        let mut hidden = glyph("x", 5.0, 100.0);
+        let mut hidden = PageGlyph::sample("x", 5.0, 100.0);
         hidden.visible = false;
-        assert_eq!(texts(&[glyph("a", 0.0, 100.0), hidden]), ["a"]);
+        assert_eq!(texts(&[PageGlyph::sample("a", 0.0, 100.0), hidden]), ["a"]);
     }
 
     #[test]
     fn what_is_hidden_is_measured_and_what_shows_is_not() {
-        let hidden = |text: &str, x: f64| PageGlyph { visible: false, ..glyph(text, x, 100.0) };
-        let mut glyphs = vec![glyph("shown", 0.0, 50.0)];
+        let hidden =
+            |text: &str, x: f64| PageGlyph { visible: false, ..PageGlyph::sample(text, x, 100.0) };
+        let mut glyphs = vec![PageGlyph::sample("shown", 0.0, 50.0)];
         for word in 0..8 {
             let x = f64::from(word) * 15.0;
             glyphs.extend([hidden("ab", x), hidden("c", x + 5.0), hidden(" ", x + 10.0)]);
@@ -300,7 +288,7 @@ mod tests {
             origin: Point::new(50.0, y),
             advance: Vec2::new(0.0, -5.0),
             em: Vec2::new(0.0, -10.0),
-            ..glyph(text, 0.0, 0.0)
+            ..PageGlyph::sample(text, 0.0, 0.0)
         };
         let found = group_words(&[up("a", 100.0), up("b", 95.0), up(" ", 90.0), up("c", 87.5)]);
         assert_eq!(found.iter().map(|word| word.text.as_str()).collect::<Vec<_>>(), ["ab", "c"]);
