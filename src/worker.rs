@@ -62,7 +62,7 @@ use docmill_ledger::ledger::{ClaimTerms, IngestionResult, Ledger, PauseTerms, Wo
 use docmill_queue::queue::{MessageQueue, OutgoingMessage};
 use docmill_storage::store::keys;
 use pauses::PauseTracker;
-use registry::{InFlightMessage, MessageRegistry};
+use registry::{InFlightMessage, MessageRegistry, UndisposedReceipts};
 use work::IngestionWork;
 
 /// Jobs that were cancelled may take so long to write that down. With what ends after them it is
@@ -205,21 +205,17 @@ impl QueueBacklog {
         self.acknowledge(ticket).await;
     }
 
-    /// Disposes of every receipt, until none is left: one that is adopted meanwhile is included. Other
-    /// messages that came while the end was under way are visible again at once: they may have been
-    /// sent after it.
+    /// Disposes of every receipt, until none is left, which ends the message's flight: one that is
+    /// adopted meanwhile is included. Other messages that came while the end was under way are visible
+    /// again at once: they may have been sent after it.
     async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
         ticket.seal();
         let released = MessageDisposition::Hide(Duration::ZERO);
-        loop {
-            let (receipts, apart) = (ticket.take_receipts(), ticket.take_apart());
-            if receipts.is_empty() && apart.is_empty() {
-                return;
-            }
+        while let Some(UndisposedReceipts { meant, apart }) = ticket.take_all_or_end() {
             if matches!(what, MessageDisposition::Hide(_)) || !apart.is_empty() {
                 ticket.wait_until_extended().await;
             }
-            let meant = receipts.into_iter().map(|receipt| (receipt, what));
+            let meant = meant.into_iter().map(|receipt| (receipt, what));
             let all = meant.chain(apart.into_iter().map(|receipt| (receipt, released)));
             let all = all.map(|(receipt, what)| self.disposer.dispose(receipt, what));
             futures::future::join_all(all).await;

@@ -34,6 +34,18 @@ struct RegistryState {
     by_id: HashMap<IngestionId, u64>,
 }
 
+impl RegistryState {
+    /// Forgets a message, and frees its ingestion for another.
+    fn remove(&mut self, key: u64) {
+        let removed = self.messages.remove(&key);
+        if let Some(id) = removed.and_then(|message| message.id)
+            && self.by_id.get(&id) == Some(&key)
+        {
+            self.by_id.remove(&id);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct HeldMessage {
     /// The newest receipt of each message that asks for the same ingestion, by message id.
@@ -72,6 +84,15 @@ impl HeldMessage {
 pub struct InFlightMessage {
     registry: Arc<MessageRegistry>,
     key: u64,
+}
+
+/// Receipts of a message in flight, taken from it to be disposed of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UndisposedReceipts {
+    /// Of the messages that share its fate.
+    pub meant: Vec<ReceiptHandle>,
+    /// Of other messages that came while it was sealed: they are released.
+    pub apart: Vec<ReceiptHandle>,
 }
 
 /// A message that is to be extended.
@@ -201,12 +222,22 @@ impl InFlightMessage {
         }
     }
 
-    /// Takes the receipts that came while the message was sealed.
-    pub fn take_apart(&self) -> Vec<ReceiptHandle> {
+    /// Takes every receipt to be disposed of. `None`: there is none, and by the same look the message
+    /// is in flight no more: what is delivered after it is somebody else's to answer, where a receipt
+    /// that is adopted after a last look stays hidden for all its time.
+    pub fn take_all_or_end(&self) -> Option<UndisposedReceipts> {
         let mut held = self.registry.lock_state();
-        let message = held.messages.get_mut(&self.key);
-        let apart = message.map(|message| std::mem::take(&mut message.apart));
-        apart.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
+        let message = held.messages.get_mut(&self.key)?;
+        let (meant, apart) =
+            (std::mem::take(&mut message.receipts), std::mem::take(&mut message.apart));
+        if meant.is_empty() && apart.is_empty() {
+            held.remove(self.key);
+            return None;
+        }
+        let bare = |receipts: Vec<(String, ReceiptHandle)>| {
+            receipts.into_iter().map(|(_, receipt)| receipt).collect()
+        };
+        Some(UndisposedReceipts { meant: bare(meant), apart: bare(apart) })
     }
 
     /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
@@ -249,13 +280,7 @@ impl InFlightMessage {
 
     /// Ends the heartbeat of the message, and frees its ingestion for another.
     pub fn stop_heartbeat(&self) {
-        let mut held = self.registry.lock_state();
-        let removed = held.messages.remove(&self.key);
-        if let Some(id) = removed.and_then(|message| message.id)
-            && held.by_id.get(&id) == Some(&self.key)
-        {
-            held.by_id.remove(&id);
-        }
+        self.registry.lock_state().remove(self.key);
     }
 
     /// How often the message was received.
@@ -325,12 +350,30 @@ mod tests {
         for delivery in [&again, &fresh] {
             assert!(!registry.hold(delivery).reserve(id));
         }
-        assert_eq!(first.take_receipts(), [ReceiptHandle("newer".into())]);
-        assert_eq!(first.take_apart(), [ReceiptHandle("sent after the end".into())]);
+        let receipts = |handle: &str| vec![ReceiptHandle(handle.into())];
+        let (meant, apart) = (receipts("newer"), receipts("sent after the end"));
+        assert_eq!(first.take_all_or_end(), Some(UndisposedReceipts { meant, apart }));
 
         assert!(!registry.hold(&delivery("o", "before the work")).reserve(id));
         first.unseal();
-        assert_eq!(first.take_receipts(), [ReceiptHandle("before the work".into())]);
-        assert_eq!(first.take_apart(), []);
+        let (meant, apart) = (receipts("before the work"), Vec::new());
+        assert_eq!(first.take_all_or_end(), Some(UndisposedReceipts { meant, apart }));
+    }
+
+    #[test]
+    fn a_message_that_comes_after_the_last_look_for_receipts_is_not_adopted_by_what_has_ended() {
+        let registry = Arc::new(MessageRegistry::default());
+        let id = IngestionId::random();
+        let ended = registry.hold(&delivery("m", "released"));
+        assert!(ended.reserve(id));
+        assert!(ended.take_all_or_end().is_some());
+        assert_eq!(ended.take_all_or_end(), None);
+        let again = registry.hold(&delivery("m", "at once again"));
+        assert!(
+            again.reserve(id),
+            "it is its own to answer, although the other is not dropped yet"
+        );
+        drop(ended);
+        assert!(!registry.hold(&delivery("m", "once more")).reserve(id), "it holds the ingestion");
     }
 }
