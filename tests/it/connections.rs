@@ -1,17 +1,26 @@
 //! The way to Postgres while things change: passwords, restarts, certificates.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use docmill::cluster::{CrashDurability, PrivatePostgres};
 use docmill_core::config::{DatabaseConfig, SecretString};
+use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::{Db, inspect};
+use docmill_ledger::ledger::Ledger;
 use sqlx::{Connection, Executor, PgConnection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::documents;
+use crate::support::postgres::TestDatabase;
 use crate::support::process::Process;
 use crate::support::world::{SOON, until};
 
@@ -159,7 +168,7 @@ fn message(letter: u8, content: &[u8]) -> Vec<u8> {
 
 /// Speaks as much of the protocol as a login and one question need. Every connection is told the
 /// same server process, as behind a pooler that lends one session to one transaction after another.
-async fn pretend(mut client: tokio::net::TcpStream) {
+async fn pretend(mut client: TcpStream) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut asked = vec![0; 4096];
     let ready = message(b'Z', b"I");
@@ -183,7 +192,7 @@ async fn pretend(mut client: tokio::net::TcpStream) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
@@ -198,4 +207,72 @@ async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason(
     let refused = Db::connect(&config).await.unwrap_err().to_string();
     assert!(refused.contains("transaction mode") && refused.contains("session mode"), "{refused}");
     serving.abort();
+}
+
+/// How often a client has asked for the end of what it sent: `Sync` of Postgres' protocol, each a round trip.
+#[derive(Clone, Default)]
+struct RoundTrips(Arc<AtomicUsize>);
+
+impl RoundTrips {
+    fn so_far(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Passes on what one client sends, and counts.
+    async fn forward(self, client: OwnedReadHalf, mut server: OwnedWriteHalf) -> io::Result<()> {
+        let mut client = BufReader::new(client);
+        // The message that begins a session has no letter: its length alone.
+        let mut letter = None;
+        loop {
+            let length = client.read_u32().await?;
+            let mut rest = vec![0; length as usize - 4];
+            client.read_exact(&mut rest).await?;
+            let mut whole: Vec<u8> = letter.into_iter().collect();
+            whole.extend(length.to_be_bytes());
+            whole.extend(rest);
+            server.write_all(&whole).await?;
+            self.0.fetch_add(usize::from(letter == Some(b'S')), Ordering::SeqCst);
+            letter = Some(client.read_u8().await?);
+        }
+    }
+}
+
+/// The same database behind an address that counts.
+async fn behind_counter(config: DatabaseConfig) -> (DatabaseConfig, RoundTrips) {
+    let url = config.url.reveal().to_owned();
+    let (login, rest) = url.split_once('@').unwrap();
+    let (place, database) = rest.split_once('/').unwrap();
+    let (place, trips) = (place.to_owned(), RoundTrips::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("{login}@{address}/{database}?sslmode=disable");
+    let counted = trips.clone();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(&place).await.unwrap();
+            [&client, &server].into_iter().for_each(|side| side.set_nodelay(true).unwrap());
+            let ((from, mut to), (mut answers, asked)) = (client.into_split(), server.into_split());
+            tokio::spawn(counted.clone().forward(from, asked));
+            tokio::spawn(async move { tokio::io::copy(&mut answers, &mut to).await });
+        }
+    });
+    (DatabaseConfig { url: url.into(), ..config }, trips)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_is_one_round_trip_and_a_connection_that_nobody_uses_goes_back_to_the_pool() {
+    const STATEMENTS: usize = 200;
+    let database = TestDatabase::create().await;
+    let (config, trips) = behind_counter(database.config()).await;
+    let ledger = PostgresLedger::new(Db::connect(&config).await.unwrap());
+    ledger.current_time().await.unwrap();
+    let before = trips.so_far();
+    for _ in 0..STATEMENTS {
+        ledger.current_time().await.unwrap();
+    }
+    let taken = trips.so_far() - before;
+    // One more for each second, and for the first use of another connection.
+    assert!(taken < STATEMENTS + STATEMENTS / 4, "{taken} round trips for {STATEMENTS} statements");
+    let last = trips.so_far();
+    until(SOON, || async { trips.so_far() > last }).await;
 }

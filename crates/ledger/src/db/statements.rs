@@ -12,6 +12,10 @@
 //!   is asked for, so that sixteen dead ones do not cost sixteen limits.
 //! * Going back to the pool and opening a connection have limits of their own.
 //!
+//! sqlx asks a connection for a sign of life whenever it goes back to its pool, whatever is set: a round
+//! trip for each statement. So one that has answered stays with us for the next statement, and goes back
+//! once it has been out for [`LONGEST_OUT`]: there its age and its idleness count.
+//!
 //! Not promised: that a statement whose answer is missing did nothing. Who needs to know asks.
 
 use std::fmt;
@@ -26,12 +30,15 @@ use sqlx::postgres::{
     PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres,
 };
 use sqlx::{Connection as _, Describe, Either, Execute, Executor, SqlStr};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 /// How much longer than Postgres we wait: its own limit speaks first, if it can.
 const MARGIN: Duration = Duration::from_secs(2);
 /// A connection that is not there by then is tried anew: its first packets may have gone nowhere.
 const CONNECT: Duration = Duration::from_secs(5);
+/// After so long outside of the pool a connection goes back between two statements.
+const LONGEST_OUT: Duration = Duration::from_secs(1);
 /// A connection has to answer a ping by then, or it does not go back to the pool.
 const RETURN: Duration = Duration::from_secs(5);
 /// Statements under way are waited for so long when the pool closes.
@@ -44,18 +51,46 @@ pub(crate) struct StatementPool {
     pool: PgPool,
     /// The server's own limit.
     statement_timeout: Duration,
+    /// One permit for each connection that there may be: who has one finds a connection among the idle
+    /// ones, or room for one in the pool, and never waits there for one that is idle here.
+    turns: Arc<Semaphore>,
+    idle: Arc<IdleConnections>,
+}
+
+/// Connections outside of the pool that wait for the next statement.
+struct IdleConnections {
+    state: Mutex<IdleState>,
     silence: LastSilence,
+}
+
+#[derive(Default)]
+struct IdleState {
+    /// The one that came last is taken first: the others go back.
+    waiting: Vec<IdleConnection>,
+    /// A task looks after those that nobody takes.
+    is_watched: bool,
+    is_closed: bool,
+}
+
+struct IdleConnection {
+    connection: PoolConnection<Postgres>,
+    /// When it left the pool.
+    out_since: Instant,
+    idle_since: Instant,
 }
 
 /// When an answer was last missing; connections that were idle then are not used again.
 #[derive(Debug, Clone, Default)]
 struct LastSilence(Arc<Mutex<Option<Instant>>>);
 
-/// A connection on loan. It goes back only by [`LeasedConnection::give_back`]; dropped, it is
+/// A connection on loan. It is kept for others only by [`LeasedConnection::give_back`]; dropped, it is
 /// closed, because nobody knows what is still to come on it.
 struct LeasedConnection {
     connection: Option<PoolConnection<Postgres>>,
-    silence: LastSilence,
+    out_since: Instant,
+    idle: Arc<IdleConnections>,
+    /// Freed last: who gets it next finds what this one has given back.
+    _turn: OwnedSemaphorePermit,
 }
 
 /// A transaction on one connection, each statement with its limit; undone unless committed.
@@ -107,24 +142,17 @@ impl LeasedConnection {
         match timeout(RETURN, connection.ping()).await {
             Ok(pinged) => pinged.is_ok(),
             Err(_elapsed) => {
-                self.silence.note_now();
+                self.idle.silence.note_now();
                 false
             }
         }
     }
 
-    /// Back to the pool, which asks for a sign of life first.
+    /// For the next statement.
     fn give_back(mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
-        let silence = self.silence.clone();
-        // The same as sqlx does when a connection is dropped, but not without end: given up, the
-        // connection is closed and its place free. Hidden in sqlx's documentation only.
-        let returning = connection.return_to_pool();
-        tokio::spawn(async move {
-            if timeout(RETURN, returning).await.is_err() {
-                silence.note_now();
-            }
-        });
+        let Some(connection) = self.connection.take() else { return };
+        let (out_since, idle_since) = (self.out_since, Instant::now());
+        Arc::clone(&self.idle).keep(IdleConnection { connection, out_since, idle_since });
     }
 
     /// What an answer says of the connection that it came on, or did not come on.
@@ -148,7 +176,7 @@ impl LeasedConnection {
                 }
                 Err(error)
             }
-            Err(_elapsed) => Err(self.silence.note(limit)),
+            Err(_elapsed) => Err(self.idle.silence.note(limit)),
         }
     }
 }
@@ -158,6 +186,80 @@ impl Drop for LeasedConnection {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());
         }
+    }
+}
+
+impl IdleConnections {
+    /// Keeps one that has answered, unless it is to go back.
+    fn keep(self: Arc<Self>, idle: IdleConnection) {
+        let mut state = self.state.lock();
+        if state.is_closed || idle.is_long_out() {
+            drop(state);
+            return idle.return_to_pool(self.silence.clone());
+        }
+        state.waiting.push(idle);
+        if !std::mem::replace(&mut state.is_watched, true) {
+            drop(state);
+            tokio::spawn(self.return_unused());
+        }
+    }
+
+    /// The one that answered last, if there is one that may be used.
+    fn take(&self) -> Option<IdleConnection> {
+        loop {
+            let idle = self.state.lock().waiting.pop()?;
+            if idle.is_long_out() {
+                idle.return_to_pool(self.silence.clone());
+            } else if self.silence.falls_within(idle.idle_since.elapsed()) {
+                drop(idle.connection.detach());
+            } else {
+                return Some(idle);
+            }
+        }
+    }
+
+    /// What has been out for long goes back, until nothing is left.
+    async fn return_unused(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LONGEST_OUT).await;
+            let mut state = self.state.lock();
+            let long_out: Vec<_> =
+                state.waiting.extract_if(.., |idle| idle.is_long_out()).collect();
+            state.is_watched = !state.waiting.is_empty();
+            let is_over = !state.is_watched;
+            drop(state);
+            long_out.into_iter().for_each(|idle| idle.return_to_pool(self.silence.clone()));
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// From now on everything goes back.
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        let all = std::mem::take(&mut state.waiting);
+        drop(state);
+        all.into_iter().for_each(|idle| idle.return_to_pool(self.silence.clone()));
+    }
+}
+
+impl IdleConnection {
+    fn is_long_out(&self) -> bool {
+        self.out_since.elapsed() >= LONGEST_OUT
+    }
+
+    /// Back to the pool, which asks for a sign of life first.
+    fn return_to_pool(mut self, silence: LastSilence) {
+        // The same as sqlx does when a connection is dropped, but not without end: given up, the
+        // connection is closed and its place free. Hidden in sqlx's documentation only.
+        let returning = self.connection.return_to_pool();
+        tokio::spawn(async move {
+            if timeout(RETURN, returning).await.is_err() {
+                silence.note_now();
+            }
+        });
     }
 }
 
@@ -183,8 +285,10 @@ impl StatementPool {
                 let sound = !stood_by.falls_within(idle.idle_for);
                 Box::pin(async move { Ok(sound) })
             });
+        let most = options.get_max_connections() as usize;
         let pool = options.connect_lazy_with(login);
-        Self { pool, statement_timeout, silence }
+        let (turns, state) = (Arc::new(Semaphore::new(most)), Mutex::default());
+        Self { pool, statement_timeout, turns, idle: Arc::new(IdleConnections { state, silence }) }
     }
 
     /// The pool itself, for what changes its settings.
@@ -201,6 +305,7 @@ impl StatementPool {
 
     /// Closes the pool; statements under way are waited for a moment.
     pub(super) async fn close(&self) {
+        self.idle.close();
         // What is late is closed with the process, or by its own limit.
         let _late = timeout(CLOSE, self.pool.close()).await;
     }
@@ -219,14 +324,23 @@ impl StatementPool {
 
     async fn acquire(&self) -> sqlx::Result<LeasedConnection> {
         let until = Instant::now() + self.statement_timeout;
+        let turn = timeout(self.statement_timeout, Arc::clone(&self.turns).acquire_owned()).await;
+        let turn = turn.map_err(|_elapsed| sqlx::Error::PoolTimedOut)?;
+        // Never closed, so never refused.
+        let turn = turn.map_err(|_closed| sqlx::Error::PoolClosed)?;
+        let (connection, out_since) = match self.idle.take() {
+            Some(idle) => (idle.connection, idle.out_since),
+            None => (self.acquire_from_pool(until).await?, Instant::now()),
+        };
+        let idle = Arc::clone(&self.idle);
+        Ok(LeasedConnection { connection: Some(connection), out_since, idle, _turn: turn })
+    }
+
+    async fn acquire_from_pool(&self, until: Instant) -> sqlx::Result<PoolConnection<Postgres>> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match timeout(left.min(CONNECT), self.pool.acquire()).await {
-                Ok(Ok(connection)) => {
-                    let (connection, silence) = (Some(connection), self.silence.clone());
-                    return Ok(LeasedConnection { connection, silence });
-                }
-                Ok(Err(error)) => return Err(error),
+                Ok(acquired) => return acquired,
                 Err(_elapsed) if left <= CONNECT => return Err(sqlx::Error::PoolTimedOut),
                 Err(_elapsed) => {}
             }
@@ -330,7 +444,7 @@ impl StatementTransaction {
         &self,
         answer: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
     ) -> sqlx::Result<T> {
-        answer.unwrap_or_else(|_elapsed| Err(self.lease.silence.note(self.limit)))
+        answer.unwrap_or_else(|_elapsed| Err(self.lease.idle.silence.note(self.limit)))
     }
 }
 
