@@ -419,6 +419,17 @@ async fn until_gone(world: &World) {
     }
 }
 
+/// How many arenas glibc's allocator may have.
+const ARENAS: &str = "MALLOC_ARENA_MAX";
+
+/// What the image says of them.
+fn arenas_of_the_image() -> &'static str {
+    let image = include_str!("../Dockerfile").lines();
+    let value =
+        |line: &'static str| line.strip_prefix("ENV ")?.strip_prefix(ARENAS)?.strip_prefix('=');
+    image.filter_map(value).next_back().unwrap()
+}
+
 /// A worker that runs as a process of its own.
 struct Process {
     child: Child,
@@ -433,6 +444,7 @@ impl Process {
             .args([&world.database.url(), &world.queue_url, &world.sqs.endpoint()])
             .arg(&world.config.store.path)
             .args([variant.name(), &jobs.to_string(), &slots.unwrap_or_default()])
+            .env(ARENAS, arenas_of_the_image())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

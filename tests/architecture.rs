@@ -12,7 +12,7 @@ use std::path::Path;
 /// Lowest first. Modules that share a line do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["api", "fault", "mend"],
-    &["model", "retry", "suspension", "work_clock"],
+    &["company", "model", "retry", "suspension", "work_clock"],
     &["config", "layout", "metrics", "notation", "xml"],
     &["einvoice", "payment_code"],
     &["aws", "cluster", "cpu", "failpoint", "http", "kinds", "shutdown"],

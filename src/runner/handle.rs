@@ -53,8 +53,8 @@ impl<B: Backlog> RunnerHandle<B> {
     }
 
     /// Waits until the intake gate is open and a slot is free, and takes up to `most`. While others
-    /// are in use, it waits up to `linger` for more to become free. Does not return once the
-    /// process ends.
+    /// are in use, it waits up to `linger` for more to become free; zero: not at all, where a timer would
+    /// take a millisecond. Does not return once the process ends.
     pub async fn acquire_slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
         let shared = &self.0;
         let mut slots = vec![self.acquire_first_slot().await];
@@ -62,7 +62,7 @@ impl<B: Backlog> RunnerHandle<B> {
         while slots.len() < most {
             match Arc::clone(&shared.slots).try_acquire_owned() {
                 Ok(slot) => slots.push(SlotPermit { _permit: slot }),
-                Err(TryAcquireError::NoPermits) if shared.is_busy() => {
+                Err(TryAcquireError::NoPermits) if shared.is_busy() && !linger.is_zero() => {
                     let next = Arc::clone(&shared.slots).acquire_owned();
                     match tokio::time::timeout_at(until, next).await {
                         Ok(Ok(slot)) => slots.push(SlotPermit { _permit: slot }),

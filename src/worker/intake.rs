@@ -14,12 +14,13 @@ use tokio::task::JoinSet;
 use crate::runner::{PULSE, RunnerHandle, SlotPermit};
 use crate::worker::tier_poller::{PollRequest, TierPoller};
 use crate::worker::{QUEUE, QUEUE_PAUSE, QueueBacklog, batch};
+use docmill_core::company::affordable_wait;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_queue::queue::Delivery;
 
-/// How long the first free slot waits for company while others are taken: a poll for one costs as
-/// much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.
+/// How long the first free slot of many waits for company while others are taken: a poll for one costs
+/// as much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// What a poll came back with.
@@ -34,7 +35,9 @@ struct PollResult {
 pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
     let mut polls: JoinSet<PollResult> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
-    let mut poller = TierPoller::new(&backlog.queue.tiers(), runner.slot_counts().0);
+    let slots = runner.slot_counts().0;
+    let linger = affordable_wait(LINGER, u32::try_from(slots).unwrap_or(u32::MAX));
+    let mut poller = TierPoller::new(&backlog.queue.tiers(), slots);
     // Kept from turn to turn: what it has waited for already counts.
     let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;
     while !runner.is_stopping() {
@@ -43,7 +46,7 @@ pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBa
         if gathering.is_none()
             && let Some(most) = poller.next_size()
         {
-            gathering = Some(runner.acquire_slots(most, LINGER).boxed());
+            gathering = Some(runner.acquire_slots(most, linger).boxed());
         }
         tokio::select! {
             () = runner.wait_until_stopping() => {}

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::db::Db;
+use docmill_core::company::affordable_wait;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::ClaimToken;
 
@@ -38,13 +39,8 @@ const LONGEST_TURN: Duration = Duration::from_millis(25);
 /// A statement rests for so many times what it took, so that its sort occupies Postgres for a quarter
 /// of the time at most, until many rows wait.
 const REST_FACTOR: u32 = 3;
-/// The longest rest after a statement, ...
+/// The longest rest after a statement, where there are many slots. A job has seven statements.
 const LONGEST_REST: Duration = Duration::from_millis(15);
-/// ... and what each slot above [`FEW_SLOTS`] gives towards it. A job has seven statements, and its slot
-/// does nothing else while they rest: many slots keep the machine busy all the same, few do not.
-const REST_PER_SLOT: Duration = Duration::from_micros(300);
-/// With no more slots than this nothing rests.
-const FEW_SLOTS: u32 = 12;
 /// So many rows wait for no others, however many went together before: more of them in one statement
 /// cost hardly less each.
 const ENOUGH: usize = 16;
@@ -167,7 +163,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             apart: HashSet::new(),
         };
         let alone = Arc::new(Semaphore::new(ALONE));
-        let longest_rest = LONGEST_REST.min(REST_PER_SLOT * slots.saturating_sub(FEW_SLOTS));
+        let longest_rest = affordable_wait(LONGEST_REST, slots);
         let (state, enough) = (Arc::new(Mutex::new(state)), Arc::default());
         Self { db, state, enough, alone, longest_rest }
     }
