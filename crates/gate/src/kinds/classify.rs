@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{GENERIC, Kind, KindSet, SignalArea, SignalPhrase};
-use docmill_core::model::{BoundingBox, PageText, TextLine, Transcript};
+use docmill_core::model::{BoundingBox, TextLine, Transcript};
 use docmill_formats::notation::fold_text;
 
 /// A kind needs this score.
@@ -31,6 +31,37 @@ const STRIP: usize = 3;
 
 /// A title is larger than what stands under it by this factor.
 const LARGER: f32 = 1.25;
+
+/// Share of the first page's height above which a heading heads the document, and below which another one may head
+/// what is printed under it: a statement of account under an invoice.
+const HEAD: f32 = 0.25;
+const UNDER: f32 = 0.3;
+
+/// Words that begin the line that a letter is about: `Oggetto: fattura n. 27`. What follows is its title.
+const SUBJECTS: [&str; 22] = [
+    "aihe",
+    "arende",
+    "asia",
+    "asunto",
+    "assunto",
+    "betreff",
+    "betrifft",
+    "betr",
+    "betreft",
+    "concerne",
+    "dotyczy",
+    "emne",
+    "objet",
+    "oggetto",
+    "onderwerp",
+    "predmet",
+    "re",
+    "subject",
+    "targy",
+    "vec",
+    "tema",
+    "zadeva",
+];
 
 /// A gap of so many line heights ends a text.
 const GAP: f32 = 1.2;
@@ -112,6 +143,10 @@ struct FoldedText {
     upper: bool,
     /// It names what stands beside it: `Order: 17` on an invoice makes no order of it.
     label: bool,
+    /// Where it stands, as a share of the first page's height.
+    depth: f32,
+    /// Words before its title: those that say that it is what a letter is about.
+    subject: usize,
 }
 
 impl FirstPagesText {
@@ -119,12 +154,14 @@ impl FirstPagesText {
         let mut seen = Self::default();
         for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
             for (at, line) in page.lines.iter().enumerate() {
-                let upper = index == 0 && is_upper(page, line);
+                let depth = line.bounding_box().y / page.height.max(1.0);
+                let upper = index == 0 && depth <= UPPER;
                 let above = at.checked_sub(1).and_then(|at| page.lines.get(at));
                 for (text, label) in split_texts(line, above, page.lines.get(at + 1)) {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
                     let upper = upper && words.len() <= LONGEST_TITLE;
-                    seen.add_text(FoldedText { words, upper, label });
+                    let subject = usize::from(words.len() > 1 && is_subject(&text));
+                    seen.add_text(FoldedText { words, upper, label, depth, subject });
                 }
             }
         }
@@ -139,17 +176,27 @@ impl FirstPagesText {
     }
 
     fn score_kind(&self, kind: &Kind) -> f64 {
+        // What has its own heading at the head of the page is that, whatever is printed under it.
+        let headed = kind.signals.iter().any(|signal| {
+            let heads = signal.weight > 0.0 && signal.place == SignalArea::Heading;
+            heads && signal.phrases.iter().any(|it| self.contains_phrase(it, signal.place, HEAD))
+        });
         let found = kind.signals.iter().filter(|signal| {
-            signal.phrases.iter().any(|phrase| self.contains_phrase(phrase, signal.place))
+            let titled = signal.weight < 0.0 && signal.place != SignalArea::Anywhere;
+            let lowest = if headed && titled { UNDER } else { f32::MAX };
+            signal.phrases.iter().any(|phrase| self.contains_phrase(phrase, signal.place, lowest))
         });
         found.map(|signal| signal.weight).sum()
     }
 
-    fn contains_phrase(&self, phrase: &SignalPhrase, area: SignalArea) -> bool {
+    /// Whether a phrase stands in an area of the pages, no lower than `lowest`.
+    fn contains_phrase(&self, phrase: &SignalPhrase, area: SignalArea, lowest: f32) -> bool {
         let Some((first, rest)) = phrase.words.split_first() else { return false };
         let stands = |&(text, place): &(usize, usize)| {
-            let Some(text) = self.texts.get(text) else { return false };
-            let begins = text.upper && place == 0;
+            let Some(text) = self.texts.get(text).filter(|text| text.depth <= lowest) else {
+                return false;
+            };
+            let begins = text.upper && (place == 0 || place == text.subject);
             let fits = match area {
                 SignalArea::Anywhere => true,
                 SignalArea::Title => begins,
@@ -167,8 +214,9 @@ impl FirstPagesText {
     }
 }
 
-fn is_upper(page: &PageText, line: &TextLine) -> bool {
-    line.bounding_box().y <= UPPER * page.height.max(1.0)
+/// Whether a folded text begins as the line does that a letter is about.
+fn is_subject(folded: &str) -> bool {
+    folded.split(' ').next().is_some_and(|first| SUBJECTS.contains(&first))
 }
 
 /// The texts of a line, parted where the gap is wide, and whether each is a label of something: a
@@ -251,7 +299,7 @@ fn join_spaced_letters(folded: &str) -> String {
 mod tests {
     use super::*;
     use docmill_core::config::KindsConfig;
-    use docmill_core::model::TextWord;
+    use docmill_core::model::{PageText, TextWord};
 
     /// Two or more spaces are a wide gap.
     fn transcript(drawing: &str) -> Transcript {
@@ -311,6 +359,7 @@ mod tests {
             ("Factura   Pedido\n   8038\nVencimiento   8.1.2024", "invoice", None),
             ("FACTUUR 12   Factuurdatum   20-6-2024\n   Klant   1447\n   Offerte   61\nTe betalen   12,00", "invoice", None),
             ("Offerte   61\nKlant   1447\nFactuur volgt   12,00", "generic", Some(KindAmbiguity::Unknown)),
+            ("Studio Alder\nOggetto: fattura n. 27/2026\nAccordo transattivo   600,00", "invoice", None),
             ("Nota\nNota nr. 12\nTe betalen voor 1-2-2024", "invoice", None),
             ("betreft: declaratie 3\ndeclaratienummer: 2024.0063\nte betalen   12,00", "invoice", None),
             ("Dear Sir,\nthank you for your visit.", "generic", Some(KindAmbiguity::Unknown)),
@@ -339,6 +388,7 @@ mod tests {
             ("Alder Ltd\n\nDelivery Note\n\nInvoice no. INV-17   Order 12\nQty   Description\n1   Tea", "generic"),
             ("Alder GmbH\n\nRechnung   RE-17\nLieferschein Nr. 4711 vom 1.2.2024\nGesamtbetrag   12,00", "invoice"),
             ("Alder Ltd\n\nInvoice / Delivery note\n\nInvoice number   INV-17\nTotal   12.00", "invoice"),
+            ("Alder Ltd\n\nTAX INVOICE\n\n\n\n\n\n\n\n\n\n\n\nInvoice total   12.00\n\n\n\n\n\n\n\n\n\n\n\n\nPlease settle   12.00\n\n\nSTATEMENT OF ACCOUNT   as at 1 May 2024\nINV-17   12.00", "invoice"),
             ("Alder Ltd\n\nTax Invoice / Statement\n\nInvoice number 17\nTotal   12.00", "invoice"),
         ];
         for (drawing, kind) in table {
