@@ -1,4 +1,4 @@
-//! Invoices in twenty-three languages and three layouts, made from one table of words: with the labels
+//! Invoices in twenty-five languages and three layouts, made from one table of words: with the labels
 //! right of or above their values, wrapped descriptions, two-digit years, and the language's own
 //! way of writing numbers and dates.
 
@@ -28,7 +28,7 @@ struct Words {
 }
 
 #[rustfmt::skip]
-const LANGUAGES: [Words; 23] = [
+const LANGUAGES: [Words; 25] = [
     Words { language: "en", title: "INVOICE", number: "Invoice no.", date: "Invoice date", due: "Due date", customer: "Bill to", columns: ["Description", "Qty", "Unit price", "Amount"], totals: ["Subtotal", "VAT", "Total"], vat_id: ["VAT Reg No", "GB 123 4567 89"], currency: "GBP", marks: [",", "."], day: "/" },
     Words { language: "de", title: "Rechnung", number: "Rechnungsnummer", date: "Rechnungsdatum", due: "Fällig am", customer: "Rechnungsempfänger", columns: ["Bezeichnung", "Menge", "Einzelpreis", "Betrag"], totals: ["Nettobetrag", "MwSt.", "Gesamtbetrag"], vat_id: ["USt-IdNr.", "DE123456789"], currency: "EUR", marks: [".", ","], day: "." },
     Words { language: "fr", title: "FACTURE", number: "Facture n°", date: "Date de facturation", due: "Date d'échéance", customer: "Facturé à", columns: ["Désignation", "Qté", "Prix unitaire HT", "Montant HT"], totals: ["Total HT", "TVA", "Total TTC"], vat_id: ["N° TVA", "FR11123456782"], currency: "EUR", marks: [" ", ","], day: "/" },
@@ -52,6 +52,8 @@ const LANGUAGES: [Words; 23] = [
     Words { language: "tr", title: "FATURA", number: "Fatura No", date: "Fatura Tarihi", due: "Vade Tarihi", customer: "Sayın", columns: ["Açıklama", "Miktar", "Birim Fiyat", "Tutar"], totals: ["Ara Toplam", "KDV", "Genel Toplam"], vat_id: ["VKN", "1234567890"], currency: "TRY", marks: [".", ","], day: "." },
     Words { language: "cs", title: "FAKTURA", number: "Číslo faktury", date: "Datum vystavení", due: "Datum splatnosti", customer: "Odběratel", columns: ["Popis", "Množství", "Cena za MJ", "Cena celkem"], totals: ["Základ daně", "DPH", "Celkem k úhradě"], vat_id: ["DIČ", "CZ12345678"], currency: "CZK", marks: [" ", ","], day: "." },
     Words { language: "fi", title: "LASKU", number: "Laskun numero", date: "Laskun päiväys", due: "Eräpäivä", customer: "Asiakas", columns: ["Kuvaus", "Määrä", "Yksikköhinta", "Summa"], totals: ["Veroton yhteensä", "ALV", "Loppusumma"], vat_id: ["ALV nro", "FI12345678"], currency: "EUR", marks: [" ", ","], day: "." },
+    Words { language: "is", title: "Reikningur", number: "Reikningsnúmer", date: "Útgáfudagur", due: "Eindagi", customer: "Kaupandi", columns: ["Lýsing", "Magn", "Ein.verð", "Upphæð"], totals: ["Samtals án VSK", "VSK", "Til greiðslu"], vat_id: ["VSK nr.", "148227"], currency: "ISK", marks: [".", ","], day: "." },
+    Words { language: "uk", title: "Рахунок-фактура", number: "Номер рахунку", date: "Дата рахунку", due: "Оплатити до", customer: "Покупець", columns: ["Найменування", "Кількість", "Ціна", "Сума"], totals: ["Разом без ПДВ", "ПДВ", "Всього до сплати"], vat_id: ["ЄДРПОУ", "30177144"], currency: "UAH", marks: [" ", ","], day: "." },
 ];
 
 const SUPPLIER: [&str; 3] = ["Alder Metalworks AG", "Mill Road 12", "82216 Northtown"];
@@ -231,7 +233,7 @@ fn faults(words: &Words, drawing: &str, kinds: &KindSet) -> Vec<String> {
 }
 
 #[test]
-fn invoices_in_twenty_three_languages_and_three_layouts_are_read_whole() {
+fn invoices_in_twenty_five_languages_and_three_layouts_are_read_whole() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let mut wrong = Vec::new();
     for words in &LANGUAGES {

@@ -38,6 +38,11 @@ fn is_mexican(id: &[char]) -> bool {
     (3..=4).contains(&letters) && day && id.len() == letters + 9
 }
 
+/// `148227`: five or six digits, as Iceland numbers who collects its tax on turnover.
+fn is_icelandic(id: &[char]) -> bool {
+    (5..=6).contains(&id.len()) && id.iter().all(char::is_ascii_digit)
+}
+
 /// `NIF:`, `A.F.M.`, `RFC`: letters of what a label says in full.
 fn is_abbreviation(word: &str) -> bool {
     let word = word.trim_end_matches(':');
@@ -408,7 +413,9 @@ impl SupplierSearch<'_> {
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
             let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
-            let fits = national || is_indian(&compact) || is_mexican(&compact);
+            let label = fold_text(&cell.words_in(spot.words.clone()).join(" "));
+            let icelandic = label.starts_with("vsk ") && is_icelandic(&compact);
+            let fits = national || icelandic || is_indian(&compact) || is_mexican(&compact);
             (fits && !id.contains([',', '€', '%'])).then(|| {
                 let found = FoundValue::at_word(id.to_owned(), false, cell, spot.cell);
                 (self.is_contact(cell), found)
