@@ -8,6 +8,8 @@ mod calendar;
 mod clock;
 mod sign;
 mod term;
+mod written;
+mod yearless;
 
 use time::Date;
 
@@ -126,6 +128,8 @@ impl<'a> DateSearch<'a> {
             add(DateSign::WithTime, timed);
             add(DateSign::TillTime, timed && self.spots.till);
             add(DateSign::OnTill, self.spots.till);
+            let written = alone && written::is_written_at(self.spots, cell, before, after);
+            add(DateSign::Written, written && !self.spots.till);
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
             add(DateSign::PayBy, term::is_to_pay_on(self.spots.layout, index, before));
@@ -195,16 +199,19 @@ impl<'a> DateSearch<'a> {
         if role.issued {
             for spot in self.spots.of_field(role.number).filter(|spot| spot.words.start == 0) {
                 self.mark_titled(spot, &mut found);
+                self.mark_under_title(spot, &mut found);
             }
         }
         if !role.issued {
             self.mark_followed(&mut found);
+            found.extend(issued.into_iter().flat_map(|day| self.days_without_year(day)));
         }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
         if role.issued {
             mark_sole_label(&mut merged);
         }
+        self.mark_written(&mut merged, role.issued);
         let since = issued.filter(|_| !role.issued);
         let terms = since.map_or(Vec::new(), |_| term::count_days(self.spots.layout));
         for one in &mut merged {
@@ -450,9 +457,10 @@ fn mark_sole_label(merged: &mut [DateCandidate]) {
 /// Whether nothing says of a day which one it is: no label, no title, no number before it, no town.
 fn is_unnamed(one: &DateCandidate) -> bool {
     use DateSign::{
-        BehindNumber, NumberBefore, OwnLabel, PayBy, TillTime, Titled, Town, WeakLabel,
+        BehindNumber, NumberBefore, OwnLabel, PayBy, TillTime, Titled, Town, WeakLabel, Written,
     };
-    let named = [OwnLabel, WeakLabel, Titled, NumberBefore, BehindNumber, Town, TillTime, PayBy];
+    let named =
+        [OwnLabel, WeakLabel, Titled, NumberBefore, BehindNumber, Town, TillTime, PayBy, Written];
     !one.signs.iter().any(|sign| named.contains(sign))
 }
 

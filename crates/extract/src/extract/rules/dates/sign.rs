@@ -28,6 +28,8 @@ pub(in super::super) enum DateSign {
     Dated,
     /// Behind a town at the head of a page, where letters are dated.
     Town,
+    /// Behind a town under everything else, where what is signed is dated.
+    Written,
     /// Before a time of day.
     WithTime,
     /// Before a time of day, printed by a till.
@@ -85,7 +87,7 @@ pub(in super::super) enum DateSign {
 use DateSign as S;
 
 /// Log-odds of the signs of the day of issue.
-const ISSUED: [(DateSign, f32); 29] = [
+const ISSUED: [(DateSign, f32); 30] = [
     (S::OwnLabel, 3.3),
     (S::WeakLabel, 2.2),
     (S::LabelAbove, -1.1),
@@ -93,6 +95,7 @@ const ISSUED: [(DateSign, f32); 29] = [
     (S::Titled, 4.0),
     (S::NumberBefore, 3.5),
     // Set by hand.
+    (S::Written, 12.0),
     (S::SoleLabel, 2.0),
     (S::BehindNumber, 3.5),
     (S::OtherBefore, -4.0),
@@ -119,8 +122,9 @@ const ISSUED: [(DateSign, f32); 29] = [
 ];
 
 /// Log-odds of the signs of another day, such as the one by which to pay.
-const OTHER: [(DateSign, f32); 30] = [
+const OTHER: [(DateSign, f32); 31] = [
     // Set by hand.
+    (S::Written, -6.0),
     (S::Early, -12.0),
     (S::OwnLabel, 10.3),
     (S::Unlabelled, -1.2),
