@@ -19,7 +19,9 @@ mod till;
 use rust_decimal::Decimal;
 
 use self::by_rate::add_sums_of_rate;
-use self::charges::{PrintedRests, possible_roundings};
+use self::charges::{
+    PrintedRests, add_net_before_charge, is_charge, possible_roundings, without_charge,
+};
 use self::column::add_sum_of_column;
 use self::currencies::{keep_own_currency, keep_stated_column};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
@@ -30,8 +32,8 @@ use self::printed::{find_printed, money_before, money_right_of};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::till::{
-    add_unnamed_totals, is_charged, paid_amounts, take_till_taxes, tendered_amounts,
-    without_tax_code,
+    add_unnamed_totals, has_labelled_tax, is_charged, leave_out_gross_net, paid_amounts,
+    take_till_taxes, tendered_amounts, without_tax_code,
 };
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
@@ -98,11 +100,15 @@ pub(super) fn find_totals<'a>(
     let mut candidates = labelled_amounts(spots, mark);
     keep_own_currency(spots, &mut candidates);
     add_sum_of_rates(spots, mark, &mut candidates);
+    if spots.till && has_labelled_tax(&candidates) {
+        candidates.retain(|c| c.role != AmountRole::Vat || !c.value.is_zero());
+    }
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
-    add_unlabelled_sums(spots.layout, mark, &mut candidates);
+    add_unlabelled_sums(spots, mark, &mut candidates);
+    add_net_before_charge(spots, mark, &mut candidates);
     add_included_tax(spots, mark, &mut candidates);
-    add_sums_by_rate(spots.layout, mark, &mut candidates);
+    add_sums_by_rate(spots, mark, &mut candidates);
     add_rows_of_sums(spots.layout, mark, &mut candidates);
     add_sums_of_rate(spots, mark, &mut candidates);
     add_sum_of_column(spots, mark, &mut candidates);
@@ -143,6 +149,7 @@ pub(super) fn find_totals<'a>(
     let outdone = is_outdone(&chosen, &candidates);
     if spots.till {
         take_till_taxes(spots, &rests, mark, &mut chosen);
+        leave_out_gross_net(&mut chosen);
     }
     TotalAmounts { paid: is_paid, outdone, ..chosen }
 }
@@ -372,7 +379,7 @@ fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
 /// What a labelled net amount and a labelled tax make is the total, and what is between a labelled
 /// net amount and a labelled total is the tax, where it is printed, whatever stands beside it.
 fn add_unlabelled_sums<'a>(
-    layout: &'a CellLayout,
+    spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
@@ -386,7 +393,7 @@ fn add_unlabelled_sums<'a>(
         totals.iter().filter(|(_, at)| !taxes.iter().any(|(_, by)| std::ptr::eq(*at, *by)));
     nets.extend(before_tax.copied().collect::<Vec<_>>());
     let mut found = Vec::new();
-    for (amount, cell) in layout.amounts(mark) {
+    for (amount, cell) in spots.layout.amounts(mark) {
         let own = |other: &TextCell| std::ptr::eq(other, cell);
         let total = nets.iter().any(|(net, at)| {
             let mut taxes = taxes.iter();
@@ -396,6 +403,8 @@ fn add_unlabelled_sums<'a>(
             let mut totals = totals.iter();
             !own(at) && totals.any(|(total, by)| !own(by) && total - net == amount.value)
         });
+        // `Tip 15 %   5.33` is between the sum and the total as well.
+        let tax = tax && !(spots.till && is_charge(spots, cell));
         for (role, holds) in [(AmountRole::Gross, total), (AmountRole::Vat, tax)] {
             if holds && !amount.value.is_zero() {
                 let (value, currency) = (amount.value, amount.currency());
@@ -446,6 +455,7 @@ fn choose_totals<'a>(
             }
         }
     }
+    let best = best.map(|(score, chosen)| (score, without_charge(chosen, candidates, rests)));
     match best {
         Some((score, [net, vat, gross])) if score >= 7.0 && !gross.value.is_zero() => {
             TotalAmounts {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 
+use super::charges::is_charge;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::{CellLayout, TextCell};
@@ -95,10 +96,11 @@ const LABELLED: f32 = 3.0;
 /// Two printed amounts that make a labelled total, the smaller of them what a printed rate makes of
 /// the larger: net and tax, whatever they are called.
 pub(super) fn add_sums_by_rate<'a>(
-    layout: &'a CellLayout,
+    spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
+    let layout = spots.layout;
     let rates: Vec<Decimal> = printed_rates(layout, mark);
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 2.0);
     let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
@@ -110,7 +112,11 @@ pub(super) fn add_sums_by_rate<'a>(
         printed.entry(amount.value).or_insert((cell, amount.currency()));
     }
     let mut found = Vec::new();
-    for (tax, (cell, currency)) in printed.iter().filter(|(tax, _)| **tax > Decimal::ZERO) {
+    // `Tip 15 %` is a share of the sum as well.
+    let taxes = printed.iter().filter(|(tax, (cell, _))| {
+        **tax > Decimal::ZERO && !(spots.till && is_charge(spots, cell))
+    });
+    for (tax, (cell, currency)) in taxes {
         for total in &totals {
             let net = *total - *tax;
             let Some((net_cell, net_currency)) = printed.get(&net) else { continue };

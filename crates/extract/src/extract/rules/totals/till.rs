@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::charges::PrintedRests;
+use super::charges::{PrintedRests, is_charge};
 use super::printed::find_printed;
 use super::tax_table::{taxes_of_part, taxes_that_make};
 use super::{
@@ -31,12 +31,30 @@ fn included_tax(
         let taxes: Vec<Decimal> = rates.map(|rate| gross * rate / (hundred + rate)).collect();
         let is_tax =
             |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
-        cells.iter().find_map(|cell| {
+        // `Tip 15 %` is a share of the sum as well.
+        let first = cells.first().filter(|first| !is_charge(spots, first));
+        first.and(Some(cells)).into_iter().flatten().find_map(|cell| {
             let mut numbers = till_numbers(cell, mark).into_iter();
             let found = numbers.find(|n| n.is_money() && is_tax(n.value))?;
             Some(FoundValue::new(found.value, true, cell))
         })
     })
+}
+
+/// Whether a label stands beside a tax that is not nothing: a rate of nothing beside it is another's.
+pub(super) fn has_labelled_tax(candidates: &[AmountCandidate<'_>]) -> bool {
+    let own = |c: &AmountCandidate<'_>| c.role == AmountRole::Vat && c.weight >= 5.0;
+    candidates.iter().any(|c| own(c) && !c.value.is_zero())
+}
+
+/// What is as much as a total that includes its tax is no net amount.
+pub(super) fn leave_out_gross_net(chosen: &mut TotalAmounts<'_>) {
+    let value = |found: &Option<FoundValue<Decimal>>| found.as_ref().map(|found| found.value);
+    let taxed = value(&chosen.vat).is_some_and(|tax| !tax.is_zero());
+    if taxed && chosen.net.is_some() && value(&chosen.net) == value(&chosen.gross) {
+        chosen.net = None;
+        chosen.net_is_total = true;
+    }
 }
 
 /// Rows of a receipt that are summed up.
