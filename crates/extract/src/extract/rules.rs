@@ -26,6 +26,8 @@ mod numbers;
 #[cfg(test)]
 mod outside;
 mod payables;
+#[cfg(test)]
+mod postbag;
 mod slope;
 mod spots;
 #[cfg(test)]

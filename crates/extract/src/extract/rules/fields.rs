@@ -80,7 +80,8 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
         let has_digit = taken.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
         let joined = is_joined(words.get(at + 1..).unwrap_or_default())
             || matches!(*word, "/" | "-" | "–")
-            || words.get(at + 1).is_some_and(|next| is_group_after(word, next));
+            || words.get(at + 1).is_some_and(|next| is_group_after(word, next))
+            || is_last_group(&taken, words.get(at + 1).copied());
         if inline && has_digit && !joined {
             break;
         }
@@ -122,6 +123,16 @@ fn is_group_after(word: &str, next: &str) -> bool {
         word.len() <= 4 && digits(word.trim_start_matches(|c: char| c.is_ascii_uppercase()));
     let groups = if digits(word) { 2..=4 } else { 4..=4 };
     (digits(word) || lettered) && digits(next) && groups.contains(&next.len())
+}
+
+/// Digits of the last group of a number, behind others that are no shorter than three.
+const LAST_GROUP: std::ops::RangeInclusive<usize> = 5..=6;
+
+/// `710 2266 10944`: behind two groups of digits and more the last one may be longer than those.
+fn is_last_group(taken: &[&str], next: Option<&str>) -> bool {
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let groups = taken.len() > 1 && taken.iter().all(|word| word.len() >= 3 && digits(word));
+    groups && next.is_some_and(|next| LAST_GROUP.contains(&next.len()) && digits(next))
 }
 
 /// A town with its postal code, as in the column beside a heading: `Leeds LS1 4AB`.
@@ -193,6 +204,7 @@ mod tests {
             ("Rechnungsnummer   Rechnungsdatum\nRE 17             18.02.2022", Some("RE 17")),
             ("Invoice Number   Leeds LS1 4AB\nINV-7            United Kingdom", Some("INV-7")),
             ("Rechnungsnummer: 2024 0017 7741", Some("2024 0017 7741")),
+            ("Rechnungsnr.: 710 2266 10944", Some("710 2266 10944")),
             ("Faktura nr FV 12/03/2024", Some("FV 12/03/2024")),
             ("Factura no   FEYO 7718", Some("FEYO 7718")),
             ("Rechnung vom 12.09.2016", None),

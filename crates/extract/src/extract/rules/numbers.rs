@@ -192,7 +192,8 @@ impl<'a> NumberSearch<'a> {
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }
-        if spot.words.start > 0 && !self.is_second_title(spot) && !self.ends_heading(spot) {
+        let begins = self.is_second_title(spot) || self.ends_heading(spot) || self.is_subject(spot);
+        if spot.words.start > 0 && !begins {
             signs.push(NumberSign::MidText);
         }
         if self.has_day_beside(spot) {
@@ -487,6 +488,7 @@ mod tests {
             ),
             ("Visualisierung   Stylesheet-Version 2.1\nRechnung Nr. 618205", Some("618205")),
             ("Kundennummer   4711", None),
+            ("Oggetto: fattura n. 27/2024 - assistenza Alder", Some("27/2024")),
             ("Integrationskurs B1, Juli 2025 - Rechnung 2025-17", Some("2025-17")),
             ("Die Anzahlung aus Rechnung 2025-17", None),
             (

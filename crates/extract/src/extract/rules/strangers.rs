@@ -650,6 +650,7 @@ fn strangers_layouts_are_read() {
         super::varied::LAYOUTS,
         super::letterbox::LAYOUTS,
         super::outside::LAYOUTS,
+        super::postbag::LAYOUTS,
         super::unnamed::LAYOUTS,
     ]
     .concat()

@@ -7,6 +7,7 @@ mod address;
 #[cfg(test)]
 mod apart_tests;
 mod buyer;
+mod columns;
 mod domain;
 mod elsewhere;
 mod identifier;
@@ -16,6 +17,8 @@ mod postal_code;
 mod relation;
 mod sender;
 mod sign;
+mod signature;
+mod small_print;
 
 pub(super) use self::postal_code::{has_postal_code, is_british_code, is_canadian_code};
 pub(super) use self::sign::NameSign;
@@ -110,7 +113,10 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
             ..SupplierDetails::default()
         };
     };
-    let best = search.company_of_brand(best, &candidates).unwrap_or(best);
+    let brand = search.company_of_brand(best, &candidates).unwrap_or(best);
+    let company = search.company_behind(brand, vat.as_ref(), &candidates);
+    let named = || search.name_of_identifier(brand, vat.as_ref(), &candidates);
+    let best = company.or_else(named).unwrap_or(brand);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
     let own =
         candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
@@ -122,6 +128,8 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let (name, joined) = search.full_name(above.unwrap_or(best));
     let (address, mut address_reading) = match above {
         Some(above) => search.address_of(above, joined),
+        // What the letterhead says of a brand is its company's.
+        None if company.is_some() && best.address.is_none() => search.address_of(brand, joined),
         None => search.address_of(best, joined),
     };
     let others = candidates.iter().filter(|one| {
@@ -189,6 +197,7 @@ impl SupplierSearch<'_> {
             || is_bare_word(&best.signs)
             || self.has_equal_company(best, candidates)
             || self.has_equal_block(best, candidates)
+            || self.is_of_other_company(best, candidates)
     }
 }
 
@@ -227,9 +236,12 @@ impl<'a> SupplierSearch<'a> {
         for (index, cell) in self.layout.cells.iter().enumerate() {
             let senders = self.sender_parts(cell);
             let whole = tidy_name(&strip_label(&cell.joined_text(), self.labels));
-            let texts = match (senders, self.company_of_line(cell)) {
+            let company =
+                self.company_of_line(cell).or_else(|| self.company_with_form_before(cell));
+            let registered = address::tells_registration(&whole);
+            let texts = match (senders, company) {
                 (Some((name, address)), _) => vec![(name, Some(address))],
-                (None, Some(name)) if !self.is_name(&whole) => vec![(name, None)],
+                (None, Some(name)) if registered || !self.is_name(&whole) => vec![(name, None)],
                 (None, _) => vec![(whole, None)],
             };
             for (name, address) in texts {
@@ -271,6 +283,7 @@ impl<'a> SupplierSearch<'a> {
         mark_banner(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
+        self.mark_signatory(&mut merged);
         merged
     }
 
@@ -559,6 +572,10 @@ fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
                 signs.dedup();
                 known.signs = signs;
                 known.address = known.address.take().or(one.address);
+                // `kettle brook` is how a heading was set, and `Kettle Brook` the name.
+                if known.name.to_lowercase() == known.name && one.name.to_lowercase() != one.name {
+                    known.name = one.name;
+                }
             }
             None => merged.push((compact, 1, one)),
         }

@@ -129,6 +129,13 @@ impl<'a> NumberSearch<'a> {
         days.any(|day| whole(day) && beside(day))
     }
 
+    /// `Oggetto: fattura n. 27`: the title of a letter begins behind the word that says what it is about.
+    pub(super) fn is_subject(&self, spot: &LabelMatch) -> bool {
+        let words = self.spots.cell_of(spot).map(|cell| cell.words.as_slice()).unwrap_or_default();
+        let first = words.first().filter(|_| spot.words.start == 1);
+        first.is_some_and(|word| word.ends_with(':') && vocabulary().subject.has(&fold_text(word)))
+    }
+
     /// Whether a title stands behind another one, parted by a bar, and a number ends the line.
     pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
         let Some(cell) = self.spots.cell_of(spot) else { return false };

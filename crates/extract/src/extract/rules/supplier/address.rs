@@ -3,7 +3,6 @@
 use super::elsewhere::{self, is_part_of_address};
 use super::name::FORM_ASIDE;
 use super::postal_code::{ends_in_lettered_code, has_postal_code, is_canadian_code, is_town_first};
-use super::sender::is_age;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
@@ -284,11 +283,12 @@ impl SupplierSearch<'_> {
             if line < skip {
                 continue;
             }
-            let text = self.line_text(next);
+            let text = self.without_label(next, self.line_text(next));
             if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
                 return Some(AddressLines { lines: vec![address], town: true, least });
             }
-            let between = || self.is_register(next, &text) || is_age(&text);
+            let detail = || passed > 0 && !self.spots.till && self.is_detail(next, &text);
+            let between = || self.is_register(next, &text) || tells_trade(&text) || detail();
             if lines.is_empty() && passed < MOST_REGISTERS && between() {
                 passed += 1;
                 continue;
@@ -422,6 +422,28 @@ impl SupplierSearch<'_> {
             || marked && digits == 0 && line.words.len() <= 3
     }
 
+    /// `Regime: general` under the number of a register: a label with its value that is no address.
+    fn is_detail(&self, line: &TextCell, text: &str) -> bool {
+        let index = self.layout.index_of(line);
+        let mut spots = index.into_iter().flat_map(|index| self.spots.in_cell(index));
+        text.split_once(": ").is_some_and(|(label, _)| !label.contains(char::is_numeric))
+            && !spots
+                .any(|spot| matches!(spot.field.as_str(), "party_address" | "registered_office"))
+            && !self.tells_reach(line)
+            && !is_street_and_town(text)
+    }
+
+    /// A line's text without a label with a colon that says that it is an address.
+    fn without_label(&self, line: &TextCell, text: String) -> String {
+        let index = self.layout.index_of(line);
+        let mut spots = index.into_iter().flat_map(|index| self.spots.in_cell(index));
+        let labelled = spots.any(|spot| spot.words.start == 0 && spot.field == "party_address");
+        match text.split_once(": ").filter(|_| labelled && !self.spots.till) {
+            Some((_, address)) => address.to_owned(),
+            None => text,
+        }
+    }
+
     /// Whether a line under a name begins something else than an address.
     pub(super) fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
         let own = self.layout.index_of(line);
@@ -548,6 +570,18 @@ fn leave_out_trade(lines: &mut Vec<String>) {
     if whole && plain {
         lines.remove(0);
     }
+}
+
+/// `Médecin expert agréé`, `Caterers since 1968`: what somebody does and how long, under the name.
+fn tells_trade(text: &str) -> bool {
+    let folded = fold_text(text);
+    let is_year = |word: &&str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
+    let words: Vec<&str> = folded.split(' ').collect();
+    let since = match words.as_slice() {
+        [.., word, year] => vocabulary().since.has(word) && is_year(year),
+        _ => false,
+    };
+    since || !text.contains(char::is_numeric) && vocabulary().profession.is_within(&folded)
 }
 
 /// A district and its province behind a street, where addresses have no postal code: `Ata Sok. No: 4` over

@@ -245,7 +245,10 @@ impl SupplierSearch<'_> {
         let called = text.split_once(": ").is_some_and(|(front, _)| !self.has_legal_form(front));
         // `Van` over who writes.
         let heading = vocabulary().party_from.has(&folded) || vocabulary().party_to.has(&folded);
+        // `f l o r i s t`: a word that is set with spaces.
+        let spaced = words.len() > 3 && words.iter().all(|word| word.chars().count() == 1);
         letters >= 3
+            && !spaced
             && !called
             && !heading
             && !self.is_heading_of_party(&words)

@@ -369,6 +369,7 @@ impl<'a> SupplierSearch<'a> {
                 block.push(name);
             }
             found.extend(block.into_iter().filter_map(|line| self.layout.index_of(line)));
+            found.extend(self.cells_of_column(heading));
         }
         found.sort_unstable();
         found.dedup();

@@ -12,6 +12,9 @@ use docmill_formats::notation::fold_text;
 const LINE_OF_COMPANY: usize = 6;
 const MOST_WORDS_OF_COMPANY: usize = 8;
 
+/// Letters of a form that is no abbreviation.
+const WHOLE_FORM: usize = 5;
+
 /// What separates name, street and town on a sender line.
 const SEPARATORS: [&str; 8] = [" - ", " – ", " • ", " · ", " | ", " * ", " / ", ", "];
 
@@ -50,10 +53,17 @@ impl<'a> SupplierSearch<'a> {
             let rest = fold_text(&cell.words_in(end..last).join(" "));
             let rest: Vec<&str> = rest.split(' ').collect();
             let longer = tidy_name(&cell.words_in(0..last).join(" "));
-            let form = self.labels.has_label_at("legal_form", &rest);
+            // `Kettle Ltd. Company registered in Leeds`: behind a form that is a word.
+            let form = self.labels.has_label_at("legal_form", &rest) && rest != ["company"];
             (form && self.ends_in_legal_form(&longer)).then_some(longer)
         });
-        Some(longer.unwrap_or(name))
+        let name = longer.unwrap_or(name);
+        // `Kettle Limited. Registered …`: the point ends a sentence.
+        let whole = name
+            .rsplit(' ')
+            .next()
+            .is_some_and(|last| last.chars().filter(|c| c.is_alphabetic()).count() >= WHOLE_FORM);
+        Some(if whole { name.trim_end_matches('.').to_owned() } else { name })
     }
 
     /// `Sold by: Example Ltd, Mill Lane 5, Leeds LS1 4AB`: name and address behind a label.
@@ -111,7 +121,7 @@ impl<'a> SupplierSearch<'a> {
     }
 
     /// Whether the cell stands in one of the last lines of its page.
-    fn is_in_last_lines(&self, cell: &TextCell) -> bool {
+    pub(super) fn is_in_last_lines(&self, cell: &TextCell) -> bool {
         let last = self.last_rows.get(cell.page).copied().flatten();
         last.is_some_and(|row| cell.row + LAST_LINES > row)
     }

@@ -11,6 +11,8 @@ pub(in super::super) enum NameSign {
     Payee,
     /// First of name, street and town on one line.
     SenderLine,
+    /// Under the formula that ends a letter, over an address.
+    Signatory,
     /// Stands over "registered office".
     Registered,
     /// Ends in a company's legal form, or has one.
@@ -90,7 +92,7 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 40] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 41] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
@@ -116,6 +118,7 @@ pub(super) const WEIGHTS: [(NameSign, f32); 40] = [
     (S::Repeated, -1.2),
     (S::Customer, -2.5),
     // Set by hand.
+    (S::Signatory, 6.0),
     (S::OverName, -4.0),
     (S::Trades, -3.0),
     (S::Banner, 2.5),
