@@ -206,6 +206,9 @@ impl<'a> DateSearch<'a> {
             self.mark_followed(&mut found);
             found.extend(issued.into_iter().flat_map(|day| self.days_without_year(day)));
         }
+        if role.issued {
+            Self::leave_out_columns(&mut found);
+        }
         let mut merged = merge_days(found);
         rank_days(&mut merged, role.issued);
         if role.issued {

@@ -57,7 +57,10 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
         let words = cell.words.iter().filter(move |word| {
             !currency::is_also_word(word) && !currency::exact_currency(word).is_some_and(&is_word)
         });
-        words.filter_map(|word| currency::exact_currency(word)).map(move |code| (code, cell))
+        // What stands in the label of a total says more than a word of a line.
+        let often = if sum { 2 } else { 1 };
+        let codes = words.filter_map(|word| currency::exact_currency(word));
+        codes.flat_map(move |code| std::iter::repeat_n((code, cell), often))
     });
     most_frequent(of_amounts.chain(plain))
 }
@@ -130,6 +133,16 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
 fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let is_marked = |cell: &&TextCell| {
         let words = cell.words_in(0..cell.words.len());
+        // A gap may part the letter from the amount.
+        let right = spots.layout.index_of(cell).and_then(|at| spots.layout.right_of(at).first());
+        let parted = words == ["R"]
+            && right.is_some_and(|right| {
+                let words = right.words_in(0..right.words.len());
+                number::find_numbers(&words, None).iter().any(|amount| amount.is_money())
+            });
+        if parted {
+            return true;
+        }
         let amounts = number::find_numbers(&words, None);
         amounts.iter().filter(|amount| amount.is_money()).any(|amount| {
             let before = amount.words.start.checked_sub(1).and_then(|at| words.get(at));

@@ -239,7 +239,9 @@ impl<'a> NumberSearch<'a> {
             let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
             // `NO 216.218. Mill Road`, `#0034 Southport`: a house, or one shop of several.
             let house = house || self.spots.till && words.iter().skip(1).any(|word| is_word(word));
-            if house {
+            // `#000021  CASHIER 7`: the number of what is called behind it.
+            let cashier = self.spots.till && self.is_called_behind(cell, from + usize::from(hash));
+            if house || cashier {
                 continue;
             }
             let Some(value) = read_identifier(&words, true) else { continue };
@@ -247,6 +249,18 @@ impl<'a> NumberSearch<'a> {
             signs.push(if hash { NumberSign::Marked } else { NumberSign::ShortLabel });
             found.push(NumberCandidate { value, cell, signs });
         }
+    }
+
+    /// Whether the label of something else follows a number, in its cell at word `from` or in the next one.
+    fn is_called_behind(&self, cell: &TextCell, from: usize) -> bool {
+        let layout = self.spots.layout;
+        let Some(index) = layout.index_of(cell) else { return false };
+        let (index, from) = match from < cell.words.len() {
+            true => (index, from),
+            false if layout.right_of(index).is_empty() => return false,
+            false => (index + 1, 0),
+        };
+        self.spots.in_cell(index).any(|spot| spot.words.start == from && spot.field == "other")
     }
 
     /// `Zähler  Nr. 8 114 277`: a word right before the mark, set no larger and no title, says what is numbered.

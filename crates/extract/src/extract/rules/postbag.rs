@@ -231,6 +231,164 @@ Oggetto: fattura n. 27/2024 - assistenza Conceria Faggio
             "currency": "UAH", "total": 9600.0,
         }),
     },
+    DrawnLayout {
+        what: "a bill of a hotel is dated beside its clerk, and nights and arrival are other days",
+        kind: "invoice",
+        page: "
+                                  HOTEL VAL
+                               Račun R1 / Invoice  1187-HV1-2
+
+Gost / Guest:       Herr Jan Ahorn                     Soba / Room:      214
+Tvrtka / Company:   Ahorn Solar GmbH                   Dolazak / Arr.:   18.06.2024
+                    Innstraße 71                       Odlazak / Dep.:   21.06.2024
+                    94032 Südstadt, Deutschland        Osoba / Pax:      1/0
+
+Datum         Opis / Description                         Kol.        EUR
+18.06.2024    Noćenje s doručkom / Bed & breakfast          1        162,00
+19.06.2024    Noćenje s doručkom / Bed & breakfast          1        162,00
+
+              UKUPNO / TOTAL                                         324,00
+
+Operater: 07 (Ivana)          Severnik, 21.06.2024 10:14
+
+Jadranska vala d.o.o., Obala 12, 23000 Severnik, OIB: 74170461844",
+        values: || json!({ "invoice_date": "2024-06-21", "due_date": null }),
+    },
+    DrawnLayout {
+        what: "a statement of account is printed under an invoice, whose day comes back in it; rands stand apart",
+        kind: "invoice",
+        page: "\
+KETTLE GUARDING                                               TAX INVOICE
+Armed Response | CCTV                                         INV118840
+                                                              01 June 2024
+The Owner
+Vale Cheese Company CC                                        Account no:    MID0077
+P O Box 318                                                   Your VAT no:   4880117733
+
+            Monitoring & armed response     R  1,450.00    R   217.50    R   1,667.50
+            CCTV off-site monitoring        R    990.00    R   148.50    R   1,138.50
+            Invoice total                   R  2,440.00    R   366.00    R   2,806.00
+
+If you pay by EFT, kindly settle by 07 June 2024.
+
+STATEMENT OF ACCOUNT  MID0077  as at 01 June 2024
+
+Date          Reference         Description                        Debit         Credit        Balance
+01/04/2024    INV117302         Tax invoice                     2,806.00                      2,806.00
+07/04/2024    DO0426            Debit order - unpaid                           2,806.00           0.00
+01/06/2024    INV118840         Tax invoice                     2,806.00                      2,806.00",
+        values: || json!({
+            "invoice_number": "INV118840", "invoice_date": "2024-06-01", "due_date": "2024-06-07",
+            "currency": "ZAR", "total": 2806,
+        }),
+    },
+    DrawnLayout {
+        what: "a word of three capitals in a line is no currency beside the one of the total",
+        kind: "receipt",
+        page: "
+   SOAP LAUNDROMAT
+   204 Mill Street, Northtown 6011
+   GST No. 112-604-837
+
+   Kiosk receipt K1-9936
+   16 Aug 2024  7:26 pm
+
+   M03 Wash 14kg warm       9.00
+   VND Powder sachet        2.50
+
+   Charged NZD             11.50
+   Incl. GST 15%            1.50",
+        values: || json!({ "currency": "NZD", "invoice_number": "K1-9936", "total": 11.5 }),
+    },
+    DrawnLayout {
+        what: "a till's number with its cashier is no number of the receipt, and the one beside the day is",
+        kind: "receipt",
+        page: "
+         \"ЛЕСКА ТРЕЙД\" ЕООД
+          ЕИК 203748168
+   ул. \"Хан Крум\" 21, 9000 Севергад
+#000021  КАСИЕР 7: Мариела
+
+ХЛЯБ ДОБРУДЖА 650Г           0,92 Б
+КАФЕ МЛЯНО 250Г              6,49 Б
+ОБЩА СУМА В ЕВРО              7,41
+В БРОЙ ЕВРО                  10,00
+РЕСТО ЕВРО                    2,59
+
+0058213  05.02.2024 12:08:44  4 АРТИКУЛА",
+        values: || json!({ "invoice_number": "0058213" }),
+    },
+    DrawnLayout {
+        what: "a tip is no tax, though it is a share of the sum",
+        kind: "receipt",
+        page: "
+KETTLE TAXI CO-OP INC.
+75 Mill Ave N
+Northtown, ON L8R 1L3
+
+TRIP  2217-0931
+END   2024-10-28 23:19
+
+FARE         $    31.42
+HST 13%      $     4.08
+SUBTOTAL     $    35.50
+TIP 15%      $     5.33
+TOTAL CAD    $    40.83
+
+MASTERCARD C  ****6127",
+        values: || json!({ "subtotal": 31.42, "vat_amount": 4.08, "total": 40.83 }),
+    },
+    DrawnLayout {
+        what: "the total of the taxes by rate stands under them, and a rate of nothing is none",
+        kind: "receipt",
+        page: "
+       S.C. FRASIN FUEL S.R.L.
+   Șos. Națională 12, Mun. Nordiu
+
+MOTORINĂ STANDARD            248.69 A
+APĂ PLATĂ 0.5L                 4.50 B
+GARANȚIE SGR                   0.50 D
+SUBTOTAL                     253.69
+
+TOTAL LEI                    253.69
+CARD                         253.69
+TVA A - 21.00%                43.16
+TVA B - 11.00%                 0.45
+TVA D -  0.00%                 0.00
+TOTAL TVA BON                 43.61
+Z: 1132         BF: 0187
+DATA: 19-01-2024   ORA: 14-22-05",
+        values: || json!({
+            "invoice_number": "0187", "subtotal": null, "vat_amount": 43.61, "total": 253.69,
+        }),
+    },
+    DrawnLayout {
+        what: "a brand heads a till's paper, and its company stands at the end over its number",
+        kind: "receipt",
+        page: "
+brent & bakt
+Nygårdsgaten 61
+5015 Nordby
+
+Flat white dobbel         54,00
+Kanelbolle                46,00
+
+Sum å betale NOK         100,00
+Vipps                    100,00
+
+MVA grunnlag  sats     mva
+       80,00   25%   20,00
+
+Salgskvittering 102/55817
+14.11.2024 08:49 / kasse 102
+BRENT & BAKT DRIFT AS
+Foretaksregisteret
+NO 918 442 065 MVA",
+        values: || json!({
+            "supplier_name": "BRENT & BAKT DRIFT AS",
+            "supplier_address": "Nygårdsgaten 61, 5015 Nordby",
+        }),
+    },
 ];
 
 pub(super) const DOUBTS: &[DrawnDoubt] = &[DrawnDoubt {

@@ -115,11 +115,10 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     };
     let brand = search.company_of_brand(best, &candidates).unwrap_or(best);
     let company = search.company_behind(brand, vat.as_ref(), &candidates);
-    let named = || search.name_of_identifier(brand, vat.as_ref(), &candidates);
-    let best = company.or_else(named).unwrap_or(brand);
+    let named = search.name_of_identifier(brand, vat.as_ref(), &candidates);
+    let best = company.or(named).unwrap_or(brand);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
-    let own =
-        candidates.iter().zip(&shares).filter(|(one, part)| **part > FAINT_SHARE && same(one));
+    let own = candidates.iter().zip(&shares).filter(|(one, it)| **it > FAINT_SHARE && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     let doubted =
         search.is_doubtful(best, &candidates) || search.has_rival_identifier(best, vat.as_ref());

@@ -32,7 +32,7 @@ use self::printed::{find_printed, money_before, money_right_of};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
 use self::till::{
-    add_unnamed_totals, has_labelled_tax, is_charged, leave_out_gross_net, paid_amounts,
+    add_unnamed_totals, has_labelled_tax, is_charged, leave_out_untaxed, paid_amounts,
     take_till_taxes, tendered_amounts, without_tax_code,
 };
 use super::layout::{CellLayout, TextCell};
@@ -101,7 +101,7 @@ pub(super) fn find_totals<'a>(
     keep_own_currency(spots, &mut candidates);
     add_sum_of_rates(spots, mark, &mut candidates);
     if spots.till && has_labelled_tax(&candidates) {
-        candidates.retain(|c| c.role != AmountRole::Vat || !c.value.is_zero());
+        leave_out_untaxed(&mut candidates);
     }
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
@@ -149,7 +149,6 @@ pub(super) fn find_totals<'a>(
     let outdone = is_outdone(&chosen, &candidates);
     if spots.till {
         take_till_taxes(spots, &rests, mark, &mut chosen);
-        leave_out_gross_net(&mut chosen);
     }
     TotalAmounts { paid: is_paid, outdone, ..chosen }
 }
@@ -342,13 +341,19 @@ fn add_sum_of_rates<'a>(
         // state's halves of one.
         let part = texts.first().is_some_and(|text| vocabulary().half_tax.has(&fold_text(text)));
         let is_tax = has_rate || spots.till || part;
-        if let Some((amount, _)) = amounts.last().filter(|_| is_tax && !below && !known) {
+        // `km 148` is no tax.
+        let money = |amount: &FoundNumber| !spots.till || amount.is_money();
+        let last = amounts.last().filter(|(amount, _)| is_tax && !below && money(amount));
+        if let Some((amount, _)) = last.filter(|_| !known) {
             rated |= has_rate || part;
             rows.push((cell.row, amount.value, cell, amount.currency()));
         }
     }
     if let [_, .., (_, _, cell, currency)] = rows.as_slice() {
-        let value = rows.iter().map(|(_, value, ..)| *value).sum();
+        let all: Decimal = rows.iter().map(|(_, value, ..)| *value).sum();
+        // `Total VAT` under the taxes by rate is what they make.
+        let whole = rows.iter().map(|(_, value, ..)| *value).find(|one| *one + *one == all);
+        let value = whole.filter(|_| rows.len() > 2).unwrap_or(all);
         let (cell, currency) = (*cell, *currency);
         candidates.push(AmountCandidate {
             role: AmountRole::Vat,

@@ -177,7 +177,14 @@ impl DateSign {
     pub(super) fn is_excused(self) -> bool {
         matches!(
             self,
-            S::Margin | S::Prose | S::SeveralInCell | S::Lower | S::Later | S::AmountRow | S::Faint
+            S::Margin
+                | S::Dated
+                | S::Prose
+                | S::SeveralInCell
+                | S::Lower
+                | S::Later
+                | S::AmountRow
+                | S::Faint
         )
     }
 }

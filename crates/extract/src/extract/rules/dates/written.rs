@@ -12,11 +12,11 @@ use docmill_formats::notation::{date, fold_text};
 /// Heights of a line between a title and the day under it.
 const UNDER_TITLE: f32 = 1.2;
 
-/// Lines of a page's end, where that is not full.
-const LAST_LINES: usize = 3;
+/// Words of a line that is a sentence.
+const SENTENCE: usize = 6;
 
-/// Whether the only day of a cell ends a line that tells where something was written, in the lower half of the page and
-/// under all amounts: `Fait à Lorient, le `. A time may follow.
+/// Whether the only day of a cell ends a line that tells where something was written, under all amounts of its page:
+/// `Fait à Lorient, le `. A time may follow.
 pub(super) fn is_written_at(
     spots: &LabelMatches<'_>,
     cell: &TextCell,
@@ -24,19 +24,28 @@ pub(super) fn is_written_at(
     after: &str,
 ) -> bool {
     let layout = spots.layout;
-    let lower = || {
-        let end = layout.last_rows_with(|_| true).get(cell.page).copied().flatten();
-        layout.depth_on_page(cell) >= 0.5 || end.is_some_and(|end| cell.row + LAST_LINES > end)
-    };
-    if !ends_in_town(before) || !lower() {
+    if !ends_in_town(before) {
         return false;
     }
-    let last = layout.last_rows_with(|cell| layout.is_on_amount_row(cell));
+    // A footer may tell a company's capital.
+    let is_short = |cell: &TextCell| cell.words.len() < SENTENCE && layout.is_on_amount_row(cell);
+    let last = layout.last_rows_with(is_short);
     let last = last.get(cell.page).copied().flatten();
-    last.is_none_or(|row| cell.row > row) && (after.trim().len() <= 2 || is_time(after))
+    last.is_some_and(|row| cell.row > row) && (after.trim().len() <= 2 || is_time(after))
 }
 
 impl DateSearch<'_> {
+    /// Where the place of writing dates a page, the column of days in the table of lines is no label of it.
+    pub(super) fn leave_out_columns(found: &mut [DateCandidate]) {
+        if !found.iter().any(|one| one.signs.contains(&DateSign::Written)) {
+            return;
+        }
+        let label = [DateSign::WeakLabel, DateSign::LabelAbove];
+        for one in found.iter_mut().filter(|one| one.signs.contains(&DateSign::AmountRow)) {
+            one.signs.retain(|sign| !label.contains(sign));
+        }
+    }
+
     /// Where nothing names another day as that of issue, the one beside the place of writing is it.
     pub(super) fn mark_written(&self, merged: &mut [DateCandidate], issued: bool) {
         use DateSign::{
@@ -60,10 +69,11 @@ impl DateSearch<'_> {
             return;
         }
         // It is the place that names it, and the works that are charged came before.
-        let (own, others) =
-            ([DateSign::Dated, DateSign::Latest], [DateSign::First, DateSign::Repeated]);
+        let own = [DateSign::Dated, DateSign::Latest, DateSign::OtherLabel];
+        let others = [DateSign::First, DateSign::Repeated];
         for one in merged.iter_mut() {
-            let dropped = if one.signs.contains(&Written) { own } else { others };
+            let written = one.signs.contains(&Written);
+            let dropped = if written { own.as_slice() } else { others.as_slice() };
             one.signs.retain(|sign| !dropped.contains(sign));
         }
     }

@@ -83,7 +83,10 @@ impl<'a> NumberSearch<'a> {
                 _ => continue,
             };
             let long = number.len() >= least && number.chars().all(|c| c.is_ascii_digit());
-            let called = self.spots.in_cell(index).any(|spot| spot.field != self.field);
+            let called = self
+                .spots
+                .in_cell(index)
+                .any(|spot| spot.field != self.field && !spot.field.starts_with("column_"));
             if beside && named && long && !called && !layout.is_on_amount_row(cell) {
                 let mut signs = self.place_signs(cell);
                 signs.push(NumberSign::WeakLabel);

@@ -8,7 +8,7 @@ use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
-use docmill_formats::notation::{date, fold_text};
+use docmill_formats::notation::{date, fold_text, vat_id};
 
 /// Lines of an address.
 const MOST_LINES: usize = 6;
@@ -459,11 +459,15 @@ impl SupplierSearch<'_> {
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
         let till = self.spots.till && (names_value(text) || self.is_contact(line));
+        // `NO 918 442 065 MVA`
+        let words: Vec<&str> = text.split(' ').collect();
+        let identifier = vat_id::find_at(&words).is_some();
         // `PIN: P051… Tel: +254 …`
         let contact = !self.spots.till && text.contains(": ") && self.is_contact(line);
         labelled
             || phone
             || till
+            || identifier
             || contact
             || text.contains(['@', '€', '£', '$'])
             || text.contains("www.")

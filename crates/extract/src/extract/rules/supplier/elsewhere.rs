@@ -149,7 +149,14 @@ impl SupplierSearch<'_> {
                 })
             };
             let compact = text.replace(' ', "");
-            match own.contains(&compact) || longer(&compact, text) && !self.is_customer(cell) {
+            // `Kettle & Birch` heads the paper of `Kettle & Birch Northtown Ltd`.
+            let brand = self.spots.till
+                && compact.chars().count() >= SHORTEST_WITNESSED
+                && own[0].starts_with(compact.as_str());
+            match brand
+                || own.contains(&compact)
+                || longer(&compact, text) && !self.is_customer(cell)
+            {
                 true => self
                     .address_below(cell, if text.replace(' ', "") == own[0] { joined } else { 0 })
                     .filter(|it| it.town)

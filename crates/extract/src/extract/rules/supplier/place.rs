@@ -33,6 +33,9 @@ const ROWS_UNDER_LARGE: usize = 3;
 /// Its letters are larger than those of the address by this factor.
 const LARGER: f32 = 1.25;
 
+/// Small words of a sentence that no name has.
+const SENTENCE: usize = 4;
+
 /// Letters of the shortest title of a document that is looked for within a heading.
 const SHORTEST_TITLE: usize = 6;
 
@@ -481,6 +484,12 @@ impl<'a> SupplierSearch<'a> {
         add(NameSign::OtherValue, other);
         // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
         let company = self.ends_in_legal_form(name);
+        // `We do not levy a service charge. E. & O.E.`: a sentence ends before what looks like a form.
+        let sentence = name.split_once(". ").is_some_and(|(front, _)| {
+            let small = front.split(' ').filter(|word| word.starts_with(char::is_lowercase));
+            small.count() >= SENTENCE
+        });
+        add(NameSign::Prose, sentence);
         add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {

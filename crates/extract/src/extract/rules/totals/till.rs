@@ -47,14 +47,15 @@ pub(super) fn has_labelled_tax(candidates: &[AmountCandidate<'_>]) -> bool {
     candidates.iter().any(|c| own(c) && !c.value.is_zero())
 }
 
-/// What is as much as a total that includes its tax is no net amount.
-pub(super) fn leave_out_gross_net(chosen: &mut TotalAmounts<'_>) {
-    let value = |found: &Option<FoundValue<Decimal>>| found.as_ref().map(|found| found.value);
-    let taxed = value(&chosen.vat).is_some_and(|tax| !tax.is_zero());
-    if taxed && chosen.net.is_some() && value(&chosen.net) == value(&chosen.gross) {
-        chosen.net = None;
-        chosen.net_is_total = true;
-    }
+/// Leaves out a rate of nothing beside a labelled tax, and net amounts that are as much as the largest total.
+pub(super) fn leave_out_untaxed(candidates: &mut Vec<AmountCandidate<'_>>) {
+    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
+    let largest = totals.map(|c| c.value).max();
+    candidates.retain(|c| match c.role {
+        AmountRole::Vat => !c.value.is_zero(),
+        AmountRole::Net => Some(c.value) != largest,
+        AmountRole::Gross => true,
+    });
 }
 
 /// Rows of a receipt that are summed up.
@@ -124,7 +125,11 @@ fn take_taxes_by_rate<'a>(
     chosen: &mut TotalAmounts<'a>,
 ) {
     let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let Some(taxes) = taxes_that_make(spots.layout, gross, rests, mark) else {
+    let made = taxes_that_make(spots.layout, gross, rests, mark);
+    if made.as_ref().is_some_and(|taxes| is_charge(spots, taxes.cell)) {
+        return;
+    }
+    let Some(taxes) = made else {
         // `19 % = 2.69 of 16.83`: the rest has no tax.
         let part = taxes_of_part(spots.layout, gross, mark).filter(|_| !chosen.adds_up);
         if let Some(taxes) = part {
