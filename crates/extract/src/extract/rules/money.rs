@@ -268,16 +268,18 @@ fn folded_line(cell: &TextCell) -> String {
 }
 
 /// Countries whose VAT identifiers begin with their code and whose currency is not the euro.
-const OWN_CURRENCIES: [(&str, &str); 9] = [
+const OWN_CURRENCIES: [(&str, &str); 11] = [
     ("CH", "CHF"),
     ("CZ", "CZK"),
     ("DK", "DKK"),
     ("GB", "GBP"),
     ("HU", "HUF"),
+    ("IS", "ISK"),
     ("NO", "NOK"),
     ("PL", "PLN"),
     ("RO", "RON"),
     ("SE", "SEK"),
+    ("UA", "UAH"),
 ];
 const EURO_COUNTRIES: [&str; 22] = [
     "AT", "BE", "BG", "CY", "DE", "EE", "EL", "ES", "FI", "FR", "HR", "IE", "IT", "LT", "LU", "LV",
