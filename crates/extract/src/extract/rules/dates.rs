@@ -250,6 +250,8 @@ impl<'a> DateSearch<'a> {
             return;
         };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
+        // `less invoice 11 of 2 February   -120.00`: what is taken off is another document's.
+        let own = own && !self.spots.layout.is_on_deducting_row(place.0);
         one.signs.push(match (own, spot.strong) {
             (true, true) => DateSign::OwnLabel,
             (true, false) => DateSign::WeakLabel,
@@ -400,8 +402,10 @@ impl<'a> DateSearch<'a> {
         // However alone it stands: something else is what the page calls it.
         // `Factuurdatum / Datum` behind a number: its own label outweighs what stands before that.
         let own = one.signs.contains(&DateSign::OwnLabel);
+        // `We collect the balance with the first instalment on 16 February`: the sentence says what is done then.
+        let told = !role.issued && one.signs.contains(&DateSign::Collected);
         let is_other = |sign: &DateSign| {
-            *sign == DateSign::OtherLabel || *sign == DateSign::OtherBefore && !own
+            *sign == DateSign::OtherLabel && !told || *sign == DateSign::OtherBefore && !own
         };
         let apart = |one: &&DateCandidate| {
             is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)

@@ -96,7 +96,19 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
     // `318 / 08.03.2025`: the day has its own place.
     let parted = |c: char| trim(c) || matches!(c, ' ' | '/' | '–');
     let text = text.trim_start_matches(|c| trim(c) || c == ' ').trim_end_matches(parted);
+    let text = without_abbreviation(text);
     is_identifier(text, taken.len()).then(|| text.to_owned())
+}
+
+/// `wydr.184503`: a point alone parts the end of the label from the number.
+fn without_abbreviation(text: &str) -> &str {
+    let glued = text.split_once('.').filter(|(front, number)| {
+        front.chars().count() > 2
+            && front.chars().all(char::is_lowercase)
+            && number.len() > 2
+            && number.chars().all(|c| c.is_ascii_digit())
+    });
+    glued.map_or(text, |(_, number)| number)
 }
 
 /// Whether a number goes on behind a mark of its own: `118 - 204`, but not `118 - Northtown, 3 May`.
@@ -128,10 +140,13 @@ fn is_group_after(word: &str, next: &str) -> bool {
 /// Digits of the last group of a number, behind others that are no shorter than three.
 const LAST_GROUP: std::ops::RangeInclusive<usize> = 5..=6;
 
-/// `710 2266 10944`: behind two groups of digits and more the last one may be longer than those.
+/// `710 2266 10944`: behind two groups of digits and more, or one that begins with a nought as no amount does, the
+/// last one may be longer than those.
 fn is_last_group(taken: &[&str], next: Option<&str>) -> bool {
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
-    let groups = taken.len() > 1 && taken.iter().all(|word| word.len() >= 3 && digits(word));
+    let long = taken.first().is_some_and(|word| word.len() >= 4 && word.starts_with('0'));
+    let groups = taken.iter().all(|word| word.len() >= 3 && digits(word));
+    let groups = groups && (taken.len() > 1 || long);
     groups && next.is_some_and(|next| LAST_GROUP.contains(&next.len()) && digits(next))
 }
 
@@ -204,6 +219,8 @@ mod tests {
             ("Rechnungsnummer   Rechnungsdatum\nRE 17             18.02.2022", Some("RE 17")),
             ("Invoice Number   Leeds LS1 4AB\nINV-7            United Kingdom", Some("INV-7")),
             ("Rechnungsnummer: 2024 0017 7741", Some("2024 0017 7741")),
+            ("Facture n° 0412 118837", Some("0412 118837")),
+            ("Faktura nr wydr.184503", Some("184503")),
             ("Rechnungsnr.: 710 2266 10944", Some("710 2266 10944")),
             ("Faktura nr FV 12/03/2024", Some("FV 12/03/2024")),
             ("Factura no   FEYO 7718", Some("FEYO 7718")),

@@ -167,6 +167,16 @@ impl CellLayout {
         self.cells.get(range).unwrap_or_default()
     }
 
+    /// Whether the row of a cell ends in an amount of less than nothing.
+    pub(super) fn is_on_deducting_row(&self, index: usize) -> bool {
+        let row = self.cells.get(index).map(|cell| self.row_cells(cell.row)).unwrap_or_default();
+        row.last().is_some_and(|last| {
+            let words = last.words_in(0..last.words.len());
+            let amount = number::find_numbers(&words, None).pop();
+            amount.is_some_and(|one| one.is_money() && one.value.is_sign_negative())
+        })
+    }
+
     /// The cells right of the one at `index`, nearest first.
     pub(super) fn right_of(&self, index: usize) -> &[TextCell] {
         let Some(cell) = self.cells.get(index) else { return &[] };

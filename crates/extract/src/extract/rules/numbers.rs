@@ -229,7 +229,9 @@ impl<'a> NumberSearch<'a> {
             }
             let from = series::after_second_mark(cell, usize::from(short));
             let mut words = cell.words_in(from..cell.words.len());
-            if cell.words.len() == 1 && front.chars().count() <= MOST_MARK {
+            // `No :` as well.
+            let alone = cell.words.iter().skip(1).all(|word| word == ":");
+            if alone && front.chars().count() <= MOST_MARK {
                 let index = self.spots.layout.index_of(cell);
                 let right = index.and_then(|at| self.spots.layout.right_of(at).first());
                 let Some(value) = right else { continue };

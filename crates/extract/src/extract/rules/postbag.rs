@@ -319,6 +319,146 @@ Date          Reference         Description                        Debit        
         values: || json!({ "invoice_number": "0058213" }),
     },
     DrawnLayout {
+        what: "a company of Canada is called by its number, and a mark and a colon stand before the number; virement is paid later",
+        kind: "invoice",
+        page: "\
+PAYSAGES TILLEUL
+Déneigement  •  Tonte  •  Aménagement                                        FACTURE
+9418-2206 Québec inc.
+1440, rang Saint-Édouard                                         No :      F-26-0317
+Nordville (Québec) J0L 2L0                                       Date :   2024-06-15
+
+Vendu à :
+Gestion Orme
+3300, boul. Taschereau, bureau 210
+Sudville (Québec)  J4V 2H1
+
+4          Tonte et coupe-bordure                               240,00          960,00
+
+                                                      Sous-total                960,00
+                                                      TPS 5 %                    48,00
+                                                      TVQ 9,975 %                95,76
+                                                      TOTAL                 1 103,76 $
+
+Chèque à l'ordre de 9418-2206 Québec inc. ou virement Interac à comptes@exemple.example",
+        values: || json!({ "supplier_name": "9418-2206 Québec inc.", "invoice_number": "F-26-0317" }),
+    },
+    DrawnLayout {
+        what: "which part invoice it is stands before the title, and what a row takes off is another one",
+        kind: "invoice",
+        page: "\
+Trockenbau Birkner
+Zwickauer Str. 201a
+09116 Nordstadt
+Tel. 0371 / 555 01 63
+
+Bauunternehmung Erle GmbH
+Wettinerstr. 4
+08280 Südstadt
+                                                                          08.04.2024
+
+2. Abschlagsrechnung Nr. 26/039
+
+Leistung kumuliert                                                        31.200,00 EUR
+abzüglich 1. Abschlagsrechnung Nr. 26/011 vom 02.02.2024                 -12.800,00 EUR
+Rechnungsbetrag                                                           18.400,00 EUR",
+        values: || json!({ "invoice_number": "26/039", "invoice_date": "2024-04-08" }),
+    },
+    DrawnLayout {
+        what: "the line of small print breaks before the town",
+        kind: "invoice",
+        page: "
+KETTLE GUARDING                                               TAX INVOICE
+Armed Response | CCTV                                         INV118840
+                                                              01 June 2024
+The Owner
+Vale Cheese Company CC
+P O Box 318
+
+            Monitoring & armed response     R  1,450.00    R   217.50    R   1,667.50
+            Invoice total                   R  1,450.00    R   217.50    R   1,667.50
+
+Kettle Guarding (Pty) Ltd. Reg 2011/088114/07. VAT 4530218678. 14 Voortrekker Street,
+Northtown, 3290. Tel 033 555 0118",
+        values: || json!({ "supplier_address": "14 Voortrekker Street, Northtown, 3290" }),
+    },
+    DrawnLayout {
+        what: "street and town begin a line of small print with telephone and account",
+        kind: "invoice",
+        page: "
+                                                              Drukkerij Esdoorn
+                                                              drukwerk | mailing
+
+Stichting Rivierenland Marketing                              FACTUUR
+Postbus 311                                                   Factuurnr.       26701893
+4000 AH ZUIDSTAD                                              Factuurdatum     31-03-2024
+
+263117     Fietskaart, A3 gevouwen naar A6            5.000                     487,50
+
+                                                              Totaal excl. BTW     487,50
+                                                              BTW hoog 21,00%      102,38
+                                                              Te betalen EUR       589,88
+
+Edisonweg 7, 4207 HE Noordstad, tel. 0183-555 010, IBAN NL77 QLNB 0855 7714 70, KvK 23099117,
+BTW NL359384626B01, Drukkerij Esdoorn B.V.",
+        values: || json!({ "supplier_address": "Edisonweg 7, 4207 HE Noordstad" }),
+    },
+    DrawnLayout {
+        what: "a street over its town stands left of telephone and mail in the columns of a footer",
+        kind: "invoice",
+        page: "\
+Pohjolan Huolto Koivu Oy                       LASKU
+                                               Laskun pvm           27.2.2024
+                                               Laskun numero        260881
+Asunto Oy Leppä
+PL 88
+90101 ETELÄLÄ
+
+110     Kiinteistönhoito                         1,00  kk        540,00    25,5    540,00         677,70
+
+                                                            Veroton yhteensä        540,00
+                                                            Alv 25,5 %              137,70
+                                                            Maksettava yhteensä     677,70 EUR
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+Teknologiantie 9                     Puh. 08 555 0144                  Y-tunnus 7264976-5
+90590 Pohjola                        laskutus@koivu.example            Alv-rek. FI72649765
+Saajan tilinumero      FI85 8351 8564 1342 48
+Saaja                  Pohjolan Huolto Koivu Oy              Euro   677,70",
+        values: || json!({ "supplier_address": "Teknologiantie 9, 90590 Pohjola" }),
+    },
+    DrawnLayout {
+        what: "Serbia's number of a taxpayer stands in the issuer's block, and the customer's in his",
+        kind: "invoice",
+        page: "\
+Ida Javor PR Agencija Poliglota
+Obrenovićeva 46/3, 18000 Sever
+PIB: 250722270        Matični broj: 66011774
+
+Komitent:  Južna Dolina d.o.o.
+           Industrijska zona bb, 16000 Jug
+           PIB: 108833114
+
+FAKTURA br. 19/2024                    Datum izdavanja: 02.04.2024.
+
+                                                   Ukupno za uplatu (RSD)                    48.600,00",
+        values: || json!({ "supplier_vat_id": "250722270" }),
+    },
+    DrawnLayout {
         what: "a tip is no tax, though it is a share of the sum",
         kind: "receipt",
         page: "

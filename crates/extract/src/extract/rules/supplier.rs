@@ -10,6 +10,7 @@ mod buyer;
 mod columns;
 mod domain;
 mod elsewhere;
+mod foot;
 mod identifier;
 mod name;
 mod place;

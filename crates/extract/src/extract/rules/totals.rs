@@ -204,6 +204,9 @@ fn add_rounded<'a>(
 /// What stands under a heading of the table of lines is the amount of a line as a rule.
 const HEADED: f32 = 4.5;
 
+/// Headings in one row that are those of a table.
+const COLUMNS: usize = 4;
+
 /// A total beside a label, wherever in its text.
 const WHOLE: f32 = 3.0;
 
@@ -253,7 +256,9 @@ fn gather_amounts<'a>(
         weight -= 2.0;
     }
     if below {
-        weight -= if spots.heads_column(spot) { HEADED } else { 1.5 };
+        // `HT   TVA` over a table of rates on a till's paper.
+        let table = spots.till && spots.layout.row_cells(cell.row).len() >= COLUMNS;
+        weight -= if table || spots.heads_column(spot) { HEADED } else { 1.5 };
     }
     if !last.is_money() {
         weight -= 2.0;

@@ -136,7 +136,15 @@ impl<'a> NumberSearch<'a> {
     pub(super) fn is_subject(&self, spot: &LabelMatch) -> bool {
         let words = self.spots.cell_of(spot).map(|cell| cell.words.as_slice()).unwrap_or_default();
         let first = words.first().filter(|_| spot.words.start == 1);
-        first.is_some_and(|word| word.ends_with(':') && vocabulary().subject.has(&fold_text(word)))
+        // `2. Abschlagsrechnung Nr. 26/039`: which one it is.
+        let counted = |word: &String| {
+            word.strip_suffix('.').is_some_and(|count| {
+                count.len() <= 2 && count.chars().all(|c| c.is_ascii_digit()) && !count.is_empty()
+            })
+        };
+        first.is_some_and(|word| {
+            counted(word) || word.ends_with(':') && vocabulary().subject.has(&fold_text(word))
+        })
     }
 
     /// Whether a title stands behind another one, parted by a bar, and a number ends the line.

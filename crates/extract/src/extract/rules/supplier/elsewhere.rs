@@ -209,7 +209,12 @@ impl SupplierSearch<'_> {
                 least: cell.confidence,
             })
         });
-        of_company.or_else(labelled).or_else(|| self.headed_office())
+        of_company
+            .or_else(labelled)
+            .or_else(|| self.headed_office())
+            .or_else(|| self.wrapped_office())
+            .or_else(|| self.office_before_details())
+            .or_else(|| self.office_in_columns())
     }
 
     /// Street and town under the heading `Address` in the columns of a footer.

@@ -253,7 +253,7 @@ impl SupplierSearch<'_> {
             && !heading
             && !self.is_heading_of_party(&words)
             && !self.is_form_and_seat(&words)
-            && digits <= letters / 3
+            && (digits <= letters / 3 || self.is_numbered_company(text))
             && text.len() <= LONGEST_NAME
             && text.split(' ').count() <= 10
             && !label
@@ -267,6 +267,17 @@ impl SupplierSearch<'_> {
             && text.rsplit_once(": ").is_none_or(|(_, last)| last.chars().count() > 3)
             && !(text.starts_with('[') && text.ends_with(']'))
             && !(text.starts_with('(') && text.ends_with(')'))
+    }
+
+    /// `9418-2206 Québec inc.`, `1234567 Ontario Inc.`: Canada's companies that are called by their number.
+    pub(super) fn is_numbered_company(&self, text: &str) -> bool {
+        let Some((number, rest)) = text.split_once(' ') else { return false };
+        let digits = number.chars().filter(char::is_ascii_digit).count();
+        (7..=8).contains(&digits)
+            && number.chars().all(|c| c.is_ascii_digit() || c == '-')
+            && (2..=3).contains(&rest.split(' ').count())
+            && rest.starts_with(char::is_uppercase)
+            && self.ends_in_legal_form(rest)
     }
 
     /// `Billing group:   Weekly`: what ends in a colon and has its value in the same row.

@@ -458,7 +458,8 @@ impl<'a> SupplierSearch<'a> {
         // `Kettle Stop #0417`: which of its shops it is.
         let apart = name.rsplit_once(" #").filter(|_| self.spots.till);
         let named = apart.map_or(name, |(shop, _)| shop);
-        add(NameSign::Digits, named.contains(|c: char| c.is_ascii_digit()));
+        let numbered = self.is_numbered_company(name);
+        add(NameSign::Digits, !numbered && named.contains(|c: char| c.is_ascii_digit()));
         // `dott. Ida Kettle`
         let titled = || begins_with_title(name);
         add(NameSign::Small, name.starts_with(char::is_lowercase) && !titled());
