@@ -39,6 +39,8 @@ const SIGNS: &[(&str, &str)] = &[
     ("₺", "TRY"),
     ("₽", "RUB"),
     ("₴", "UAH"),
+    ("грн.", "UAH"),
+    ("грн", "UAH"),
     ("₪", "ILS"),
     ("₩", "KRW"),
     ("zł", "PLN"),
@@ -76,7 +78,7 @@ const SIGNS: &[(&str, &str)] = &[
 ];
 
 /// Bytes of the longest of them, and more than a code has: most words are longer, and none.
-const LONGEST_SIGN: usize = 5;
+const LONGEST_SIGN: usize = 7;
 
 /// With which bytes signs begin, and with which they end: most words have neither, and need not be
 /// compared with each of them.
@@ -279,6 +281,7 @@ mod tests {
     fn signs_and_codes_stand_for_their_currency() {
         for (word, expected) in [
             ("€", Some("EUR")),
+            ("грн.", Some("UAH")),
             ("EUR", Some("EUR")),
             ("(US$)", Some("USD")),
             ("EURO-Palette", None),
