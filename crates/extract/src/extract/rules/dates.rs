@@ -601,7 +601,9 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
     let last = ranked.iter().map(|one| one.date).max();
     for one in merged.iter_mut().filter(|one| counts(one)) {
         // Where a letter is dated, the works that it charges came before.
-        let letter = issued && one.signs.contains(&DateSign::Town);
+        let titled = [DateSign::BehindNumber, DateSign::Titled];
+        let titled = titled.iter().all(|sign| one.signs.contains(sign));
+        let letter = issued && (titled || one.signs.contains(&DateSign::Town));
         let mut add = |sign: DateSign, holds: bool| {
             if holds {
                 one.signs.push(sign);

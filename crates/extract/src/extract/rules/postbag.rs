@@ -218,6 +218,7 @@ Oggetto: fattura n. 27/2024 - assistenza Conceria Faggio
 Одержувач:      ТОВ \"Карпатські меблі\"
 Платник:        той самий
 Замовлення:     договір № 12/25 від 03.11.2023
+Об'єкт:         склад, 05.01.2024
 
                                      Рахунок-фактура № 44
                                      від 11 лютого 2024 р.
@@ -531,14 +532,16 @@ NO 918 442 065 MVA",
     },
 ];
 
-pub(super) const DOUBTS: &[DrawnDoubt] = &[DrawnDoubt {
-    what: "small print names a company with its register that has no word of the brand at the head",
-    kind: "invoice",
-    page: "\
+pub(super) const DOUBTS: &[DrawnDoubt] = &[
+    DrawnDoubt {
+        what: "small print names a company with its register that has no word of the brand at the head",
+        kind: "invoice",
+        page: "\
 Le Tilleul Gourmand                                                           FACTURE
 27 place du Marché                                                       N° FA00000118
 37460 Nordville                                                     Nordville, le 22/05/2024
 Tél : 02 47 55 01 18
+contact@tilleul-gourmand.example
 
                                             MECANIQUE DES PRES
                                             ZI du Pas Fleury
@@ -552,7 +555,30 @@ Buffet campagnard                                     110         19,00        2
 
 
 SARL DURAND ET FILLES au capital de 8 000 € - SIRET 912 540 663 00014 - RCS Nordville",
-    values: || json!({ "total": 2299 }),
-    reason: "uncertain:supplier_name",
-    doubtful: true,
-}];
+        values: || json!({ "total": 2299 }),
+        reason: "uncertain:supplier_name",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a day on which the money is collected was doubted for a label in its sentence",
+        kind: "invoice",
+        page: "\
+Stadtwerke Erlen GmbH, Am Wasserturm 2, 55583 Nordstadt
+
+Bäckerei Birkner                                                     Rechnungsnr.   710 2266 10944
+Kreuzstraße 31                                                       27. Dezember 2023
+55543 Südstadt
+
+Rechnungsbetrag netto                                                             2.318,62 €
+Umsatzsteuer 19 %                                                                   440,54 €
+Rechnungsbetrag brutto                                                            2.759,16 €
+
+Die Nachzahlung von 229,16 € buchen wir zusammen mit dem ersten Abschlag am 16.01.2024 von Ihrem
+Konto ab. Ihr neuer Abschlag beträgt 252,00 € monatlich (211,76 € netto zzgl. 40,24 € USt).
+
+Stadtwerke Erlen GmbH, AG Nordstadt HRB 99003 · USt-IdNr. DE136695976",
+        values: || json!({ "invoice_number": "710 2266 10944", "due_date": "2024-01-16" }),
+        reason: "uncertain:due_date",
+        doubtful: false,
+    },
+];

@@ -97,7 +97,7 @@ impl DateSearch<'_> {
         let own = |one: &&mut DateCandidate| one.place == (index, day.range.start);
         if linked && let Some(one) = found.iter_mut().find(own) {
             one.signs.retain(|sign| *sign != DateSign::Dated);
-            one.signs.push(DateSign::BehindNumber);
+            one.signs.extend([DateSign::BehindNumber, DateSign::Titled]);
         }
     }
 }

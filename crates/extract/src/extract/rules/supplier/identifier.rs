@@ -323,21 +323,13 @@ impl SupplierSearch<'_> {
         let index = self.layout.index_of(line);
         let mut known = index.into_iter().flat_map(|index| self.spots.in_cell(index));
         (1..=3).contains(&words.len())
-            && (is_taxpayer_number(number) || self.is_tax_code(words, number))
+            && is_taxpayer_number(number)
             && words.first().is_some_and(is_lettered)
-            && !known.any(|spot| !matches!(spot.field.as_str(), "legal_form" | "vat_amount"))
+            && !known.any(|spot| spot.field != "legal_form")
             && !self.is_customer(line)
             && !self.tells_reach(line)
             && !tells_registration(&text)
             && !has_postal_code(&text)
-    }
-
-    /// `SST No: W10-2408-32100047`: a code with dashes as long as numbers of taxpayers, behind capitals and a mark.
-    fn is_tax_code(&self, words: &[String], code: &str) -> bool {
-        let digits = code.chars().filter(char::is_ascii_digit).count();
-        words.first().is_some_and(|word| is_abbreviation(word))
-            && (8..=15).contains(&digits)
-            && is_id_long(code)
     }
 
     /// The name of a tax without an amount, and under it a long number alone.
