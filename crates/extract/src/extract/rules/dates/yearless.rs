@@ -5,7 +5,9 @@ use time::Date;
 
 use super::term;
 use super::{DateCandidate, DateSearch, DateSign};
+use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
+use docmill_formats::notation::fold_text;
 
 /// Days between issue and payment at most.
 const LONGEST: i64 = 120;
@@ -17,6 +19,13 @@ impl DateSearch<'_> {
         for (index, cell) in self.spots.layout.cells.iter().enumerate() {
             for (at, pair) in cell.words.windows(2).enumerate() {
                 let [day, month] = pair else { continue };
+                if !day.starts_with(|c: char| c.is_ascii_digit()) {
+                    continue;
+                }
+                let before = at.checked_sub(1).and_then(|before| cell.words.get(before));
+                if !before.is_some_and(|word| is_before_day(word)) {
+                    continue;
+                }
                 let Some(date) = day_after(day, month, issued) else { continue };
                 // With its year it is read as others are.
                 let year = cell.words.get(at + 2).map_or("", String::as_str);
@@ -31,6 +40,14 @@ impl DateSearch<'_> {
         }
         found
     }
+}
+
+/// Whether a word may stand right before a day to pay by: cheaper to see than a day.
+fn is_before_day(word: &str) -> bool {
+    let folded = fold_text(word);
+    [&vocabulary().by, &vocabulary().by_the, &vocabulary().on]
+        .iter()
+        .any(|words| words.has(&folded))
 }
 
 fn starts_with_year(word: &str) -> bool {
