@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use classify::{ClassifiedKind, KindAmbiguity};
+pub use classify::{ClassifiedKind, KindAmbiguity, begins_subject};
 pub use kind_labels::KindLabels;
 pub use label_index::{LabelHit, LabelIndex};
 pub use labels::ValueStyle;

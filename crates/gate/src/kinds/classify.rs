@@ -38,7 +38,7 @@ const HEAD: f32 = 0.25;
 const UNDER: f32 = 0.3;
 
 /// Words that begin the line that a letter is about: `Oggetto: fattura n. 27`. What follows is its title.
-const SUBJECTS: [&str; 22] = [
+const SUBJECTS: [&str; 23] = [
     "aihe",
     "arende",
     "asia",
@@ -56,6 +56,7 @@ const SUBJECTS: [&str; 22] = [
     "onderwerp",
     "predmet",
     "re",
+    "regarding",
     "subject",
     "targy",
     "vec",
@@ -143,7 +144,7 @@ struct FoldedText {
     upper: bool,
     /// It names what stands beside it: `Order: 17` on an invoice makes no order of it.
     label: bool,
-    /// Where it stands, as a share of the first page's height.
+    /// Where it stands, as a share of its page's height.
     depth: f32,
     /// Words before its title: those that say that it is what a letter is about.
     subject: usize,
@@ -160,7 +161,7 @@ impl FirstPagesText {
                 for (text, label) in split_texts(line, above, page.lines.get(at + 1)) {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
                     let upper = upper && words.len() <= LONGEST_TITLE;
-                    let subject = usize::from(words.len() > 1 && is_subject(&text));
+                    let subject = usize::from(words.len() > 1 && begins_subject(&text));
                     seen.add_text(FoldedText { words, upper, label, depth, subject });
                 }
             }
@@ -214,8 +215,9 @@ impl FirstPagesText {
     }
 }
 
-/// Whether a folded text begins as the line does that a letter is about.
-fn is_subject(folded: &str) -> bool {
+/// Whether a folded text begins as the line does that tells what a letter is about, `Oggetto: fattura n. 27`.
+#[must_use]
+pub fn begins_subject(folded: &str) -> bool {
     folded.split(' ').next().is_some_and(|first| SUBJECTS.contains(&first))
 }
 

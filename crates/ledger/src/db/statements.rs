@@ -37,7 +37,8 @@ use tokio::time::{Instant, timeout};
 const MARGIN: Duration = Duration::from_secs(2);
 /// A connection that is not there by then is tried anew: its first packets may have gone nowhere.
 const CONNECT: Duration = Duration::from_secs(5);
-/// After so long outside of the pool a connection goes back between two statements.
+/// After so long outside of the pool a connection goes back between two statements; one that nobody uses, within
+/// as long again.
 const LONGEST_OUT: Duration = Duration::from_secs(1);
 /// A connection has to answer a ping by then, or it does not go back to the pool.
 const RETURN: Duration = Duration::from_secs(5);

@@ -86,7 +86,6 @@ pub(super) struct Vocabulary {
     pub(super) clock: FoldedWords,
     pub(super) profession: FoldedWords,
     pub(super) closing: FoldedWords,
-    pub(super) subject: FoldedWords,
     pub(super) plain_english: FoldedWords,
     pub(super) plain_other: FoldedWords,
     pub(super) american: FoldedWords,

@@ -8,6 +8,7 @@ use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
+use docmill_gate::kinds::begins_subject;
 
 /// The field of the day that a document is dated with, in every kind that has a number of its own.
 const ISSUED: &str = "invoice_date";
@@ -143,7 +144,7 @@ impl<'a> NumberSearch<'a> {
             })
         };
         first.is_some_and(|word| {
-            counted(word) || word.ends_with(':') && vocabulary().subject.has(&fold_text(word))
+            counted(word) || word.ends_with(':') && begins_subject(&fold_text(word))
         })
     }
 

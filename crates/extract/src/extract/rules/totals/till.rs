@@ -32,8 +32,10 @@ fn included_tax(
         let is_tax =
             |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
         // `Tip 15 %` is a share of the sum as well.
-        let first = cells.first().filter(|first| !is_charge(spots, first));
-        first.and(Some(cells)).into_iter().flatten().find_map(|cell| {
+        if cells.first().is_some_and(|first| is_charge(spots, first)) {
+            return None;
+        }
+        cells.iter().find_map(|cell| {
             let mut numbers = till_numbers(cell, mark).into_iter();
             let found = numbers.find(|n| n.is_money() && is_tax(n.value))?;
             Some(FoundValue::new(found.value, true, cell))
