@@ -14,9 +14,10 @@
 //! 3. [`Backlog::run_job`] does the work. A panic, a job that takes too long, a lost claim, a stop:
 //!    each ends this job and no other.
 //! 4. What follows is one table (`pipeline::failure`): completed, ended, tried again, released.
-//! 5. [`Backlog::finish_job`] writes that down. The slot is free again; the claim is no longer
-//!    renewed.
-//! 6. [`Backlog::run_deferred`] does what no slot has to wait for, such as deleting a message.
+//! 5. The slot is free again, and [`Backlog::finish_job`] writes that down beside the next job's
+//!    start; then the claim is no longer renewed. As many ends as there are slots are written at a
+//!    time: a job beyond these keeps its slot.
+//! 6. [`Backlog::run_deferred`] does what comes after that, such as deleting a message.
 //!
 //! Intake pushes jobs instead of being pulled (`next(free)`): the three backlogs find work in ways
 //! of their own (long polls of several tiers, listings that cost money, an index in random order),
@@ -115,7 +116,7 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     /// The job in log lines: what it is and its name, e.g. `document 4f1b…`.
     fn describe(&self, job: &Self::Job) -> String;
 
-    /// Does what no slot has to wait for.
+    /// Does what comes after the outcome is written.
     async fn run_deferred(&self, _job: &Self::Job, _rest: Self::Rest) {}
 
     /// Renews leases that belong to no job; called at every heartbeat, beside
@@ -266,6 +267,8 @@ struct RunnerState<B: Backlog> {
     options: RunnerOptions,
     intake_gate: Arc<IntakeGate>,
     slots: Arc<Semaphore>,
+    /// Turns at writing the end of a job whose slot is free already.
+    endings: Arc<Semaphore>,
     tasks: TaskTracker,
     running: Mutex<HashMap<u64, RunningJob<B::Job>>>,
     next_key: AtomicU64,
@@ -331,6 +334,7 @@ impl<B: Backlog> Runner<B> {
             options,
             intake_gate,
             slots: Arc::new(Semaphore::new(options.slots)),
+            endings: Arc::new(Semaphore::new(options.slots)),
             tasks: TaskTracker::new(),
             running: Mutex::default(),
             next_key: AtomicU64::new(0),

@@ -45,7 +45,9 @@ impl Llm for Answering {
             .ok_or_else(|| Error::internal("the prompt shows no invoice number"))?;
         let length = (self.length)(number);
         if !length.is_zero() {
-            tokio::time::sleep(length).await;
+            // A thread's sleep is exact; a timer of the runtime adds a millisecond.
+            let sleep = tokio::task::spawn_blocking(move || std::thread::sleep(length));
+            sleep.await.map_err(|_died| Error::internal("the sleep ended early"))?;
         }
         let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
         let text = reply.replace(first, number);

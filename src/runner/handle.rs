@@ -22,6 +22,12 @@ pub struct SlotPermit {
     _permit: OwnedSemaphorePermit,
 }
 
+impl SlotPermit {
+    pub(super) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: permit }
+    }
+}
+
 /// What a backlog can ask of its runner. Cloned freely.
 pub struct RunnerHandle<B: Backlog>(Arc<RunnerState<B>>);
 
@@ -61,11 +67,11 @@ impl<B: Backlog> RunnerHandle<B> {
         let until = Instant::now() + linger;
         while slots.len() < most {
             match Arc::clone(&shared.slots).try_acquire_owned() {
-                Ok(slot) => slots.push(SlotPermit { _permit: slot }),
+                Ok(slot) => slots.push(SlotPermit::new(slot)),
                 Err(TryAcquireError::NoPermits) if shared.is_busy() && !linger.is_zero() => {
                     let next = Arc::clone(&shared.slots).acquire_owned();
                     match tokio::time::timeout_at(until, next).await {
-                        Ok(Ok(slot)) => slots.push(SlotPermit { _permit: slot }),
+                        Ok(Ok(slot)) => slots.push(SlotPermit::new(slot)),
                         Ok(Err(_)) | Err(_) => break,
                     }
                 }
@@ -82,14 +88,14 @@ impl<B: Backlog> RunnerHandle<B> {
             match Arc::clone(&shared.slots).acquire_owned().await {
                 // The job that released the slot may have closed the gate.
                 Ok(_) if shared.intake_gate.is_paused() => {}
-                Ok(slot) => return SlotPermit { _permit: slot },
+                Ok(slot) => return SlotPermit::new(slot),
                 // The semaphore is closed only when the process ends.
                 Err(_) => std::future::pending::<()>().await,
             }
         }
     }
 
-    /// Starts a claimed job; its slot is free again once its end is written.
+    /// Starts a claimed job; its slot is free again once its work has ended.
     pub fn start_job(&self, claimed: ClaimedJob<B::Job>, slot: SlotPermit) {
         let ClaimedJob { job, claim, renewer, since, place, trace, log } = claimed;
         metrics::count_delivery("claimed");

@@ -1,7 +1,7 @@
 //! One claimed job from its start to its end: exactly one outcome, whatever happens.
 //!
 //! The work may panic, hang, lose its claim or be interrupted. Each of these is one
-//! [`WorkOutcome`], and what follows from it is written before the slot is free.
+//! [`WorkOutcome`], and what follows from it is written while the next job starts on its slot.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
 use docmill_core::work_clock::WorkClock;
 
-/// A job's entry in the list of running jobs, and its slot; dropped together, whatever happened.
+/// A job's entry in the list of running jobs, and its slot, in the end a turn at writing; dropped
+/// together, whatever happened.
 pub(super) struct RunningJobGuard<B: Backlog> {
     shared: Arc<RunnerState<B>>,
     key: u64,
@@ -34,11 +35,22 @@ impl<B: Backlog> RunningJobGuard<B> {
 }
 
 impl<B: Backlog> RunningJobGuard<B> {
-    /// Its end is about to be written.
-    fn note_ending(&self) {
+    /// Its work is over: waits until its end is written. Its slot is free meanwhile for the next job; not
+    /// while as many ends as there are slots are being written without one, so that what cannot be
+    /// written does not pile up.
+    async fn write_end<T>(&mut self, end: impl Future<Output = T>) -> T {
         if let Some(running) = self.shared.lock_running().get_mut(&self.key) {
             running.is_ending = true;
         }
+        tokio::pin!(end);
+        tokio::select! {
+            biased;
+            Ok(turn) = Arc::clone(&self.shared.endings).acquire_owned() => {
+                self.slot = Some(SlotPermit::new(turn));
+            }
+            written = &mut end => return written,
+        }
+        end.await
     }
 }
 
@@ -79,8 +91,8 @@ enum WorkOutcome<T> {
     Withdrawn,
 }
 
-/// Runs one job. Its slot is free again as soon as the outcome is written: deferred work is done
-/// while the next job starts.
+/// Runs one job. Its slot is free again as soon as the work has ended: the outcome is written, and
+/// deferred work done, while the next job starts.
 pub(super) async fn run_job<B: Backlog>(
     shared: Arc<RunnerState<B>>,
     run: Box<JobTask<B::Job>>,
@@ -93,7 +105,7 @@ pub(super) async fn run_job<B: Backlog>(
 async fn execute_job<B: Backlog>(
     shared: &RunnerState<B>,
     run: Box<JobTask<B::Job>>,
-    entry: RunningJobGuard<B>,
+    mut entry: RunningJobGuard<B>,
 ) {
     let started = Instant::now();
     let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
@@ -102,9 +114,8 @@ async fn execute_job<B: Backlog>(
     report_outcome(shared, job, claim, &ending);
     let attempt = backlog.retry_attempt(job);
     let conclusion = conclude_job(ending, claim.stage(), attempt, &backlog.retry_config());
-    entry.note_ending();
     let settling = backlog.finish_job(job, claim, conclusion).instrument(spans::record_span());
-    let FinishedJob { end, outcome, rest } = settling.await;
+    let FinishedJob { end, outcome, rest } = entry.write_end(settling).await;
     spans::record_outcome(&run.trace, outcome);
     shared.stats.add(end);
     drop(entry);

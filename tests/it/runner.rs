@@ -81,6 +81,8 @@ pub(crate) struct Script {
     outage_answers: AtomicUsize,
     /// What the upkeep beside the jobs does.
     upkeep: UpkeepScript,
+    /// One permit for each end that may be written.
+    writing: Semaphore,
     /// One permit for each disposal that may pass.
     disposal: Semaphore,
     /// When each renewal was asked for, and for how many claims.
@@ -107,6 +109,7 @@ impl Script {
             outage: None,
             outage_answers: AtomicUsize::new(usize::MAX),
             upkeep: UpkeepScript::Well,
+            writing: Semaphore::new(1000),
             disposal: Semaphore::new(1000),
             renewals: Mutex::default(),
             working: AtomicUsize::new(0),
@@ -264,6 +267,7 @@ impl Backlog for Script {
         if self.upkeep == UpkeepScript::NothingAnswers {
             std::future::pending::<()>().await;
         }
+        self.writing.acquire().await.unwrap().forget();
         let (end, outcome) = word(&conclusion);
         self.ended.lock().unwrap().push((*job, outcome));
         if let Does::AsPlanned(name) = job {
@@ -377,6 +381,21 @@ async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
     assert_eq!(script.most_working.load(Ordering::SeqCst), 3);
     assert!(!running.is_finished(), "it ends when everything is disposed of");
     script.disposal.add_permits(12);
+    assert_eq!(running.await.unwrap().unwrap().done, 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_start_while_the_ends_of_others_are_written_as_many_ends_as_there_are_slots() {
+    let script = Script { writing: Semaphore::new(0), ..Script::of([Does::Well; 12]) };
+    let script = Arc::new(script);
+    let running = tokio::spawn(runner(&script, S(60)).run(Shutdown::default()));
+    let begun = || script.claims.lock().unwrap().len();
+    until(|| begun() == 6).await;
+    tokio::time::sleep(S(600)).await;
+    assert_eq!(begun(), 6, "three ends wait without a slot, and three more keep theirs");
+    script.writing.add_permits(1);
+    until(|| begun() == 7).await;
+    script.writing.add_permits(11);
     assert_eq!(running.await.unwrap().unwrap().done, 12);
 }
 

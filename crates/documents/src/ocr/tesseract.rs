@@ -35,6 +35,8 @@ pub struct TesseractEngine {
     engine: TesseractMode,
     version: String,
     languages: Vec<String>,
+    /// Told once: every document asks for it, and the data of each language would be looked at.
+    identity: String,
     page_time: Duration,
 }
 
@@ -62,7 +64,14 @@ impl TesseractEngine {
             (TesseractMode::Program(given.clone()), version, languages)
         };
         let languages = usable_languages(languages, &config.languages)?;
-        Ok(Self { engine, version, languages, page_time })
+        let data = match &engine {
+            TesseractMode::Linked(data) => linked::language_sizes(data, &languages),
+            TesseractMode::Program(program) => {
+                format!("{} by {}", languages.join("+"), program.display())
+            }
+        };
+        let identity = format!("tesseract {version}; psm {SEGMENTATION}; {data}");
+        Ok(Self { engine, version, languages, identity, page_time })
     }
 
     /// The words of its languages; `None` where a program reads, whose data may lie anywhere.
@@ -92,13 +101,7 @@ impl OcrEngine for TesseractEngine {
     }
 
     fn identity(&self) -> String {
-        let languages = match &self.engine {
-            TesseractMode::Linked(data) => linked::language_sizes(data, &self.languages),
-            TesseractMode::Program(program) => {
-                format!("{} by {}", self.languages.join("+"), program.display())
-            }
-        };
-        format!("tesseract {}; psm {SEGMENTATION}; {languages}", self.version)
+        self.identity.clone()
     }
 
     fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>> {

@@ -29,7 +29,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres,
 };
-use sqlx::{Connection as _, Describe, Either, Execute, Executor, SqlStr};
+use sqlx::{AssertSqlSafe, Connection as _, Describe, Either, Execute, Executor, SqlStr};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -313,9 +313,23 @@ impl StatementPool {
 
     /// Opens a transaction.
     pub(crate) async fn begin(&self) -> sqlx::Result<StatementTransaction> {
+        self.begin_by("BEGIN".to_owned()).await
+    }
+
+    /// Opens a transaction that has the advisory locks of these keys, taken in the order given: in the
+    /// same round trip.
+    pub(crate) async fn begin_locked(&self, keys: &[i64]) -> sqlx::Result<StatementTransaction> {
+        // One statement each: nothing promises in which order a single one would take them.
+        let locks = keys.iter().map(|key| format!("; SELECT pg_advisory_xact_lock({key})"));
+        let opening = std::iter::once("BEGIN".to_owned()).chain(locks).collect();
+        self.begin_by(opening).await
+    }
+
+    /// `opening`: no value of it comes from outside.
+    async fn begin_by(&self, opening: String) -> sqlx::Result<StatementTransaction> {
         let (lease, limit) = (self.acquire().await?, self.limit());
         let mut transaction = StatementTransaction { lease, limit };
-        (&mut transaction).execute("BEGIN").await?;
+        (&mut transaction).execute(AssertSqlSafe(opening)).await?;
         Ok(transaction)
     }
 

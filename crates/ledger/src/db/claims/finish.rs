@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::write_result;
-use crate::db::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use crate::ledger::decide::{
     DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_keys,
@@ -173,8 +172,7 @@ impl BatchedStatement for EndStatement {
         let written = if keys.is_empty() {
             statement().fetch_all(db.pool()).await.context(RECORDING)?
         } else {
-            let mut transaction = db.pool().begin().await.context(RECORDING)?;
-            lock_keys(&mut transaction, &keys).await?;
+            let mut transaction = db.pool().begin_locked(&keys).await.context(RECORDING)?;
             // Sees what was committed while this one waited for its keys.
             let written = statement().fetch_all(&mut transaction).await.context(RECORDING)?;
             transaction.commit().await.context(RECORDING)?;
@@ -219,14 +217,6 @@ fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
     keys.sort_unstable();
     keys.dedup();
     keys
-}
-
-async fn lock_keys(connection: &mut StatementTransaction, keys: &[i64]) -> Result<()> {
-    sqlx::query!("SELECT count(pg_advisory_xact_lock(key)) FROM unnest($1::bigint[]) AS key", keys)
-        .fetch_one(connection)
-        .await
-        .context(RECORDING)?;
-    Ok(())
 }
 
 /// Reads back what became of a claim; see [`crate::ledger::Ledger::read_back`]. An attempt that was
