@@ -6,7 +6,7 @@
 use super::FoundValue;
 use super::layout::TextCell;
 use super::spots::LabelMatches;
-use super::supplier::{is_british_code, is_canadian_code};
+use super::supplier::{ends_in_zip_code, is_british_code, is_canadian_code};
 use super::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{account, currency, number, vat_id};
 
@@ -252,6 +252,12 @@ fn names_canadian_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(named).filter(|_| has_canadian_code(cells))
 }
 
+/// Where a tax is named, beside an address in the United States: a state and a ZIP code.
+fn names_state_tax(cells: &[TextCell]) -> Option<&TextCell> {
+    cells.iter().find(|cell| ends_in_zip_code(&cell.words))?;
+    cells.iter().find(|cell| folded_line(cell).contains(" tax "))
+}
+
 /// `118-447-118`, `61-447-118`: who pays taxes in New Zealand.
 fn is_inland_revenue_number(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -350,7 +356,8 @@ fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> 
     let pounds = || Some(("GBP", british.filter(|_| vat)?));
     let zealand = || Some(("NZD", names_new_zealand(&spots.layout.cells)?));
     let canada = || Some(("CAD", names_canadian_tax(&spots.layout.cells)?));
-    let found = found.or_else(pounds).or_else(zealand).or_else(canada);
+    let states = || Some(("USD", names_state_tax(&spots.layout.cells).filter(|_| !vat)?));
+    let found = found.or_else(pounds).or_else(zealand).or_else(canada).or_else(states);
     found.map(|(code, cell)| FoundValue::new(code, false, cell))
 }
 
@@ -408,6 +415,9 @@ mod tests {
             ("Τιμολόγιο\nΑΦΜ 668787873\nΣύνολο   12,00", Some("EUR")),
             ("Tax invoice\nGST   118-447-118\nTotal   12.00", Some("NZD")),
             ("Tax invoice\nGST   1.80\nTotal   12.00", None),
+            ("Invoice\nPort Mill, WA 98368\nState Tax   1.80\nTotal   12.00", Some("USD")),
+            ("Invoice\nPort Mill, WA 98368-1204\nTotal   12.00", None),
+            ("Invoice\nPort Mill, WA 98368\nVAT   1.80\nTotal without tax   12.00", None),
             ("Tax invoice\nAmount KSHS\nTotal KSHS   12.00", Some("KES")),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));

@@ -21,7 +21,9 @@ mod sign;
 mod signature;
 mod small_print;
 
-pub(super) use self::postal_code::{has_postal_code, is_british_code, is_canadian_code};
+pub(super) use self::postal_code::{
+    ends_in_zip_code, has_postal_code, is_british_code, is_canadian_code,
+};
 pub(super) use self::sign::NameSign;
 
 use std::cell::OnceCell;

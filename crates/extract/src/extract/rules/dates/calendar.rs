@@ -3,8 +3,8 @@
 
 use time::Date;
 
-use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatches;
+use crate::extract::rules::supplier::ends_in_zip_code;
 use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
@@ -22,14 +22,6 @@ pub(in super::super) struct DateReader {
 const DAY_FIRST: [&str; 14] = [
     "EUR", "MYR", "GBP", "INR", "SGD", "AUD", "NZD", "ZAR", "AED", "NOK", "SEK", "DKK", "CHF",
     "PLN",
-];
-
-/// The abbreviations of the states that stand before a ZIP code in the United States.
-const STATES: &[&str] = &[
-    "AK", "AL", "AR", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "HI", "IA", "ID", "IL", "IN",
-    "KS", "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT", "NC", "ND", "NE", "NH", "NJ",
-    "NM", "NV", "NY", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VA", "VT", "WA",
-    "WI", "WV", "WY",
 ];
 
 /// What stands behind a day, without the mark of its year: `28 lutego 2025 r.`, `3.5.2025 г.`
@@ -76,17 +68,6 @@ pub(super) fn ends_in_street(before: &str) -> bool {
     words.next().is_some_and(|word| vocabulary().street.has(word))
 }
 
-/// Whether a line ends in the state and ZIP code of an address: `LAS VEGAS NV 89103`.
-fn ends_in_zip_code(cell: &TextCell) -> bool {
-    let [.., town, state, zip] = cell.words.as_slice() else { return false };
-    let zip = zip.trim_end_matches(['.', ',']);
-    let digits = zip.split('-').next().unwrap_or_default();
-    digits.len() == 5
-        && zip.chars().all(|c| c.is_ascii_digit() || c == '-')
-        && STATES.contains(&state.trim_end_matches([',', '.']))
-        && town.trim_end_matches(',').chars().all(char::is_alphabetic)
-}
-
 impl DateReader {
     pub(in super::super) fn from_spots(spots: &LabelMatches<'_>, currency: Option<&str>) -> Self {
         let layout = spots.layout;
@@ -97,7 +78,7 @@ impl DateReader {
             return Self { order, open: false, american };
         }
         let dollars = currency.is_none_or(|code| code == "USD");
-        let zip = layout.cells.iter().any(ends_in_zip_code);
+        let zip = layout.cells.iter().any(|cell| ends_in_zip_code(&cell.words));
         if dollars && zip {
             return Self { order: DayMonthOrder::MonthFirst, open: false, american: true };
         }

@@ -2,6 +2,14 @@
 
 use crate::extract::rules::vocabulary::vocabulary;
 
+/// The abbreviations of the states that stand before a ZIP code in the United States.
+const STATES: &[&str] = &[
+    "AK", "AL", "AR", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "HI", "IA", "ID", "IL", "IN",
+    "KS", "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT", "NC", "ND", "NE", "NH", "NJ",
+    "NM", "NV", "NY", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VA", "VT", "WA",
+    "WI", "WV", "WY",
+];
+
 /// `1234 AB Town`, `12345 Town`: the code in front.
 pub(super) fn is_town_first(line: &str) -> bool {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
@@ -82,6 +90,17 @@ pub(in crate::extract::rules) fn is_canadian_code(area: &str, unit: &str) -> boo
                 .all(|(c, digit)| if digit { c.is_ascii_digit() } else { c.is_ascii_uppercase() })
     };
     shape(area, [false, true, false]) && shape(unit, [true, false, true])
+}
+
+/// Whether a line ends in the state and ZIP code of an address: `LAS VEGAS NV 89103`.
+pub(in crate::extract::rules) fn ends_in_zip_code(words: &[String]) -> bool {
+    let [.., town, state, zip] = words else { return false };
+    let zip = zip.trim_end_matches(['.', ',']);
+    let digits = zip.split('-').next().unwrap_or_default();
+    digits.len() == 5
+        && zip.chars().all(|c| c.is_ascii_digit() || c == '-')
+        && STATES.contains(&state.trim_end_matches([',', '.']))
+        && town.trim_end_matches(',').chars().all(char::is_alphabetic)
 }
 
 /// `D04 9ZZ9`
