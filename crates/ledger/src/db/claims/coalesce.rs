@@ -1,6 +1,7 @@
 //! What jobs ask or write at the same time goes to Postgres in one statement.
 //!
-//! A lone row is sent at once; what comes while a statement is under way goes together in the next. A
+//! A lone row is sent as soon as nothing else is ready to run; what comes while a statement is under way
+//! goes together in the next. A
 //! statement of many rows costs a fraction of what as many statements cost (beginning and committing
 //! one takes as much of Postgres as ten rows). So after a statement of several rows there is a rest that
 //! is measured by what it took and by how many slots there are: a row that comes meanwhile waits a few
@@ -254,6 +255,9 @@ impl<S: BatchedStatement> StatementBatcher<S> {
         let task = StatementTask(self);
         loop {
             task.0.wait_for_company().await;
+            // After all that is ready to run: at once where a core is free, and where none is, what others
+            // are about to ask goes with it.
+            tokio::task::yield_now().await;
             let Some(batch) = task.0.next_batch() else { return };
             let (begin, rows) = (Instant::now(), batch.len());
             task.0.run_batch(batch).await;
