@@ -13,24 +13,29 @@ struct FoundSchedule {
     end: ScheduleEnd,
 }
 
-/// The first schedule that falls without the mend.
-fn find_without(mend: SwitchableMend, within: u64) -> FoundSchedule {
-    let falls = |seed| {
+/// Schedules that are looked at.
+const SCHEDULES: u64 = 100;
+/// Of a schedule that falls a part can be left over that falls only as a whole: so many are cut down until
+/// one is small.
+const CUT_SCHEDULES: usize = 5;
+
+/// The schedules that fall without the mend.
+fn falling_without(mend: SwitchableMend) -> impl Iterator<Item = FoundSchedule> {
+    (0..SCHEDULES).filter_map(move |seed| {
         let plan = SchedulePlan::draw(seed);
         let end = run_without(mend, || run_guarded(&plan));
         end.broken.is_err().then_some(FoundSchedule { plan, end })
-    };
-    (0..within).find_map(falls).unwrap_or_else(|| panic!("no schedule of {within} falls"))
+    })
 }
 
-/// It falls for this reason, and with the mend in force it does not fall.
-fn assert_found(mend: SwitchableMend, says: &str) -> FoundSchedule {
-    let found = find_without(mend, 100);
+/// The first falls for this reason, and with the mend in force it does not fall.
+fn assert_found(mend: SwitchableMend, says: &str) {
+    let found = falling_without(mend).next();
+    let found = found.unwrap_or_else(|| panic!("no schedule of {SCHEDULES} falls"));
     let broken = found.end.broken.clone().unwrap_err();
     eprintln!("{mend:?}: schedule {}: {broken}", found.plan.seed);
     assert!(broken.contains(says), "{broken}");
     assert_eq!(run_guarded(&found.plan).broken, Ok(()));
-    found
 }
 
 #[test]
@@ -70,13 +75,18 @@ fn with_bytes_kept_while_more_are_waited_for_the_simulation_finds_jobs_that_wait
 fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live_and_the_few_faults_they_need()
  {
     let mend = SwitchableMend::ClaimRepeat;
-    let FoundSchedule { plan, end } = assert_found(mend, "lives and has crashed");
-    let all = plan.faults.len();
-    let smallest = run_without(mend, || shrink::shrink(plan, end));
-    eprintln!("{}", smallest.describe());
+    assert_found(mend, "lives and has crashed");
+    let smallest =
+        falling_without(mend).take(CUT_SCHEDULES).find_map(|FoundSchedule { plan, end }| {
+            let all = plan.faults.len();
+            let smallest = run_without(mend, || shrink::shrink(plan, end));
+            eprintln!("{}", smallest.describe());
+            let left = smallest.plan.faults.len();
+            (left <= 6 && left * 10 < all && smallest.falls > 0).then_some(smallest)
+        });
+    let smallest = smallest.expect("a schedule of few faults");
     let left = &smallest.plan.faults;
-    assert!(left.len() <= 6 && left.len() * 10 < all, "{}", smallest.describe());
-    assert!(smallest.falls > 0 && run_guarded(&smallest.plan).broken.is_ok());
+    assert_eq!(run_guarded(&smallest.plan).broken, Ok(()));
     let is_lost_claim =
         |fault: &PlannedFault| matches!(fault, PlannedFault::Call { call: PortCall::Claim, .. });
     assert!(left.iter().any(|(_, fault)| is_lost_claim(fault)), "{}", smallest.describe());

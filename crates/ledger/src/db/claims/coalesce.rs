@@ -1,16 +1,15 @@
 //! What jobs ask or write at the same time goes to Postgres in one statement.
 //!
 //! A lone row is sent as soon as nothing else is ready to run; what comes while a statement is under way
-//! goes together in the next. A
-//! statement of many rows costs a fraction of what as many statements cost (beginning and committing
-//! one takes as much of Postgres as ten rows). So after a statement of several rows there is a rest that
-//! is measured by what it took and by how many slots there are: a row that comes meanwhile waits a few
-//! milliseconds until as many are there as went together the last time. A statement of one row is
-//! followed by none: where rows come one by one, waiting brings no company and holds up its job. And a
-//! second one runs beside the first only once a row has waited for [`LONGEST_TURN`]: because the first
-//! waits for a lock, say, or for the disk. The ledger's port stays one row per call. The statement runs in
-//! a task of its own: a caller that is cancelled takes nobody else's row with it; its own is not begun any
-//! more.
+//! goes together in the next. A statement of many rows costs a fraction of what as many statements cost
+//! (beginning and committing one takes as much of Postgres as ten rows). So after a statement of several
+//! rows there is a rest that is measured by what it took and by how many slots there are: a row that
+//! comes meanwhile waits a few milliseconds until as many are there as went together the last time. A
+//! statement of one row is followed by none: where rows come one by one, waiting brings no company and
+//! holds up its job. And a second one runs beside the first only once a row has waited for
+//! [`LONGEST_TURN`]: because the first waits for a lock, say, or for the disk. The ledger's port stays one
+//! row per call. The statement runs in a task of its own: a caller that is cancelled takes nobody else's
+//! row with it; its own is not begun any more.
 //!
 //! One row that cannot be written holds up no other: one that somebody has locked is skipped and
 //! dealt with by itself, and if Postgres refuses a statement (a value, or the document's row is
@@ -254,10 +253,10 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     async fn run_all(self) {
         let task = StatementTask(self);
         loop {
-            task.0.wait_for_company().await;
             // After all that is ready to run: at once where a core is free, and where none is, what others
             // are about to ask goes with it.
             tokio::task::yield_now().await;
+            task.0.wait_for_company().await;
             let Some(batch) = task.0.next_batch() else { return };
             let (begin, rows) = (Instant::now(), batch.len());
             task.0.run_batch(batch).await;
