@@ -45,9 +45,7 @@ impl Llm for Answering {
             .ok_or_else(|| Error::internal("the prompt shows no invoice number"))?;
         let length = (self.length)(number);
         if !length.is_zero() {
-            // A thread's sleep is exact; a timer of the runtime adds a millisecond.
-            let sleep = tokio::task::spawn_blocking(move || std::thread::sleep(length));
-            sleep.await.map_err(|_died| Error::internal("the sleep ended early"))?;
+            sleep_exactly(length).await?;
         }
         let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
         let text = reply.replace(first, number);
@@ -60,6 +58,16 @@ impl Llm for Answering {
             limits: docmill_client::throttle::RateLimitHeaders::default(),
         })
     }
+}
+
+/// By a thread of its own: a timer of the runtime would add a millisecond.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no more threads than slots, and none of the runtime's"
+)]
+async fn sleep_exactly(length: Duration) -> Result<()> {
+    let sleep = tokio::task::spawn_blocking(move || std::thread::sleep(length));
+    sleep.await.map_err(|_died| Error::internal("the sleep ended early"))
 }
 
 fn number_in(prompt: &str) -> Option<&str> {
