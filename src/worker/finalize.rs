@@ -125,7 +125,7 @@ pub async fn write_release(
         }
         Ok(WriteResult::Lost) => finish_fenced(outcome),
         // Nothing else could be written instead. The lease ends by itself, the next claim counts a crash, and
-        // after some of these the ingestion ends: rather than a slot that writes the same for ever.
+        // after some of these the ingestion ends: rather than an end that is written for ever.
         Err(_) => finish_lost(),
     }
 }

@@ -319,10 +319,12 @@ impl StatementPool {
     /// Opens a transaction that has the advisory locks of these keys, taken in the order given: in the
     /// same round trip.
     pub(crate) async fn begin_locked(&self, keys: &[i64]) -> sqlx::Result<StatementTransaction> {
-        // One statement each: nothing promises in which order a single one would take them.
-        let locks = keys.iter().map(|key| format!("; SELECT pg_advisory_xact_lock({key})"));
-        let opening = std::iter::once("BEGIN".to_owned()).chain(locks).collect();
-        self.begin_by(opening).await
+        let keys = keys.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+        // One statement however many they are: it has one limit, and is planned once.
+        self.begin_by(format!(
+            "BEGIN; SELECT count(pg_advisory_xact_lock(key)) FROM unnest('{{{keys}}}'::bigint[]) AS key"
+        ))
+        .await
     }
 
     /// `opening`: no value of it comes from outside.

@@ -54,9 +54,7 @@ impl<'a> SupplierSearch<'a> {
             return None;
         }
         let brand = telling_words(&best.name);
-        let own = |one: &&NameCandidate<'_>| {
-            telling_words(&one.name).iter().any(|word| brand.contains(word))
-        };
+        let own = |one: &&NameCandidate<'_>| shares_word(&one.name, &brand);
         let mut found = self.registered_companies(candidates).filter(own);
         let company = found.next().filter(|_| found.next().is_none())?;
         let form_apart = !compact_name(&company.name).starts_with(&compact_name(&best.name));
@@ -72,7 +70,7 @@ impl<'a> SupplierSearch<'a> {
     ) -> bool {
         let brand = telling_words(&best.name);
         let is_other = |one: &NameCandidate<'_>| {
-            !telling_words(&one.name).iter().any(|word| brand.contains(word))
+            !shares_word(&one.name, &brand)
                 && !self.is_same_firm(best, one)
                 && !self.is_same_firm(one, best)
         };
@@ -126,7 +124,7 @@ impl<'a> SupplierSearch<'a> {
             below
                 && begins_with_title(&one.name)
                 && !one.signs.contains(&NameSign::Customer)
-                && telling_words(&one.name).iter().any(|word| practice.contains(word))
+                && shares_word(&one.name, &practice)
         })
     }
 
@@ -160,6 +158,11 @@ fn initials(name: &str) -> String {
         !joins && !vocabulary().and.has(word)
     });
     words.filter_map(|word| word.chars().next()).collect()
+}
+
+/// Whether a name has one of another's telling words.
+fn shares_word(name: &str, telling: &[String]) -> bool {
+    telling_words(name).iter().any(|word| telling.contains(word))
 }
 
 /// The words of a name that tell it from others.
