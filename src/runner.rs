@@ -60,7 +60,7 @@ use docmill_core::model::{IngestionStage, OutcomeReason};
 use docmill_core::work_clock::LinePlace;
 pub use handle::{PULSE, RunnerHandle, SlotPermit};
 pub use intake_gate::{IntakeGate, PauseReason};
-pub use monitor::RunnerMonitor;
+pub use monitor::{ObservedJob, RunnerMonitor};
 pub use stats::{JobEnd, WorkerStats};
 use upkeep::{RunnerFailure, UpkeepTasks};
 
@@ -306,6 +306,10 @@ impl<B: Backlog> RunnerState<B> {
 
     fn used_slots(&self) -> usize {
         self.options.slots.saturating_sub(self.slots.available_permits())
+    }
+
+    fn ending_jobs(&self) -> usize {
+        self.lock_running().values().filter(|running| running.is_ending).count()
     }
 
     fn is_busy(&self) -> bool {

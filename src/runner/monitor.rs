@@ -7,12 +7,23 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, RunnerState, WorkerStats};
+use super::{Backlog, RunnerState, RunningJob, WorkerStats};
 use docmill_core::metrics;
 use docmill_core::model::{IngestionId, IngestionStage};
 
 /// Gauges are written this often.
 const EVERY: Duration = Duration::from_secs(2);
+
+/// A job in the list of running jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObservedJob {
+    /// What it works on.
+    pub id: IngestionId,
+    /// Where its work is.
+    pub stage: IngestionStage,
+    /// Whether the work is over: its end is being written, as a rule without a slot.
+    pub is_ending: bool,
+}
 
 /// A read-only view of a runner, whatever its backlog. Cloned freely.
 #[derive(Clone)]
@@ -23,7 +34,7 @@ trait ObservedRunner: Send + Sync {
     fn intake_age(&self) -> Duration;
     fn is_draining(&self) -> bool;
     fn is_busy(&self) -> bool;
-    fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)>;
+    fn running_jobs(&self) -> Vec<ObservedJob>;
     fn stats(&self) -> WorkerStats;
 }
 
@@ -47,8 +58,8 @@ impl RunnerMonitor {
         self.0.is_busy()
     }
 
-    /// The ingestions of the running jobs, with the stage of each.
-    pub fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)> {
+    /// The jobs whose end is not written yet.
+    pub fn running_jobs(&self) -> Vec<ObservedJob> {
         self.0.running_jobs()
     }
 
@@ -72,9 +83,13 @@ impl<B: Backlog> ObservedRunner for RunnerState<B> {
         Self::is_busy(self)
     }
 
-    fn running_jobs(&self) -> Vec<(IngestionId, IngestionStage)> {
-        let running = self.lock_running();
-        running.values().map(|running| (running.claim.id, running.renewer.stage())).collect()
+    fn running_jobs(&self) -> Vec<ObservedJob> {
+        let observe = |running: &RunningJob<B::Job>| ObservedJob {
+            id: running.claim.id,
+            stage: running.renewer.stage(),
+            is_ending: running.is_ending,
+        };
+        self.lock_running().values().map(observe).collect()
     }
 
     fn stats(&self) -> WorkerStats {
@@ -96,6 +111,7 @@ pub(super) async fn update_gauges<B: Backlog>(
             _ = rounds.tick() => {}
         }
         metrics::set_slots(shared.options.slots, shared.used_slots());
+        metrics::set_ending_jobs(shared.ending_jobs());
         shared.intake_gate.publish_metrics();
         let draining = shared.stop_intake.is_cancelled();
         let since = draining.then(|| *drain_began.get_or_insert_with(Instant::now));

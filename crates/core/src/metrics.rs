@@ -19,6 +19,7 @@ const STAGE_SECONDS: &str = "docmill_stage_seconds";
 const QUEUE_SECONDS: &str = "docmill_queue_wait_seconds";
 const SLOTS: &str = "docmill_slots";
 const SLOTS_USED: &str = "docmill_slots_used";
+const ENDING_JOBS: &str = "docmill_ending_jobs";
 const PAUSED: &str = "docmill_intake_paused";
 const LEASES_LOST: &str = "docmill_leases_lost_total";
 const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
@@ -134,6 +135,7 @@ fn describe_metrics() {
     describe_histogram!(QUEUE_SECONDS, "From sending a message to its claim");
     describe_gauge!(SLOTS, "Jobs that may run at the same time");
     describe_gauge!(SLOTS_USED, "Jobs that run");
+    describe_gauge!(ENDING_JOBS, "Jobs whose work is over and whose end is being written");
     describe_gauge!(PAUSED, "1 while no messages are received, by reason");
     describe_counter!(LEASES_LOST, "Claims that were lost to another worker or an operator");
     describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue, lock)");
@@ -237,6 +239,12 @@ pub fn set_slots(total: usize, used: usize) {
         gauge!(SLOTS).set(total as f64);
         gauge!(SLOTS_USED).set(used as f64);
     }
+}
+
+/// How many jobs only wait for their end to be written.
+pub fn set_ending_jobs(count: usize) {
+    #[expect(clippy::cast_precision_loss, reason = "at most twice the slots")]
+    gauge!(ENDING_JOBS).set(count as f64);
 }
 
 /// Whether intake is paused for this reason.

@@ -10,7 +10,7 @@ use super::{print, submitted_ingestions};
 use crate::ops::Db;
 use crate::ops::inspect;
 use crate::ops::submit::Submission;
-use crate::runner::RunnerMonitor;
+use crate::runner::{ObservedJob, RunnerMonitor};
 use crate::shutdown::Shutdown;
 use docmill_core::model::IngestionId;
 
@@ -72,7 +72,7 @@ impl ProgressDisplay {
     /// How many are at which stage.
     fn show_stages(&self, monitor: &RunnerMonitor, done: usize) {
         let mut stages: BTreeMap<usize, (&str, usize)> = BTreeMap::new();
-        for (_, stage) in monitor.running_jobs() {
+        for ObservedJob { stage, .. } in monitor.running_jobs() {
             let place =
                 docmill_core::model::IngestionStage::ALL.iter().position(|one| *one == stage);
             stages.entry(place.unwrap_or_default()).or_insert((stage.code(), 0)).1 += 1;
