@@ -54,8 +54,10 @@ pub(super) async fn judge_extraction(
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
     let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
+    // What is only flagged is looked for once, as the result is recorded: the key is locked then.
+    let asks = input.told.kind.acts_on_duplicates();
     let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
-        (Some(supplier), Some(number)) => {
+        (Some(supplier), Some(number)) if asks => {
             wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
         }
         _ => None,

@@ -15,6 +15,7 @@ mod crashes;
 mod deploy;
 mod docs;
 mod doctor;
+mod duplicates;
 mod earlier_schema;
 mod early;
 mod einvoice;

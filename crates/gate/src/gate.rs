@@ -40,7 +40,8 @@ pub use docmill_core::model::{GroundedField, PageRegion};
 /// What the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateLookups {
-    /// An earlier document with the same supplier and number.
+    /// An earlier document with the same supplier and number, if that is more than flagged: what is
+    /// only flagged is looked for as the result is recorded.
     pub duplicate_of: Option<IngestionId>,
     /// The day the verdict is given on.
     pub today: Date,

@@ -105,6 +105,13 @@ impl Kind {
         fields.flatten().map(String::as_str).collect()
     }
 
+    /// Whether a second document of one supplier and number is more than flagged.
+    pub fn acts_on_duplicates(&self) -> bool {
+        self.rules.iter().any(|rule| {
+            rule.check == RuleCheck::Duplicate && rule.consequence > RuleConsequence::Flag
+        })
+    }
+
     /// The names of the fields of a list's entries; none where they are single values.
     pub fn item_fields(&self, list: &str) -> Vec<&str> {
         self.item_types(list).map(|(name, _)| name).collect()
