@@ -433,4 +433,54 @@ Total             £120.00",
         reason: "uncertain:supplier_address",
         doubtful: true,
     },
+    DrawnDoubt {
+        what: "a company's headquarters are its own, and a numbered street ends in its kind",
+        kind: "invoice",
+        page: "\
+ALDER LTD.                                                INVOICE
+
+
+
+Alder Headquarters                             INVOICE: ALD-100
+1200 5th St                                    DATE: 03/22/2021
+Northtown, NY, 12207                       DUE DATE: 04/21/2021
+
+CUSTOMER NAME: BIRCH CORPORATION
+77 Harbour Rd,
+Eastville WA, 98052
+
+SUBTOTAL          $150.00
+SALES TAX          $12.00
+TOTAL             $162.00",
+        values: || {
+            json!({
+                "supplier_address": "1200 5th St, Northtown, NY, 12207",
+            })
+        },
+        reason: "uncertain:supplier_address",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "seven digits before Israel are a town's code",
+        kind: "invoice",
+        page: "\
+ALDER MARITIME SERVICES
+Shipping agents and brokers
+14 Mill St., Northtown 6099914, Israel
+Tel: +972 3 999 0147   office@alder.example
+
+INVOICE
+No: ALD-2025-31
+Date: 22/02/2025
+
+BILL TO:
+BIRCH SHIPPING LTD.
+42 Harbour St., Eastville, Israel
+
+Subtotal                     2,615.00
+TOTAL (USD)                  2,615.00",
+        values: || json!({ "supplier_address": "14 Mill St., Northtown 6099914, Israel" }),
+        reason: "uncertain:supplier_address",
+        doubtful: false,
+    },
 ];

@@ -72,10 +72,20 @@ pub(super) fn is_street_line(line: &str) -> bool {
     });
     // `Camino Viejo s/n`: a street where houses have no numbers.
     let numberless = line.split([' ', ',']).any(|word| matches!(word, "s/n" | "S/N" | "s/nº"));
+    let letters = line.chars().filter(|c| c.is_alphabetic()).count();
     !since
         && (numberless || line.contains(|c: char| c.is_ascii_digit()))
-        && line.chars().filter(|c| c.is_alphabetic()).count() >= 4
+        && (letters >= 4 || is_short_street(line))
         && !is_town_first(line)
+}
+
+/// `1200 5th St`: a house's number, a street's, and its kind.
+fn is_short_street(line: &str) -> bool {
+    let folded = fold_text(line);
+    let words: Vec<&str> = folded.split(' ').collect();
+    let [house, .., last] = words.as_slice() else { return false };
+    let is_house = house.len() <= MOST_HOUSE_DIGITS && house.chars().all(|c| c.is_ascii_digit());
+    is_house && words.len() <= 4 && vocabulary().street_ending.has(last)
 }
 
 /// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
@@ -407,7 +417,7 @@ impl SupplierSearch<'_> {
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let marked = line.folded.iter().take(3).any(|(word, _)| vocabulary().register.has(word));
-        let code = text.len() <= 16 && letters <= 4;
+        let code = text.len() <= 16 && letters <= 4 && !is_short_street(text);
         // A gap may part the number from its label.
         let dated = self.spots.till && !date::find_dates(text).is_empty();
         // `Trade licence no. 447118`

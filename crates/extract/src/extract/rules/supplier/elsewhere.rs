@@ -155,6 +155,7 @@ impl SupplierSearch<'_> {
                 && own[0].starts_with(compact.as_str());
             match brand
                 || own.contains(&compact)
+                || self.is_seat_of(text, &best.name) && !self.is_customer(cell)
                 || longer(&compact, text) && !self.is_customer(cell)
             {
                 true => self
@@ -165,6 +166,24 @@ impl SupplierSearch<'_> {
                     sender().map(|(_, address)| (address, vec![ReadingSign::AddressElsewhere]))
                 }
             }
+        })
+    }
+
+    /// `Alder Works Headquarters` of `Alder Works Ltd`: the name with or without its form, and a word for a
+    /// company's seat. All folded but the name.
+    fn is_seat_of(&self, text: &str, name: &str) -> bool {
+        let is_whole = |words: &[&str], field: &str| {
+            let found = self.labels.labels_at(words).into_iter();
+            found.filter(|one| one.field == field).any(|one| one.length == words.len())
+        };
+        let (words, name) = (text.split(' ').collect::<Vec<_>>(), fold_text(name));
+        let name: Vec<&str> = name.split(' ').collect();
+        (1..words.len()).any(|at| {
+            let (front, seat) = words.split_at(at);
+            is_whole(seat, "registered_office")
+                && name
+                    .strip_prefix(front)
+                    .is_some_and(|form| form.is_empty() || is_whole(form, "legal_form"))
         })
     }
 

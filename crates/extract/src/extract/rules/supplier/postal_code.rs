@@ -76,7 +76,16 @@ pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
         words.windows(2).any(|pair| matches!(pair, [out, inward] if is_british_code(out, inward)));
     let irish =
         words.windows(2).any(|pair| matches!(pair, [area, unit] if is_irish_code(area, unit)));
-    code || british || canadian || irish
+    let israeli =
+        words.windows(2).any(|pair| matches!(pair, [code, land] if is_israeli_code(code, land)));
+    code || british || canadian || irish || israeli
+}
+
+/// `6099914, Israel`: seven digits are an account's as well, so the country has to follow.
+fn is_israeli_code(code: &str, country: &str) -> bool {
+    code.len() == 7
+        && code.chars().all(|c| c.is_ascii_digit())
+        && matches!(country.trim_end_matches('.'), "Israel" | "ISRAEL" | "ישראל")
 }
 
 /// `V1K 7H3`
@@ -185,6 +194,8 @@ mod tests {
             ("1234 AB", true),
             ("Bath BA1 5QT", true),
             ("Dublin D02 X285", true),
+            ("Northtown 6099914, Israel", true),
+            ("Account 6099914, Northtown", false),
             ("D04 9ZZ9, Ireland", true),
             ("WESTMOOR V1K 7H3", true),
             ("Invoice No.: 9876", false),
