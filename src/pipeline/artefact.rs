@@ -22,6 +22,10 @@ use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult
 /// and the replies about one document have less.
 const LARGEST: u64 = 256 << 20;
 
+/// Content of no more JSON than this is written on the spot: it takes no longer than a way to another
+/// thread and back.
+const SMALL: usize = 64 << 10;
+
 #[derive(Serialize, Deserialize)]
 struct ArtefactEnvelope<T> {
     made_from: String,
@@ -89,11 +93,16 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
         content: T,
     ) -> fault::Result<()> {
         let envelope = ArtefactEnvelope { made_from: self.identity.clone(), content };
-        let serialise = move || {
-            let bytes = serde_json::to_vec(&envelope);
-            (envelope, bytes)
+        let (envelope, bytes) = match serialise_small(&envelope) {
+            Some(bytes) => (envelope, Ok(bytes)),
+            None => {
+                let serialise = move || {
+                    let bytes = serde_json::to_vec(&envelope);
+                    (envelope, bytes)
+                };
+                self.pool.run(serialise).await?
+            }
         };
-        let (envelope, bytes) = self.pool.run(serialise).await?;
         let bytes = bytes.map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").with_source(error)
         })?;
@@ -114,6 +123,16 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
     pub fn to_ref(&self) -> docmill_core::model::ArtefactRef {
         docmill_core::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
     }
+}
+
+/// The JSON of what is small; none where there is more of it, after as much work.
+fn serialise_small<T: Serialize>(envelope: &ArtefactEnvelope<T>) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; SMALL];
+    let mut rest = buffer.as_mut_slice();
+    serde_json::to_writer(&mut rest, envelope).ok()?;
+    let length = SMALL - rest.len();
+    buffer.truncate(length);
+    Some(buffer)
 }
 
 /// Writes `bytes` over exactly the version that was found, while the claim is live.

@@ -30,7 +30,15 @@ pub struct ByteBudget {
 #[derive(Debug)]
 #[must_use = "what is dropped at once is given back at once"]
 pub struct ReservedBytes {
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
+}
+
+impl ReservedBytes {
+    /// Gives back what is more than so many bytes.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let kept = usize::try_from(permits(bytes)).unwrap_or(usize::MAX);
+        drop(self.permit.split(self.permit.num_permits().saturating_sub(kept)));
+    }
 }
 
 impl ByteBudget {
@@ -72,7 +80,7 @@ impl ByteBudget {
     /// Reserves so many bytes if they are free now.
     pub fn try_reserve(&self, bytes: u64) -> Option<ReservedBytes> {
         let permit = Arc::clone(&self.free).try_acquire_many_owned(permits(bytes)).ok()?;
-        Some(ReservedBytes { _permit: permit })
+        Some(ReservedBytes { permit })
     }
 
     /// Waits until so many bytes are free, which are at most [`ByteBudget::total`], and reserves
@@ -84,7 +92,7 @@ impl ByteBudget {
         let taken = Arc::clone(&self.free).acquire_many_owned(permits(bytes));
         let taken = wait_off_clock(taken).await;
         let closed = |_| fault::Error::internal("a budget of bytes is closed");
-        Ok(ReservedBytes { _permit: taken.map_err(closed)? })
+        Ok(ReservedBytes { permit: taken.map_err(closed)? })
     }
 
     /// As [`ByteBudget::take`], for somebody who has some of the bytes already: they are given back by
@@ -128,6 +136,19 @@ mod tests {
         drop(one);
         drop(waiting.await.unwrap());
         drop(others);
+        drop(budget.try_reserve(budget.total()).unwrap());
+    }
+
+    #[test]
+    fn what_turns_out_smaller_keeps_its_own_bytes_alone() {
+        let budget = ByteBudget::new(ByteSize(4 * PERMIT_BYTES));
+        let mut room = budget.try_reserve(4 * PERMIT_BYTES).unwrap();
+        room.shrink_to(PERMIT_BYTES + 1);
+        assert!(budget.try_reserve(2 * PERMIT_BYTES + 1).is_none(), "two pieces are kept");
+        let others = budget.try_reserve(2 * PERMIT_BYTES).unwrap();
+        room.shrink_to(4 * PERMIT_BYTES);
+        drop(others);
+        drop(room);
         drop(budget.try_reserve(budget.total()).unwrap());
     }
 

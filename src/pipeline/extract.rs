@@ -127,7 +127,10 @@ impl<'a> ModelReadings<'a> {
             extract::extraction_identity(&transcribed.identity, first.llm.as_ref(), &kind);
         let key = keys::extraction_key(attempt.claim.id);
         let (store, pool) = (attempt.artefacts(), &attempt.services().pool);
-        let mut slot = ArtefactSlot::load(store, pool, key, identity.clone()).await?;
+        let loading = ArtefactSlot::load(store, pool, key, identity.clone());
+        let laying_out = lay_out(attempt.services(), &transcribed.transcript);
+        let (slot, shown) = futures::future::join(loading, laying_out).await;
+        let (mut slot, shown) = (slot?, shown?);
         let referenced = attempt.claimed.extraction.as_ref();
         let mut stored: StoredModelReplies = slot.content.take().unwrap_or_default();
         if referenced.is_none_or(|referenced| referenced.identity != identity) {
@@ -139,7 +142,6 @@ impl<'a> ModelReadings<'a> {
                 stored = StoredModelReplies::default();
             }
         }
-        let shown = lay_out(attempt.services(), &transcribed.transcript).await?;
         let pictures = PagePictures::new(attempt, Arc::clone(&transcribed.transcript));
         let missing = Vec::new();
         Ok(Self { attempt, kind, transcribed, shown, pictures, slot, stored, missing })

@@ -1,7 +1,9 @@
 //! The first step, fetch: reads the original's bytes, within the limits.
 //!
-//! The size is asked for before the body, so that an oversized upload costs one request and no
-//! memory. The bytes count against one budget for the whole process until they are dropped.
+//! The bytes count against one budget for the whole process until they are dropped. As much as most
+//! documents have is reserved before anything is known, so that these come with one request; a larger
+//! one is asked for again once its size is reserved. Either way the size is known before the body is
+//! read: an oversized upload costs one request and no memory.
 
 use bytes::Bytes;
 
@@ -12,7 +14,10 @@ use docmill_core::fault::{self, Fault};
 use docmill_core::model::{DocumentRef, OutcomeReason, digest};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_ledger::ledger::AttemptLedger;
-use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore};
+use docmill_storage::store::{Etag, FetchedObject, GetOptions, GetResult, ObjectStore};
+
+/// What is reserved for a document of which no size is known: most invoices have less, scans too.
+const USUAL_BYTES: u64 = 4 << 20;
 
 /// The original document as it was fetched.
 #[derive(Debug)]
@@ -40,21 +45,8 @@ pub async fn fetch_document(
     limits: &LimitsConfig,
     budget: &ByteBudget,
 ) -> Result<FetchedDocument, StepError> {
-    let meta = store.head(&document.file_path).await?.ok_or_else(missing_error)?;
-    check_size(meta.size, limits)?;
-    let permit = budget.take(meta.size).await?;
-    let what =
-        GetOptions { at_most: limits.document_bytes.0, if_match: document.etag.clone().map(Etag) };
-    let (bytes, etag) = match store.get(&document.file_path, what).await? {
-        GetResult::Found(object) => (object.bytes, object.etag),
-        GetResult::Missing => return Err(missing_error().into()),
-        GetResult::Changed => {
-            let detail = "the object is another version than was registered";
-            return Err(StepError::rejected(OutcomeReason::Superseded, detail));
-        }
-        GetResult::TooLarge { size } => return Err(too_large_error(size, limits)),
-    };
-    check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), limits)?;
+    let (object, room) = get_within_budget(store, document, limits, budget).await?;
+    let (bytes, etag) = (object.bytes, object.etag);
     let sha256 = digest::sha256_hex(&bytes);
     if wait_off_clock(ledger.is_blocked(&sha256)).await? {
         return Err(StepError::rejected(
@@ -62,7 +54,55 @@ pub async fn fetch_document(
             "the content is on the block list",
         ));
     }
-    Ok(FetchedDocument { bytes, sha256, etag, _budget: permit })
+    Ok(FetchedDocument { bytes, sha256, etag, _budget: room })
+}
+
+/// The object, and as much of the budget as its bytes take.
+async fn get_within_budget(
+    store: &dyn ObjectStore,
+    document: &DocumentRef,
+    limits: &LimitsConfig,
+    budget: &ByteBudget,
+) -> Result<(FetchedObject, ReservedBytes), StepError> {
+    let limit = limits.document_bytes.0;
+    let usual = USUAL_BYTES.min(limit);
+    let size = match budget.try_reserve(usual) {
+        Some(mut room) => match get_object(store, document, usual).await? {
+            Ok(object) => {
+                let size = u64::try_from(object.bytes.len()).unwrap_or(u64::MAX);
+                check_size(size, limits)?;
+                room.shrink_to(size);
+                return Ok((object, room));
+            }
+            Err(size) => size,
+        },
+        // Where not even that much is free, a small one is not made to wait for it.
+        None => store.head(&document.file_path).await?.ok_or_else(missing_error)?.size,
+    };
+    check_size(size, limits)?;
+    let room = budget.take(size).await?;
+    let object = get_object(store, document, limit).await?;
+    let object = object.map_err(|size| too_large_error(size, limits))?;
+    check_size(u64::try_from(object.bytes.len()).unwrap_or(u64::MAX), limits)?;
+    Ok((object, room))
+}
+
+/// The object in the version that `document` names, or its size if it has more bytes than these.
+async fn get_object(
+    store: &dyn ObjectStore,
+    document: &DocumentRef,
+    at_most: u64,
+) -> Result<Result<FetchedObject, u64>, StepError> {
+    let what = GetOptions { at_most, if_match: document.etag.clone().map(Etag) };
+    match store.get(&document.file_path, what).await? {
+        GetResult::Found(object) => Ok(Ok(object)),
+        GetResult::TooLarge { size } => Ok(Err(size)),
+        GetResult::Missing => Err(missing_error().into()),
+        GetResult::Changed => {
+            let detail = "the object is another version than was registered";
+            Err(StepError::rejected(OutcomeReason::Superseded, detail))
+        }
+    }
 }
 
 /// The document is not there.

@@ -28,12 +28,14 @@ struct OneObject {
     says: u64,
     bytes: Bytes,
     bodies: AtomicU32,
+    /// Requests of either sort.
+    requests: AtomicU32,
 }
 
 impl OneObject {
     fn new(says: usize, has: usize) -> Self {
         let bytes = Bytes::from(vec![b'x'; has]);
-        Self { says: says as u64, bytes, bodies: AtomicU32::new(0) }
+        Self { says: says as u64, bytes, bodies: AtomicU32::new(0), requests: AtomicU32::new(0) }
     }
 
     fn etag() -> Etag {
@@ -48,11 +50,13 @@ impl ObjectStore for OneObject {
     }
 
     async fn head(&self, _: &str) -> Result<Option<ObjectMeta>> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         let (etag, modified) = (Self::etag(), SystemTime::UNIX_EPOCH);
         Ok(Some(ObjectMeta { size: self.says, etag, modified, metadata: BTreeMap::new() }))
     }
 
     async fn get(&self, _: &str, what: GetOptions) -> Result<GetResult> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         let size = self.bytes.len() as u64;
         if size > what.at_most {
             return Ok(GetResult::TooLarge { size });
@@ -86,8 +90,18 @@ impl ObjectStore for OneObject {
     }
 }
 
+/// Fetches it where a document may have 100 KiB.
 async fn fetched(
     store: &OneObject,
+    budget: &ByteBudget,
+) -> std::result::Result<FetchedDocument, StepError> {
+    let limits = LimitsConfig { document_bytes: ByteSize(100 << 10), ..LimitsConfig::default() };
+    fetched_within(store, &limits, budget).await
+}
+
+async fn fetched_within(
+    store: &OneObject,
+    limits: &LimitsConfig,
     budget: &ByteBudget,
 ) -> std::result::Result<FetchedDocument, StepError> {
     let ledger = MemoryLedger::new(time::OffsetDateTime::UNIX_EPOCH);
@@ -97,8 +111,7 @@ async fn fetched(
         original_name: None,
         etag: None,
     };
-    let limits = LimitsConfig { document_bytes: ByteSize(100 << 10), ..LimitsConfig::default() };
-    fetch_document(store, &ledger, &document, &limits, budget).await
+    fetch_document(store, &ledger, &document, limits, budget).await
 }
 
 fn is_too_large(answer: std::result::Result<FetchedDocument, StepError>) -> bool {
@@ -119,13 +132,42 @@ async fn invariant_9_documents_in_memory_share_one_budget_and_the_next_waits_for
 
 #[tokio::test]
 async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_store_says_of_it() {
-    let budget = ByteBudget::new(ByteSize(1 << 20));
+    let budget = ByteBudget::new(ByteSize(150 << 10));
+    let honest = OneObject::new(101 << 10, 101 << 10);
+    assert!(is_too_large(fetched(&honest, &budget).await));
+    let counted = |store: &OneObject| {
+        (store.requests.load(Ordering::SeqCst), store.bodies.load(Ordering::SeqCst))
+    };
+    assert_eq!(counted(&honest), (1, 0), "refused by its size alone");
+    // So much in use that sizes are asked for first.
+    let _others = budget.try_reserve(100 << 10).unwrap();
     let honest = OneObject::new(101 << 10, 50 << 10);
     assert!(is_too_large(fetched(&honest, &budget).await));
-    assert_eq!(honest.bodies.load(Ordering::SeqCst), 0, "refused by its size alone");
+    assert_eq!(counted(&honest), (1, 0), "refused by its size alone");
     let growing = OneObject::new(1 << 10, 101 << 10);
     assert!(is_too_large(fetched(&growing, &budget).await));
-    assert_eq!(growing.bodies.load(Ordering::SeqCst), 0, "capped while it was read");
+    assert_eq!(counted(&growing), (2, 0), "capped while it was read");
+}
+
+#[tokio::test]
+async fn a_document_of_usual_size_costs_one_request_and_holds_no_more_than_its_bytes() {
+    let limits = LimitsConfig::default();
+    let budget = ByteBudget::new(limits.documents_in_memory);
+    let small = OneObject::new(60 << 10, 60 << 10);
+    let held = fetched_within(&small, &limits, &budget).await.unwrap();
+    assert_eq!(small.requests.load(Ordering::SeqCst), 1);
+    let rest = budget.total() - (60 << 10);
+    assert!(budget.try_reserve(rest + 4096).is_none());
+    drop(budget.try_reserve(rest).unwrap());
+    drop(held);
+    let large = OneObject::new(5 << 20, 5 << 20);
+    let held = fetched_within(&large, &limits, &budget).await.unwrap();
+    assert_eq!(large.requests.load(Ordering::SeqCst), 2, "its size, then its body");
+    assert!(budget.try_reserve(budget.total() - (5 << 20) + 4096).is_none());
+    drop(held);
+    let empty = OneObject::new(0, 0);
+    assert!(fetched_within(&empty, &limits, &budget).await.is_err());
+    drop(budget.try_reserve(budget.total()).unwrap());
 }
 
 /// What is said of a document that a folder has, if it was registered in this version.
@@ -241,6 +283,20 @@ async fn an_artefact_that_was_made_from_something_else_is_absent_and_replaced() 
     assert_eq!(slot(&store, id).await.content, None);
     let now = slot_made_from(&store, id, "another prompt").await;
     assert_eq!(now.content, Some(content("now")));
+}
+
+#[tokio::test]
+async fn an_artefact_of_any_length_is_read_back_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FolderStore::open(folder.path()).await.unwrap();
+    let id = IngestionId::random();
+    let (hold, _keeper) = claim(id);
+    // Around the length up to which JSON is written on the spot, the envelope included.
+    for length in [0, 1 << 20].into_iter().chain((64 << 10) - 128..=64 << 10) {
+        let text = "x".repeat(length);
+        slot(&store, id).await.write(&store, &hold, content(&text)).await.unwrap();
+        assert_eq!(slot(&store, id).await.content, Some(content(&text)), "{length}");
+    }
 }
 
 #[tokio::test]

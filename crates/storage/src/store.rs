@@ -70,7 +70,7 @@ pub struct ObjectEntry {
 /// What to read of an object.
 #[derive(Debug, Clone)]
 pub struct GetOptions {
-    /// More bytes than this are an error with `Fault::Rejected`, before they are read.
+    /// Of an object of more bytes than this nothing is read: [`GetResult::TooLarge`].
     pub at_most: u64,
     /// Read only this version; another one is [`GetResult::Changed`].
     pub if_match: Option<Etag>,
