@@ -483,4 +483,42 @@ TOTAL (USD)                  2,615.00",
         reason: "uncertain:supplier_address",
         doubtful: false,
     },
+    DrawnDoubt {
+        what: "a total that is larger by what was owed before does not outdo the invoice's own",
+        kind: "invoice",
+        page: "\
+Alder Utilities Ltd
+12 Mill Lane, Northtown CB7 4ZZ
+
+Invoice No. 4471
+Invoice Date 03/07/2024
+
+Subtotal                     £100.00
+VAT 20%                       £20.00
+Total                        £120.00
+Previous balance              £480.00
+Total due                    £600.00",
+        values: || json!({ "total": 120 }),
+        reason: "uncertain:total",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a total that is larger by something else does",
+        kind: "invoice",
+        page: "\
+Alder Utilities Ltd
+12 Mill Lane, Northtown CB7 4ZZ
+
+Invoice No. 4471
+Invoice Date 03/07/2024
+
+Subtotal                     £100.00
+VAT 20%                       £20.00
+Total                        £120.00
+Connection work               £480.00
+Total due                    £600.00",
+        values: || json!({ "total": 120 }),
+        reason: "uncertain:total",
+        doubtful: true,
+    },
 ];

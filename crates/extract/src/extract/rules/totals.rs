@@ -133,7 +133,10 @@ pub(super) fn find_totals<'a>(
     let mut chosen = choose_by_rows(&mut candidates, &rests, spots.layout, mark);
     // Tills sum up each rate of tax as well.
     let part = || is_unnamed_part(&chosen, &candidates, spots.layout, mark);
-    if chosen.adds_up && (spots.till && is_outdone(&chosen, &candidates) || part()) {
+    let outdone = |chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]| {
+        is_outdone(chosen, candidates, spots.layout, mark)
+    };
+    if chosen.adds_up && (spots.till && outdone(&chosen, &candidates) || part()) {
         chosen = choose_by_label(&candidates, spots.layout, mark);
     }
     if spots.till
@@ -146,7 +149,7 @@ pub(super) fn find_totals<'a>(
         .gross
         .as_ref()
         .is_some_and(|gross| paid.contains(&gross.value) || is_charged(spots, gross, mark));
-    let outdone = is_outdone(&chosen, &candidates);
+    let outdone = outdone(&chosen, &candidates);
     if spots.till {
         take_till_taxes(spots, &rests, mark, &mut chosen);
     }

@@ -84,6 +84,7 @@ pub(super) struct Vocabulary {
     pub(super) of_day: FoldedWords,
     pub(super) year_mark: FoldedWords,
     pub(super) clock: FoldedWords,
+    pub(super) owed_before: FoldedWords,
     pub(super) profession: FoldedWords,
     pub(super) closing: FoldedWords,
     pub(super) plain_english: FoldedWords,

@@ -7,7 +7,9 @@ use super::charges::PrintedRests;
 use super::printed::stands_beside_rate;
 use super::tax_table::{is_made_by_rates, taxes_that_make};
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE};
-use crate::extract::rules::layout::CellLayout;
+use crate::extract::rules::layout::{CellLayout, TextCell};
+use crate::extract::rules::vocabulary::vocabulary;
+use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::DecimalSeparator;
 
 /// The candidate that the taxes by rate make together with what they are on, where the chosen total is
@@ -41,12 +43,30 @@ pub(super) fn whole_of_rate(
     named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
 }
 
-/// Whether another labelled total is larger, by more than a rounding.
-pub(super) fn is_outdone(chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]) -> bool {
+/// Whether another labelled total is larger, by more than a rounding and other than by what was owed before.
+pub(super) fn is_outdone(
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> bool {
     let rounding = Decimal::new(5, 2);
     chosen.gross.as_ref().is_some_and(|gross| {
-        let most = gross.value + rounding;
-        candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 5.0 && c.value > most)
+        candidates.iter().any(|c| {
+            c.role == AmountRole::Gross
+                && c.weight >= 5.0
+                && c.value > gross.value + rounding
+                && !is_owed_before(layout, c.value - gross.value, mark)
+        })
+    })
+}
+
+/// Whether an amount stands in a row that tells what was owed before this invoice.
+fn is_owed_before(layout: &CellLayout, amount: Decimal, mark: Option<DecimalSeparator>) -> bool {
+    layout.amounts(mark).filter(|(printed, _)| printed.value == amount).any(|(_, cell)| {
+        let row = layout.row_cells(cell.row).iter();
+        let words: Vec<String> = row.map(TextCell::joined_text).collect();
+        vocabulary().owed_before.is_within(&fold_text(&words.join(" ")))
     })
 }
 
