@@ -72,7 +72,7 @@ use docmill_core::model::{
 use docmill_documents::cpu::OpenDocument;
 use docmill_gate::gate::{EinvoiceState, Verdict};
 use docmill_gate::kinds::{ClassifiedKind, Kind};
-use docmill_ledger::ledger::{IngestionResult, VersionOutcome};
+use docmill_ledger::ledger::{IngestionResult, StoredTranscript, VersionOutcome};
 use docmill_llm::llm::chain::ChainModel;
 use einvoice::{EinvoiceScan, ParsedEinvoice};
 use escalate::{EscalationOutcome, EscalationStep};
@@ -178,9 +178,8 @@ impl<'a> PipelineRun<'a> {
         let (transcript, outcome) = match parsed {
             Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
             None => {
-                let transcribed = Box::pin(self.read_pages(&named, fetched, document)).await?;
-                self.enter(IngestionStage::Extract)?;
-                let told = Box::pin(self.classify_kind(&named, &transcribed)).await?;
+                let (transcribed, told) =
+                    Box::pin(self.read_and_classify(&named, fetched, document)).await?;
                 let transcript = Arc::clone(&transcribed.transcript);
                 let input = GateInput::of_text(&told, note, &transcript);
                 let outcome = Box::pin(self.extract(input, &transcribed)).await?;
@@ -205,7 +204,9 @@ impl<'a> PipelineRun<'a> {
     async fn transcribe(&mut self) -> Result<Arc<Transcript>, StepError> {
         let named = kind::named_kind(self.attempt)?;
         let (fetched, document) = self.open_original(false).await?;
-        Ok(self.read_pages(&named, fetched, document).await?.transcript)
+        let (transcribed, stored) = self.read_pages(&named, fetched, document).await?;
+        self.attempt.save_transcription(&stored).await?;
+        Ok(transcribed.transcript)
     }
 
     /// Fetches the original, opens it, and looks for an e-invoice in it.
@@ -304,7 +305,7 @@ impl<'a> PipelineRun<'a> {
         named: &Arc<Kind>,
         fetched: FetchedDocument,
         document: OpenDocument,
-    ) -> Result<transcribe::TranscribedDocument, StepError> {
+    ) -> Result<(transcribe::TranscribedDocument, StoredTranscript), StepError> {
         let attempt = self.attempt;
         // Before the document is read only its producer can say what it is.
         let is_named = attempt.claimed.kind.is_some() || !attempt.config().kinds.classify;
@@ -314,18 +315,25 @@ impl<'a> PipelineRun<'a> {
             .await
     }
 
-    /// Which kind the document is of, asked of a model where several tie.
-    async fn classify_kind(
+    /// Reads the pages and tells which kind the document is of; where several tie a model is asked.
+    async fn read_and_classify(
         &mut self,
         named: &Arc<Kind>,
-        transcribed: &transcribe::TranscribedDocument,
-    ) -> Result<ClassifiedKind, StepError> {
-        let told = kind::resolve_kind(self.attempt, named, &transcribed.transcript).await?;
-        let (told, spent) = kind_choice::resolve_tie(self.attempt, transcribed, told)
+        fetched: FetchedDocument,
+        document: OpenDocument,
+    ) -> Result<(transcribe::TranscribedDocument, ClassifiedKind), StepError> {
+        let (transcribed, stored) = self.read_pages(named, fetched, document).await?;
+        // What costs nothing is done while the reference is written, what is paid for is not.
+        let saving = self.attempt.save_transcription(&stored);
+        let resolving = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
+        let (saved, told) = futures::future::join(saving, resolving).await;
+        saved?;
+        self.enter(IngestionStage::Extract)?;
+        let (told, spent) = kind_choice::resolve_tie(self.attempt, &transcribed, told?)
             .instrument(self.span.clone())
             .await?;
         self.spent += spent;
-        Ok(told)
+        Ok((transcribed, told))
     }
 
     /// Has the transcript read by as many models as it takes, or by labels and layout.

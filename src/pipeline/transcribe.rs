@@ -1,6 +1,6 @@
 //! The second step, transcribe: a stored transcript of the same identity is reused, otherwise the
-//! document is read, its pages kept as they are finished, and the transcript stored and referenced
-//! before anything is made of it.
+//! document is read, its pages kept as they are finished, and the transcript stored before anything is
+//! made of it. The row refers to it before anything is paid for, which is the caller's to see to.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use docmill_documents::pages::DocumentFormat;
 use docmill_ledger::ledger::StoredTranscript;
 use docmill_storage::store::keys;
 
-/// A document's text, stored and referenced.
+/// A document's text, stored.
 #[derive(Debug)]
 pub(super) struct TranscribedDocument {
     /// The text of every page.
@@ -53,7 +53,7 @@ struct TranscriptFile {
 }
 
 /// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
-/// page images, if it says so.
+/// page images, if it says so. Beside the text what the row is to say of it.
 ///
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
@@ -62,7 +62,7 @@ pub(super) async fn load_or_transcribe(
     order: Option<Vec<OcrProvider>>,
     fetched: FetchedDocument,
     document: OpenDocument,
-) -> Result<TranscribedDocument, StepError> {
+) -> Result<(TranscribedDocument, StoredTranscript), StepError> {
     let AttemptContext { claimed, claim, .. } = attempt;
     let (services, store) = (attempt.services(), attempt.artefacts());
     let sha256 = fetched.sha256.clone();
@@ -110,9 +110,8 @@ pub(super) async fn load_or_transcribe(
         pages: u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX),
         preprocessed: preprocessed.map(|made| made.file),
     };
-    attempt.save_transcription(&saved).await?;
     remove_finished_pages(attempt, journal).await;
-    Ok(TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room })
+    Ok((TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room }, saved))
 }
 
 /// Finished pages are of no use once the transcript is stored.
