@@ -175,6 +175,20 @@ async fn invariant_6_no_more_is_received_than_there_are_slots_and_a_slow_job_hol
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn invariant_2_a_claim_that_is_lost_before_the_row_refers_to_the_transcript_pays_for_no_call()
+{
+    let world = World::new().await;
+    world.submit("a.pdf", documents::invoice("I-2")).await;
+    let ledger = FlakyLedger::new(world.ledger().await, Recording::Fails(0));
+    ledger.references_lost.store(true, Ordering::SeqCst);
+    let llm = Arc::new(PanickingLlm(AtomicU32::new(0)));
+    let worker = world.worker_on(Arc::new(ledger), Some(Arc::clone(&llm) as _)).await;
+    until(SOON, || async { worker.monitor.stats().lost > 0 }).await;
+    assert_eq!(llm.0.load(Ordering::SeqCst), 0);
+    worker.hurry().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn invariant_7_a_lost_commit_reply_is_read_back_and_recorded_once() {
     let world = World::new().await;
     let id = world.submit("a.pdf", documents::invoice("I-7")).await;

@@ -36,6 +36,8 @@ pub(crate) struct FlakyLedger {
     pub(crate) lost_releases: AtomicU32,
     /// Once set, no write of this worker arrives any more: as good as dead.
     pub(crate) dead: AtomicBool,
+    /// Once set, references to transcripts meet a claim that is somebody else's.
+    pub(crate) references_lost: AtomicBool,
 }
 
 impl FlakyLedger {
@@ -47,6 +49,7 @@ impl FlakyLedger {
             lost_claims: AtomicU32::new(0),
             lost_releases: AtomicU32::new(0),
             dead: AtomicBool::new(false),
+            references_lost: AtomicBool::new(false),
         }
     }
 
@@ -75,6 +78,9 @@ impl AttemptLedger for FlakyLedger {
         token: ClaimToken,
         saved: &StoredTranscript,
     ) -> Result<WriteResult> {
+        if self.references_lost.load(Ordering::SeqCst) {
+            return Ok(WriteResult::Lost);
+        }
         self.inner.save_transcription(id, token, saved).await
     }
 
