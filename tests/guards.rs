@@ -2,7 +2,7 @@
 //! and the tests that are to fall without it exist. Whether they do fall is tried by `make guards`.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -64,6 +64,7 @@ fn every_guard_stands_where_the_list_says_and_its_tests_are_there() {
         .iter()
         .for_each(|at| collect_tests(Path::new(at), &mut tests));
     let mut names = BTreeSet::new();
+    let mut places = BTreeMap::<String, Vec<(usize, usize, String)>>::new();
     for ListedGuard { name, states, tests: falling, change } in &guards {
         if !names.insert(name) || states.is_empty() || falling.is_empty() {
             wrong.push(format!("{name}: a second one, or nothing is said of it"));
@@ -72,14 +73,24 @@ fn every_guard_stands_where_the_list_says_and_its_tests_are_there() {
             wrong.push(format!("{name}: it is out at all times, for want of $OUT"));
         }
         for GuardChange { file, find, sql, .. } in change {
-            let found =
-                fs::read_to_string(file).map_or(0, |text| text.matches(find.as_str()).count());
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let found = text.matches(find.as_str()).count();
+            let place = text.find(find.as_str()).map(|at| (at, at + find.len(), name.clone()));
+            places.entry(file.clone()).or_default().extend(place);
             if found != 1 || *sql && file.ends_with(".sql") {
                 wrong.push(format!("{name}: its text is {found} times in {file}"));
             }
         }
         let missing = falling.iter().filter(|test| !tests.contains(*test));
         wrong.extend(missing.map(|test| format!("{name}: no test {test}")));
+    }
+    // All are written into one copy.
+    for (file, places) in &mut places {
+        places.sort();
+        let both = places.windows(2).filter(|pair| pair[1].0 < pair[0].1);
+        wrong.extend(
+            both.map(|pair| format!("{} and {}: one place of {file}", pair[0].2, pair[1].2)),
+        );
     }
     assert!(wrong.is_empty(), "see scripts/guards.py\n{}", wrong.join("\n"));
     assert!(guards.len() >= 80, "{} guards", guards.len());
