@@ -14,6 +14,7 @@ use redis::AsyncCommands as _;
 use docmill_testkit::sqs::Action;
 
 use crate::support::documents;
+use crate::support::recording_queue::RecordingQueue;
 use crate::support::redis::Redis;
 use crate::support::world::{SOON, World, until};
 
@@ -128,13 +129,14 @@ async fn an_id_that_never_gets_a_row_is_put_aside_after_many_receives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_without_a_row_is_never_put_aside_while_it_is_young() {
-    let world = World::new().await;
+    let mut world = World::new().await;
+    let queue = RecordingQueue::install(&mut world);
     let id = IngestionId::random();
     world.send(id.to_string()).await;
     let worker = world.worker_with(|config| config.queue.unknown_receives = 2).await;
     until(SOON, || async {
         world.sqs.advance(Duration::from_secs(60));
-        world.sqs.counts().of(Action::ReceiveMessage) > 8
+        queue.fates().len() > 4
     })
     .await;
     let depth = world.queue.depth().await.unwrap();

@@ -54,13 +54,6 @@ fn received_ago(ago: Duration) -> Delivery {
     }
 }
 
-/// A queue that writes everything down, in the place of the world's.
-fn recorded(world: &mut World) -> Arc<RecordingQueue> {
-    let queue = Arc::new(RecordingQueue::new(Arc::clone(&world.queue)));
-    world.queue = Arc::clone(&queue) as Arc<dyn MessageQueue>;
-    queue
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn invariant_1_a_group_is_deleted_only_after_its_members_were_accepted_by_the_queue() {
     let mut world = World::new().await;
@@ -123,7 +116,7 @@ async fn invariant_2_a_loss_that_a_write_tells_of_is_obeyed_before_any_heartbeat
     let prose = Answer::Text { content: "Here you are.".to_owned() };
     let late = Answer::Late { millis: 2000, then: Box::new(prose) };
     let mut world = World::with_model(Script::always(late)).await;
-    let queue = recorded(&mut world);
+    let queue = RecordingQueue::install(&mut world);
     let id = world.submit("a.pdf", documents::invoice("O-2")).await;
     let worker = world.worker().await;
     let model = world.llm.as_ref().unwrap();
@@ -143,7 +136,7 @@ async fn invariant_2_a_loss_that_a_write_tells_of_is_obeyed_before_any_heartbeat
 async fn invariant_3_a_message_is_kept_hidden_while_it_still_waits_for_its_claim() {
     let mut world = World::new().await;
     world.config.queue.visibility = Duration::from_secs(3);
-    let queue = recorded(&mut world);
+    let queue = RecordingQueue::install(&mut world);
     let id = world.submit("a.pdf", documents::invoice("O-3")).await;
     let slow = Arc::new(FlakyLedger::new(world.ledger().await, Recording::Fails(0)));
     // Claims hang from now on.
@@ -182,7 +175,7 @@ async fn invariant_3_a_stopping_worker_keeps_both_leases_until_its_last_job_is_d
 #[tokio::test(flavor = "multi_thread")]
 async fn invariant_7_every_delivery_has_one_disposition_and_every_claim_one_outcome() {
     let mut world = World::new().await;
-    let queue = recorded(&mut world);
+    let queue = RecordingQueue::install(&mut world);
     let good = world.submit("a.pdf", documents::invoice("O-5")).await;
     let corrupt = world.submit("b.pdf", b"%PDF-1.4 nothing more".to_vec()).await;
     let gone = IngestionId::random();

@@ -12,6 +12,8 @@ use docmill_queue::queue::{
 };
 use tokio::sync::Semaphore;
 
+use super::world::World;
+
 /// What became of one receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
@@ -35,6 +37,13 @@ impl RecordingQueue {
     pub(crate) fn new(inner: Arc<dyn MessageQueue>) -> Self {
         let deletions = Semaphore::new(Semaphore::MAX_PERMITS);
         Self { inner, fates: Mutex::default(), more: 0, deletions }
+    }
+
+    /// One in the place of the world's queue.
+    pub(crate) fn install(world: &mut World) -> Arc<Self> {
+        let queue = Arc::new(Self::new(Arc::clone(&world.queue)));
+        world.queue = Arc::clone(&queue) as Arc<dyn MessageQueue>;
+        queue
     }
 
     /// One that does not answer to deletions until it may.
