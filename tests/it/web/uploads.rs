@@ -151,6 +151,15 @@ async fn an_upload_of_two_gigabytes_is_refused_unread_and_an_endless_one_at_the_
         sent += 1;
     }
     assert!(sent < 1000, "64 MiB were taken where 1 MiB is the limit");
+    // What all uploads share would have stopped that one as well; not one that ends after 17 pieces.
+    let mut larger = TcpStream::connect(desk.address).await.unwrap();
+    let whole = format!("{}{}0\r\n\r\n", head("transfer-encoding: chunked"), piece.repeat(17));
+    let mut said = Vec::new();
+    // The answer may come, and the connection end, before all is sent.
+    larger.write_all(whole.as_bytes()).await.ok();
+    timeout(SOON, larger.read_to_end(&mut said)).await.unwrap().ok();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.starts_with("HTTP/1.1 413"), "{said}");
     assert_eq!(desk.scalar(DOCUMENTS).await, "0");
     let right = send(upload(&desk, "", documents::invoice("L-1"))).await;
     assert_eq!(right.status, StatusCode::OK, "its place is free again");
