@@ -69,6 +69,11 @@ impl LabelIndex {
         all.any(|label| *label.field == *field)
     }
 
+    /// Whether these folded words are a label of `field`, all of them together.
+    pub fn is_label(&self, field: &str, words: &[&str]) -> bool {
+        self.labels_at(words).iter().any(|hit| hit.field == field && hit.length == words.len())
+    }
+
     /// The folded labels of `field`.
     pub fn labels_of(&self, field: &str) -> impl Iterator<Item = &str> {
         self.files().flat_map(move |file| file.labels_of(field))

@@ -172,18 +172,14 @@ impl SupplierSearch<'_> {
     /// `Alder Works Headquarters` of `Alder Works Ltd`: the name with or without its form, and a word for a
     /// company's seat. All folded but the name.
     fn is_seat_of(&self, text: &str, name: &str) -> bool {
-        let is_whole = |words: &[&str], field: &str| {
-            let found = self.labels.labels_at(words).into_iter();
-            found.filter(|one| one.field == field).any(|one| one.length == words.len())
-        };
         let (words, name) = (text.split(' ').collect::<Vec<_>>(), fold_text(name));
         let name: Vec<&str> = name.split(' ').collect();
         (1..words.len()).any(|at| {
             let (front, seat) = words.split_at(at);
-            is_whole(seat, "registered_office")
+            self.labels.is_label("registered_office", seat)
                 && name
                     .strip_prefix(front)
-                    .is_some_and(|form| form.is_empty() || is_whole(form, "legal_form"))
+                    .is_some_and(|form| form.is_empty() || self.labels.is_label("legal_form", form))
         })
     }
 

@@ -309,8 +309,7 @@ impl SupplierSearch<'_> {
     pub(super) fn is_greeting(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').collect();
-        let found = self.labels.labels_at(&words).into_iter();
-        found.filter(|one| one.field == "prose").any(|one| one.length == words.len())
+        self.labels.is_label("prose", &words)
     }
 
     /// The name before a label of the registered office, and what stands behind it.
@@ -347,8 +346,7 @@ impl SupplierSearch<'_> {
         let words: Vec<&str> = folded.split(' ').collect();
         (1..words.len()).any(|at| {
             let rest = words.get(at..).unwrap_or_default();
-            let found = self.labels.labels_at(rest).into_iter();
-            found.filter(|one| one.field == "legal_form").any(|one| one.length == rest.len())
+            self.labels.is_label("legal_form", rest)
         })
     }
 
