@@ -411,7 +411,8 @@ impl RulesExtractor<'_> {
             let value = found.as_ref().and_then(|found| found.value.abs().to_f64());
             value.is_some_and(|value| sum > 0.0 && (value - sum).abs() < 0.03)
         };
-        let lines = made(&totals.net) || made(&totals.gross);
+        let lines =
+            made(&totals.net) || made(&totals.gross) || self.has_sum_of_column(spots, totals);
         let largest = totals.gross.as_ref().is_some_and(|gross| {
             totals::largest_amount(spots.layout, self.mark)
                 .is_none_or(|most| gross.value.abs() >= most)
@@ -459,6 +460,18 @@ impl RulesExtractor<'_> {
             }
             self.note_reading(field, signs);
         }
+    }
+
+    /// Whether the column of amounts over the sums makes one of them, where no lines were read: a table without
+    /// headings that are known has none.
+    fn has_sum_of_column(
+        &self,
+        spots: &LabelMatches<'_>,
+        totals: &totals::TotalAmounts<'_>,
+    ) -> bool {
+        let unread = self.data.get("line_items").is_none_or(Value::is_null);
+        let mut sums = [&totals.net, &totals.gross].into_iter().flatten();
+        unread && sums.any(|sum| totals::is_sum_of_column(spots, sum, self.mark))
     }
 
     /// The amounts of the document's lines.

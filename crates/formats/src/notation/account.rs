@@ -89,6 +89,11 @@ pub fn is_iban(text: &str) -> bool {
     form && length && remainder_modulo_97(account.iter().chain(head)) == 1
 }
 
+/// Whether `text` begins with the code of a country that numbers its accounts by IBAN.
+pub fn begins_with_iban_country(text: &str) -> bool {
+    LENGTHS.iter().any(|(country, _)| text.starts_with(country))
+}
+
 /// Most groups that an IBAN is printed in.
 const MOST_GROUPS: usize = 9;
 

@@ -521,4 +521,67 @@ Total due                    £600.00",
         reason: "uncertain:total",
         doubtful: true,
     },
+    DrawnDoubt {
+        what: "amounts under no heading make what is untaxed",
+        kind: "invoice",
+        page: "\
+ALDER FORWARDING
+12 Mill Lane, Northtown CB7 4ZZ
+
+Invoice No. 4471
+Invoice Date 23/07/2024
+
+VESSEL  MV KETTLE                     PORT  Southport
+1  Freight                  1 x 20GP      USD 1,150.00
+2  Handling at the terminal 1 x 20GP        USD 275.00
+3  Papers                   1                USD 75.00
+
+Subtotal                                      1,500.00
+VAT (0%)                                          0.00
+TOTAL (USD)                                   1,500.00",
+        values: || json!({ "subtotal": 1500, "total": 1500 }),
+        reason: "uncertain:subtotal",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "amounts under no heading that make something else do not",
+        kind: "invoice",
+        page: "\
+ALDER FORWARDING
+12 Mill Lane, Northtown CB7 4ZZ
+
+Invoice No. 4471
+Invoice Date 23/07/2024
+
+VESSEL  MV KETTLE                     PORT  Southport
+1  Freight                  1 x 20GP      USD 1,150.00
+2  Handling at the terminal 1 x 20GP        USD 275.00
+3  Papers                   1                USD 95.00
+
+Subtotal                                      1,500.00
+VAT (0%)                                          0.00
+TOTAL (USD)                                   1,500.00",
+        values: || json!({ "total": 1500 }),
+        reason: "uncertain:subtotal",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "a number in Canada's register of businesses is no open identifier",
+        kind: "invoice",
+        page: "\
+Alder Software Limited                    Bill to
+118-2207 Mill Road                        Ida Kettle
+Northtown British Columbia V5K 0A1        12 Harbour St
+Canada
+CA BN 811204477
+
+Invoice No. 4471
+Invoice Date July 23, 2024
+
+Subtotal                     $100.00
+Total                        $100.00",
+        values: || json!({ "supplier_vat_id": null }),
+        reason: "uncertain:supplier_vat_id",
+        doubtful: false,
+    },
 ];

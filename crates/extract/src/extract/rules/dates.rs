@@ -719,4 +719,18 @@ mod tests {
         let found = find("Invoice date: 10/06/2018 payment of the amount due", "invoice_date");
         assert!(!found.unwrap().1);
     }
+
+    #[test]
+    fn the_form_of_a_company_tells_the_order_of_day_and_month_where_no_currency_does() {
+        for (company, certain) in [
+            ("Kettle Foods Sdn. Bhd.", true),
+            ("Kettle Foods Pty Ltd", true),
+            ("Kettle Foods Ltd", false),
+            ("Kettle Foods Inc, for Birch Pty Ltd", false),
+        ] {
+            let page = format!("{company}\nInvoice date: 10/06/2018 payment of the amount due");
+            let (_, found) = find(&page, "invoice_date").unwrap();
+            assert_eq!(found, certain, "{company}");
+        }
+    }
 }

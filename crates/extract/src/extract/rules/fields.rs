@@ -4,6 +4,7 @@ use super::FoundValue;
 use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::supplier::has_postal_code;
 use super::vocabulary::vocabulary;
+use docmill_formats::notation::account::begins_with_iban_country;
 use docmill_formats::notation::{date, fold_text, number, vat_id};
 
 const LONGEST_IDENTIFIER: usize = 40;
@@ -174,9 +175,8 @@ fn is_identifier(text: &str, words: usize) -> bool {
     let decimal = text.contains(',') && number::parse_number(text, None).is_some();
     let compact: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let account = compact.len() > 14
-        && compact.starts_with(|c: char| c.is_ascii_uppercase())
-        && compact.chars().skip(2).all(|c| c.is_ascii_digit())
-        && compact.chars().take(2).all(|c| c.is_ascii_uppercase());
+        && begins_with_iban_country(&compact)
+        && compact.chars().skip(2).all(|c| c.is_ascii_digit());
     let known = (0..all.len())
         .filter_map(|at| vat_id::find_at(all.get(at..)?))
         .any(|(id, _)| id.starts_with(char::is_alphabetic));

@@ -365,12 +365,19 @@ fn split_into_cells(
 }
 
 /// `Date:3.5.2020` is a label and its value, which an engine has read without their space, or a till has
-/// printed so: `INV#118204`. A time or the address of a page is one word.
+/// printed so: `INV#118204`, `ID=118204`. A time or the address of a page is one word.
 fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
     let whole = || vec![word.clone()];
     let at_hash = || word.text.split_once('#').map(|(label, value)| (label, '#', value));
     let at_colon = word.text.split_once(':').map(|(label, value)| (label, ':', value));
-    let Some((label, mark, value)) = at_colon.or_else(at_hash) else { return whole() };
+    // Addresses of pages have the sign as well, behind more than a word.
+    let at_equals = || {
+        let parts = word.text.split_once('=').map(|(label, value)| (label, '=', value));
+        parts.filter(|(label, ..)| label.chars().all(char::is_alphabetic))
+    };
+    let Some((label, mark, value)) = at_colon.or_else(at_hash).or_else(at_equals) else {
+        return whole();
+    };
     let lettered = label.chars().filter(|c| c.is_alphabetic()).count() >= 2
         && !label.contains(|c: char| c.is_ascii_digit());
     if !lettered || value.is_empty() || value.starts_with('/') || label.contains('@') {

@@ -1,7 +1,7 @@
 //! Where labels stand on the pages, and which words stand beside a label.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use super::layout::{CellLayout, TextCell};
 use super::vocabulary::vocabulary;
@@ -168,6 +168,10 @@ const MENDED: [&str; 7] =
 /// Shorter words are too near to others.
 const SHORTEST_MENDED: usize = 5;
 
+/// Noughts and ones in the place of letters, at most, and letters at least, of a word that is a label's.
+const MOST_DIGITS: usize = 3;
+const SHORTEST_WITH_DIGITS: usize = 4;
+
 /// The words of labels, for words that were read off a picture.
 struct KnownWords<'a> {
     all: BTreeSet<&'a str>,
@@ -185,10 +189,15 @@ impl<'a> KnownWords<'a> {
         }
     }
 
-    /// The one word of a label that this is but for one letter.
+    /// The one word of a label that this is but for one letter, or for digits read in letters' places.
     fn mend(&self, word: &str) -> Option<&'a str> {
         let length = word.chars().count();
         let digits = word.chars().filter(char::is_ascii_digit).count();
+        if digits > 0
+            && let Some(spelt) = self.spell_with_letters(word)
+        {
+            return Some(spelt);
+        }
         if length < SHORTEST_MENDED || digits > 1 || self.all.contains(word) {
             return None;
         }
@@ -198,6 +207,28 @@ impl<'a> KnownWords<'a> {
         });
         near.next().filter(|_| near.next().is_none()).copied()
     }
+
+    /// The one word of a label that begins as this does and has letters in the places of its noughts and ones:
+    /// `bi11`, `t0ta1`.
+    fn spell_with_letters(&self, word: &str) -> Option<&'a str> {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let first = word.chars().next().filter(|first| first.is_alphabetic())?;
+        if digits > MOST_DIGITS || word.chars().count() < SHORTEST_WITH_DIGITS {
+            return None;
+        }
+        let front = word.get(..first.len_utf8())?;
+        let from_first = self.all.range::<str, _>((Bound::Included(front), Bound::Unbounded));
+        let mut spelt = from_first.take_while(|own| own.starts_with(first)).filter(|own| {
+            own.chars().count() == word.chars().count()
+                && own.chars().zip(word.chars()).all(|(a, b)| a == b || is_like_digit(a, b))
+        });
+        spelt.next().filter(|own| **own != word && spelt.next().is_none()).copied()
+    }
+}
+
+/// Whether a letter looks like a digit in small print.
+fn is_like_digit(letter: char, digit: char) -> bool {
+    matches!((letter, digit), ('o', '0') | ('l' | 'i', '1'))
 }
 
 /// Whether the word before a tax says that it is in or out of something else.
@@ -492,6 +523,27 @@ mod tests {
         assert!(found("Jotal   12.84", PageSource::Ocr));
         assert!(!found("Jotal   12.84", PageSource::Native), "a file's letters are what they are");
         assert!(!found("Jotel   12.84", PageSource::Ocr), "two letters");
+    }
+
+    #[test]
+    fn a_label_with_digits_in_letters_places_is_found_on_a_picture_only() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = &kinds.get("receipt").unwrap().labels;
+        let find = |text: &str, field: &str, source: PageSource| {
+            let mut read = transcript(&[text]);
+            read.pages.iter_mut().for_each(|page| page.source = source);
+            let layout = CellLayout::new(&read);
+            LabelMatches::new(&layout, labels).of_field(field).next().is_some()
+        };
+        for (text, field) in [
+            ("Bi11#: K114-220917", "invoice_number"),
+            ("B111 No.: 004-7718", "invoice_number"),
+            ("T0TA1   12.84", "total"),
+        ] {
+            assert!(find(text, field, PageSource::Ocr), "{text}");
+            assert!(!find(text, field, PageSource::Native), "{text}: a file's letters are sure");
+        }
+        assert!(!find("7111#: K114-220917", "invoice_number", PageSource::Ocr), "a number");
     }
 
     #[test]

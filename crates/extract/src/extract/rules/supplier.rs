@@ -42,6 +42,10 @@ const MOST_CANDIDATES: usize = 600;
 
 const LONGEST_NAME: usize = 80;
 
+/// What a number in a register stands in, and its longest text.
+const BRACKETS: [char; 3] = ['(', '<', '['];
+const LONGEST_REGISTER: usize = 24;
+
 /// Heights of a line between the lines of a block; off pictures a box is as high as the ink in it.
 const NEXT: f32 = 0.9;
 const NEXT_INK: f32 = 1.2;
@@ -247,8 +251,8 @@ impl<'a> SupplierSearch<'a> {
                 (None, _) => vec![(whole, None)],
             };
             for (name, address) in texts {
-                let is_label = self.is_open_label(cell);
-                if is_label || !self.is_name(&name) || self.spots.till && self.is_greeting(&name) {
+                let is_other = self.is_open_label(cell) || self.is_within_address(cell);
+                if is_other || !self.is_name(&name) || self.spots.till && self.is_greeting(&name) {
                     continue;
                 }
                 let mut signs = self.place_signs(index, cell, vat);
@@ -256,6 +260,7 @@ impl<'a> SupplierSearch<'a> {
                 if self.has_form_below(cell) {
                     signs.push(NameSign::LegalForm);
                 }
+                signs.extend(self.has_register_number(cell).then_some(NameSign::Numbered));
                 if address.is_some() {
                     self.mark_sender_line(cell, &mut signs);
                 }
@@ -622,13 +627,18 @@ fn tidy_name(text: &str) -> String {
 
 /// `Example Sdn Bhd (604518-H)`: the number in the register is no part of the name.
 fn without_registration(text: &str) -> &str {
-    let open = text.rfind(['(', '<', '[']).filter(|open| *open > 0);
+    let open = text.rfind(BRACKETS).filter(|open| *open > 0);
     let Some((name, rest)) = open.and_then(|open| text.split_at_checked(open)) else {
         return text;
     };
-    let digits = rest.chars().filter(char::is_ascii_digit).count();
-    let letters = rest.chars().filter(|c| c.is_alphabetic()).count();
-    if digits >= 4 && letters <= 4 && rest.len() <= 24 { name } else { text }
+    if is_register_number(rest) { name } else { text }
+}
+
+/// Whether what stands behind a bracket is long and plain enough to be a number in a register.
+fn is_register_number(text: &str) -> bool {
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    digits >= 4 && letters <= 4 && text.len() <= LONGEST_REGISTER
 }
 
 /// What stands before a separated label: `Example Ltd - VAT No. 123` is named `Example Ltd`.

@@ -288,6 +288,92 @@ CASH:                         RM 31.35",
         values: || json!({ "total": 31.35 }),
         reasons: &[("lines_are_not_total:line_items", false)],
     },
+    DrawnReceipt {
+        what: "a shop over a company whose number in a register stands behind it, an identifier behind `REG #`",
+        page: "\
+CORAL BAKERY
+TELOK FOODS SDN BHD (2231907-H)
+NO. 41, JALAN MUTIARA 6,
+51200 KUALA LUMPUR.
+GST REG #000418190523
+Tax Invoice
+Invoice #: QR24051708114207
+Date : 17-05-2024 08:11:42
+Buns                   12.00 SR
+Total (Excluding GST): 11.32
+GST Payable:            0.68
+Total (Inclusive of GST): 12.00
+CASH:                  12.00",
+        values: || {
+            json!({
+                "supplier_name": "TELOK FOODS SDN BHD",
+                "supplier_vat_id": "000418190523",
+                "invoice_number": "QR24051708114207",
+                "total": 12.0,
+            })
+        },
+        reasons: &[
+            ("uncertain:supplier_name", false),
+            ("uncertain:supplier_vat_id", false),
+            ("uncertain:invoice_number", false),
+        ],
+    },
+    DrawnReceipt {
+        what: "the same, its number alone in the next line",
+        page: "\
+CORAL BAKERY
+TELOK FOODS SDN. BHD.
+(2231907-H)
+NO. 41, JALAN MUTIARA 6,
+51200 KUALA LUMPUR.
+GST ID=000418190523
+Tax Invoice No: 4408117
+Date : 17-05-2024 08:11:42
+Buns                   12.00
+Total:              RM 12.00
+CASH:               RM 12.00",
+        values: || json!({ "supplier_name": "TELOK FOODS SDN. BHD.", "supplier_vat_id": "000418190523" }),
+        reasons: &[("uncertain:supplier_name", false)],
+    },
+    DrawnReceipt {
+        what: "a part of a town in a line of its own, near the identifier, is no name",
+        page: "\
+17 CORAL GRILL run by TELOK DINING
+41A, JALAN TELOK 6/17,
+MUTIARA INDAH,
+51200 KUALA LUMPUR.
+(GST Reg. No : 000418190523)
+Tax Invoice
+INV No. 220917
+Date : 17-05-2024 08:11:42
+Buns                   12.00 SR
+Total (Excluding GST): 11.32
+GST Payable:            0.68
+Total (Inclusive of GST): 12.00
+CASH:                  12.00",
+        values: || {
+            json!({
+                "supplier_name": "17 CORAL GRILL run by TELOK DINING",
+                "supplier_vat_id": "000418190523",
+            })
+        },
+        reasons: &[],
+    },
+    DrawnReceipt {
+        what: "a shop over a company without a number in a register stays in doubt",
+        page: "\
+CORAL BAKERY
+TELOK FOODS SDN. BHD.
+NO. 41, JALAN MUTIARA 6,
+51200 KUALA LUMPUR.
+Tax Invoice No: 4408117
+Date : 17-05-2024 08:11:42
+Buns                   12.00
+Total:              RM 12.00
+CASH:               RM 12.00",
+        values: || json!({ "total": 12.0 }),
+        reasons: &[("uncertain:supplier_name", true)],
+    },
 ];
 
 #[test]

@@ -23,6 +23,7 @@ use self::charges::{
     PrintedRests, add_net_before_charge, is_charge, possible_roundings, without_charge,
 };
 use self::column::add_sum_of_column;
+pub(super) use self::column::is_sum_of_column;
 use self::currencies::{keep_own_currency, keep_stated_column};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;

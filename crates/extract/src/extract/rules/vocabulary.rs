@@ -90,6 +90,7 @@ pub(super) struct Vocabulary {
     pub(super) plain_english: FoldedWords,
     pub(super) plain_other: FoldedWords,
     pub(super) american: FoldedWords,
+    pub(super) day_first_form: FoldedWords,
     pub(super) street: FoldedWords,
     pub(super) street_ending: FoldedWords,
     pub(super) street_of: FoldedWords,

@@ -86,7 +86,12 @@ impl DateReader {
         // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
         let firm = !spots.till && words.any(|(word, _)| vocabulary().american.has(word));
         let american = zip || firm;
-        if !american && currency.is_some_and(|code| DAY_FIRST.contains(&code)) {
+        let day_first = || {
+            let mut lines = layout.cells.iter().map(|cell| fold_text(&cell.joined_text()));
+            currency.is_some_and(|code| DAY_FIRST.contains(&code))
+                || lines.any(|line| vocabulary().day_first_form.is_within(&line))
+        };
+        if !american && day_first() {
             return Self { order: DayMonthOrder::DayFirst, open: false, american: false };
         }
         let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());

@@ -409,7 +409,7 @@ impl SupplierSearch<'_> {
             let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
             let rest = words.get(at..).unwrap_or_default();
             let id = words.get(at..at + count_groups(rest).max(1))?.join(" ");
-            let id = id.trim_matches([':', ',', ';', '.', '(', ')']);
+            let id = id.trim_matches([':', ',', ';', '.', '(', ')', '#']);
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
             let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();

@@ -1,6 +1,6 @@
 //! Signs of where a text stands and of how it is written.
 
-use super::address::{is_street_and_town, parted_address, tells_registration};
+use super::address::{is_street_and_town, is_street_line, parted_address, tells_registration};
 use super::domain::domain_name;
 use super::name::begins_with_title;
 use super::postal_code::has_postal_code;
@@ -166,6 +166,18 @@ impl<'a> SupplierSearch<'a> {
                     && above.area.h > 0.9 * cell.area.h
                     && has_postal_code(&above.joined_text())
             })
+    }
+
+    /// `UPPER TERRACE,` between `5 MILL ROAD,` and the line with the town: a part of it.
+    pub(super) fn is_within_address(&self, cell: &TextCell) -> bool {
+        let mut above = self.layout.rows_before(cell).filter(|above| self.goes_on(above, cell));
+        let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
+        let goes_on = |line: &TextCell| line.words.last().is_some_and(|word| word.ends_with(','));
+        let is_street = |line: &TextCell| goes_on(line) && is_street_line(&line.joined_text());
+        goes_on(cell)
+            && !self.has_legal_form(&cell.joined_text())
+            && above.next().is_some_and(is_street)
+            && below.next().is_some_and(|town| has_postal_code(&town.joined_text()))
     }
 
     /// Whether the cell lies across another one: no page is printed so.

@@ -4,7 +4,10 @@
 use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
 use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
-use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
+use super::{
+    BRACKETS, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
+    is_register_number, tidy_name,
+};
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
@@ -33,6 +36,14 @@ const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
 
 /// Cells behind a name in one line that can be its street and town.
 const CELLS_BEHIND: usize = 4;
+
+/// Whether a text ends in a number in brackets that can be a register's, and is no year.
+fn ends_in_register_number(text: &str) -> bool {
+    let inner = text.trim_end().strip_suffix([')', ']', '>']);
+    let number = inner.and_then(|text| text.get(text.rfind(BRACKETS)? + 1..));
+    let is_long = |number: &str| number.chars().filter(char::is_ascii_digit).count() > 4;
+    number.is_some_and(|number| is_register_number(number) && is_long(number))
+}
 
 impl SupplierSearch<'_> {
     /// Whether `below` is the next line of the same block. A till's paper is one column, and so is what
@@ -99,21 +110,33 @@ impl SupplierSearch<'_> {
     }
 
     /// Whether a till's paper begins with another name right over this one: which of the two is the shop's,
-    /// and which its owner's, the page does not say.
+    /// and which its owner's, the page does not say. It does where a company's number in a register stands with it.
     pub(super) fn is_under_other_name(
         &self,
         best: &NameCandidate<'_>,
         candidates: &[NameCandidate<'_>],
     ) -> bool {
         let first = candidates.iter().find(|one| one.signs.contains(&NameSign::TillFirst));
-        first.is_some_and(|first| {
-            let words = first.name.split(' ').count();
-            !std::ptr::eq(first.cell, best.cell)
-                && words > 1
-                && self.goes_on(first.cell, best.cell)
-                && !self.is_same_firm(best, first)
-                && !self.is_same_firm(first, best)
-        })
+        let registered = [NameSign::LegalForm, NameSign::Numbered];
+        !registered.iter().all(|sign| best.signs.contains(sign))
+            && first.is_some_and(|first| {
+                let words = first.name.split(' ').count();
+                !std::ptr::eq(first.cell, best.cell)
+                    && words > 1
+                    && self.goes_on(first.cell, best.cell)
+                    && !self.is_same_firm(best, first)
+                    && !self.is_same_firm(first, best)
+            })
+    }
+
+    /// `Kettle Foods Sdn Bhd (604518-H)`: a number in a register in brackets, behind the name or alone in the next
+    /// line.
+    pub(super) fn has_register_number(&self, name: &TextCell) -> bool {
+        let next = || self.layout.rows_from(name).find(|next| self.goes_on(name, next));
+        let below = || next().map(TextCell::joined_text);
+        ends_in_register_number(&name.joined_text())
+            || below()
+                .is_some_and(|text| text.starts_with(BRACKETS) && ends_in_register_number(&text))
     }
 
     /// Whether another company stands over an address as well, and a brand, a domain or the foot of the page

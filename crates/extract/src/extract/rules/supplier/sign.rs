@@ -15,6 +15,8 @@ pub(in super::super) enum NameSign {
     Signatory,
     /// Stands over "registered office".
     Registered,
+    /// Its number in a register stands in brackets behind it or right under it.
+    Numbered,
     /// Ends in a company's legal form, or has one.
     LegalForm,
     /// No other name with a legal form is on the document, but the recipient's.
@@ -92,7 +94,7 @@ pub(in super::super) enum NameSign {
 use NameSign as S;
 
 /// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 41] = [
+pub(super) const WEIGHTS: [(NameSign, f32); 42] = [
     (S::Labelled, 6.9),
     (S::Payee, -0.3),
     (S::SenderLine, 6.7),
@@ -118,6 +120,7 @@ pub(super) const WEIGHTS: [(NameSign, f32); 41] = [
     (S::Repeated, -1.2),
     (S::Customer, -2.5),
     // Set by hand.
+    (S::Numbered, 3.0),
     (S::Signatory, 6.0),
     (S::OverName, -4.0),
     (S::Trades, -3.0),

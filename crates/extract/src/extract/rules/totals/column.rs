@@ -1,8 +1,10 @@
-//! A total that nothing names: it stands alone under a column of amounts, and is their sum.
+//! Sums of a column of amounts: a total that nothing names, which stands alone under them, and one that they
+//! confirm where their lines were not read.
 
 use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, WHOLE};
+use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::{CellLayout, TextCell};
 use crate::extract::rules::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
@@ -39,6 +41,31 @@ pub(super) fn add_sum_of_column<'a>(
     candidates.retain(|one| one.role != AmountRole::Gross || one.weight >= WHOLE || !is_part(one));
     let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
     candidates.push(AmountCandidate { role, weight: WHOLE, value, currency, cell });
+}
+
+/// What amounts of the document's sums are called: they are no lines of it.
+const SUMS: [&str; 4] = ["subtotal", "vat_amount", "total", "payable"];
+
+/// Whether an amount is the sum of those right over it in its column, none of which is a sum itself.
+pub(in super::super) fn is_sum_of_column(
+    spots: &LabelMatches<'_>,
+    sum: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let (layout, value) = (spots.layout, sum.value.abs());
+    let is_own = |cell: &&TextCell| {
+        let words = cell.words_in(0..cell.words.len());
+        let mut amounts = number::find_numbers(&words, mark).into_iter();
+        (cell.page, cell.line) == (sum.page, sum.line)
+            && amounts.any(|amount| amount.is_money() && amount.value.abs() == value)
+    };
+    let own = layout.cells.iter().rev().find(is_own);
+    let parts = own.and_then(|cell| made_of(layout, cell, value, mark));
+    let is_line = |cell: &&TextCell| {
+        let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
+        !spots.in_cells(row).any(|spot| SUMS.contains(&spot.field.as_str()))
+    };
+    parts.is_some_and(|parts| parts.iter().all(is_line))
 }
 
 /// The amount of money that a cell holds, and nothing else.
