@@ -18,6 +18,9 @@ const CELL_GAP: f32 = 0.85;
 /// ... if it is also wider than this many characters: typewriters' spaces are as wide as letters.
 const CELL_GAP_IN_CHARACTERS: f32 = 1.4;
 
+/// What ends in a comma goes on over a gap that is wider by this factor: tills set words far apart.
+const GAP_BEHIND_COMMA: f32 = 1.5;
+
 /// So many capitals in a row, each a word, are one word.
 const SPACED_LETTERS: usize = 5;
 
@@ -336,9 +339,11 @@ fn split_into_cells(
     let mut current: Option<TextCell> = None;
     for word in words {
         let area = word.bounding_box;
-        let joins = current
-            .as_ref()
-            .is_some_and(|cell| area.x - cell.area.right() < gap && !is_rule(&word.text));
+        let joins = current.as_ref().is_some_and(|cell| {
+            let goes_on = cell.words.last().is_some_and(|word| word.ends_with(','));
+            let reach = if goes_on { GAP_BEHIND_COMMA * gap } else { gap };
+            area.x - cell.area.right() < reach && !is_rule(&word.text)
+        });
         if !joins {
             cells.extend(current.take().map(finish_cell));
         }

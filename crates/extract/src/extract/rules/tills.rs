@@ -360,6 +360,76 @@ CASH:                  12.00",
         reasons: &[],
     },
     DrawnReceipt {
+        what: "a branch and a number in a register stand between name and street",
+        page: "\
+Telok Value Sdn Bhd (2231907-H)
+Mutiara-2
+GST Reg No 000418190523
+Jalan Kenari Batu 3
+53300 Setapak
+Date : 17-05-2024 08:11:42
+Buns                   12.00
+Total:              RM 12.00
+CASH:               RM 12.00",
+        values: || json!({ "supplier_address": "Jalan Kenari Batu 3, 53300 Setapak" }),
+        reasons: &[],
+    },
+    DrawnReceipt {
+        what: "who owns the shop and its numbers stand between name and address",
+        page: "\
+THE CORAL TAP
+Owner by Kettle Telok S/B
+(2231907-H)
+GST No : 000418190523
+Mutiara Plaza, Lot C-D-17, Block D
+No 3, Jalan Kenari 6/17
+53300 Setapak
+Date : 17-05-2024 08:11:42
+Buns                   12.00
+Total:              RM 12.00
+CASH:               RM 12.00",
+        values: || {
+            json!({
+                "supplier_name": "THE CORAL TAP",
+                "supplier_address":
+                    "Mutiara Plaza, Lot C-D-17, Block D, No 3, Jalan Kenari 6/17, 53300 Setapak",
+            })
+        },
+        reasons: &[],
+    },
+    DrawnReceipt {
+        what: "a legal form stands to the left under its name, a code is glued to a part of the town",
+        page: "\
+          CORAL BOOKSHOPS
+    SDN BHD
+       GST No: 000418190523
+    58-2, JLN KENARI 6, SRI
+    SETAPAK.53300 KUALA LUMPUR
+Date : 17-05-2024 08:11:42
+Book                   12.00
+Total:              RM 12.00
+CASH:               RM 12.00",
+        values: || {
+            json!({
+                "supplier_name": "CORAL BOOKSHOPS SDN BHD",
+                "supplier_address": "58-2, JLN KENARI 6, SRI, SETAPAK.53300 KUALA LUMPUR",
+            })
+        },
+        reasons: &[],
+    },
+    DrawnReceipt {
+        what: "words that a till sets far apart are one address where a comma says that it goes on",
+        page: "\
+ALDER PHARMACY
+4417 N MILL ROAD,  NORTHTOWN,  AZ
+PHARMACY: 407-2217 STORE: 4471
+Soap                    4.29
+TOTAL                   4.29
+VISA                    4.29",
+        values: || json!({ "supplier_address": "4417 N MILL ROAD, NORTHTOWN, AZ" }),
+        reasons: &[],
+    },
+    DrawnReceipt {
         what: "a shop over a company without a number in a register stays in doubt",
         page: "\
 CORAL BAKERY

@@ -15,6 +15,9 @@ const MOST_LINES: usize = 6;
 /// Lines with numbers of registers between name and street.
 const MOST_REGISTERS: usize = 3;
 
+/// Digits of a number in a register.
+const FEWEST_REGISTER: usize = 5;
+
 /// Parties beside each other are further apart than this, in heights of a line.
 pub(super) const PARTIES_APART: f32 = 12.0;
 
@@ -180,9 +183,12 @@ impl SupplierSearch<'_> {
         };
         let more = tidy_name(&below.joined_text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
+        // A till sets a form wherever it has room.
+        let form = (aligned || self.spots.till && self.goes_on(candidate.cell, below))
+            && self.is_bare_form(below);
         let named =
             self.is_name(&more) && self.names_company(&more) && !more.contains(char::is_numeric);
-        let belongs = aligned && (named || self.is_bare_form(below));
+        let belongs = aligned && named || form;
         // `ALDER WORKS` over `Alder Works Ltd`: the second line has it all.
         let again = compact_name(&more).starts_with(&compact_name(&name));
         match belongs {
@@ -283,6 +289,7 @@ impl SupplierSearch<'_> {
         let mut lines: Vec<String> = Vec::new();
         let mut least = 1.0_f32;
         let (mut at, mut passed) = (cell, 0);
+        let mut branch: Option<String> = None;
         for line in 0..MOST_LINES + skip {
             let below = self.layout.rows_from(at).filter(|c| self.goes_on(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
@@ -299,8 +306,23 @@ impl SupplierSearch<'_> {
             }
             let detail = || passed > 0 && !self.spots.till && self.is_detail(next, &text);
             let between = || self.is_register(next, &text) || tells_trade(&text) || detail();
-            if lines.is_empty() && passed < MOST_REGISTERS && between() {
+            let name = self.spots.till && self.is_bare_form(next);
+            if lines.is_empty() && passed < MOST_REGISTERS && (name || between()) {
                 passed += 1;
+                continue;
+            }
+            // `Southport-2`, `Owned by Kettle Ltd`: over a number in a register stands what is no street, if one with its
+            // town comes after it.
+            let digits = text.chars().filter(char::is_ascii_digit).count();
+            // Digits alone are a telephone's.
+            let register = self.spots.till
+                && digits >= FEWEST_REGISTER
+                && text.contains(char::is_alphabetic)
+                && self.is_register(next, &text)
+                && !has_postal_code(&text);
+            if register && lines.len() == 1 && passed < MOST_REGISTERS && branch.is_none() {
+                passed += 1;
+                branch = lines.pop();
                 continue;
             }
             if self.is_no_address(next, &text) {
@@ -320,6 +342,15 @@ impl SupplierSearch<'_> {
                 break;
             }
         }
+        let find_town = |lines: &[String]| town_of(lines).or_else(|| town_with_province(lines));
+        if let Some(line) = branch.filter(|_| find_town(&lines).is_none()) {
+            lines = vec![line];
+        }
+        self.address_of_lines(lines, least)
+    }
+
+    /// The address that lines are which look like parts of one: up to the town, or what stands in its place.
+    fn address_of_lines(&self, mut lines: Vec<String>, least: f32) -> Option<AddressLines> {
         if let Some(town) = town_of(&lines).or_else(|| town_with_province(&lines)) {
             let more = lines.get(town + 1).is_some_and(|line| goes_behind_town(line, town));
             lines.truncate(town + 1 + usize::from(more));
@@ -428,7 +459,7 @@ impl SupplierSearch<'_> {
         let numbered = long && last.next().is_some_and(|word| vocabulary().number_mark.has(word));
         dated
             || numbered
-            || digits >= 5 && (marked || code)
+            || digits >= FEWEST_REGISTER && (marked || code)
             || marked && digits == 0 && line.words.len() <= 3
     }
 

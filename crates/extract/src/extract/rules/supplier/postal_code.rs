@@ -43,6 +43,7 @@ fn is_counted(folded: &str) -> bool {
 pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> = words.into_iter().flat_map(part_at_point).collect();
     let groups =
         words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
     // An account, printed in groups of four.
@@ -79,6 +80,17 @@ pub(in crate::extract::rules) fn has_postal_code(text: &str) -> bool {
     let israeli =
         words.windows(2).any(|pair| matches!(pair, [code, land] if is_israeli_code(code, land)));
     code || british || canadian || irish || israeli
+}
+
+/// `NORTHTOWN.80333 SOUTHPORT`: a part of a town and a code, which an engine has read without their space.
+fn part_at_point(word: &str) -> Vec<&str> {
+    let glued = word.split_once('.').filter(|(town, code)| {
+        town.len() > 3
+            && town.chars().all(char::is_alphabetic)
+            && code.len() >= 5
+            && code.chars().all(|c| c.is_ascii_digit())
+    });
+    glued.map_or_else(|| vec![word], |(town, code)| vec![town, code])
 }
 
 /// `6099914, Israel`: seven digits are an account's as well, so the country has to follow.

@@ -13,8 +13,9 @@ use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
-/// Share of the narrower of two lines that the other one covers where they are of one column.
+/// Share of the narrower of two lines that the other one covers where they are of one column; a till has no other.
 const COLUMN: f32 = 0.6;
+const COLUMN_OF_TILL: f32 = 0.3;
 
 /// Share of a page's height in which its head stands.
 const HEAD: f32 = 0.17;
@@ -51,13 +52,14 @@ impl SupplierSearch<'_> {
     /// middle to the point.
     pub(super) fn goes_on(&self, above: &TextCell, below: &TextCell) -> bool {
         let alone = |cell: &TextCell| self.layout.row_cells(cell.row).len() == 1;
+        let share = if self.spots.till { COLUMN_OF_TILL } else { COLUMN };
         let column = || {
             let gap = below.area.y - above.area.bottom();
             let narrower = above.area.w.min(below.area.w);
             above.page == below.page
                 && below.middle_y() > above.area.bottom()
                 && gap < 0.9 * above.area.h.max(below.area.h)
-                && above.overlap_x(below) > COLUMN * narrower
+                && above.overlap_x(below) > share * narrower
         };
         is_next_line(above, below)
             || (self.spots.till || self.heads_page(above))
