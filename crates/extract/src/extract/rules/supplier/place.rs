@@ -48,6 +48,10 @@ const PARTED: f32 = 3.0;
 /// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
 const TANGLED: f32 = 0.5;
 
+/// Cells of a row in which a part of an address is looked for: for each the rows around are looked through, and an
+/// enemy's may have thousands.
+const MOST_BESIDE: usize = 4;
+
 impl<'a> SupplierSearch<'a> {
     /// The names in mail and web addresses: `info@shop.example.com` gives `example`.
     pub(super) fn find_domains(&self) -> Vec<String> {
@@ -175,6 +179,7 @@ impl<'a> SupplierSearch<'a> {
         let goes_on = |line: &TextCell| line.words.last().is_some_and(|word| word.ends_with(','));
         let is_street = |line: &TextCell| goes_on(line) && is_street_line(&line.joined_text());
         goes_on(cell)
+            && self.layout.row_cells(cell.row).len() <= MOST_BESIDE
             && !self.has_legal_form(&cell.joined_text())
             && above.next().is_some_and(is_street)
             && below.next().is_some_and(|town| has_postal_code(&town.joined_text()))

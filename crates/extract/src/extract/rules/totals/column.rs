@@ -53,12 +53,13 @@ pub(in super::super) fn is_sum_of_column(
     mark: Option<DecimalSeparator>,
 ) -> bool {
     let (layout, value) = (spots.layout, sum.value.abs());
-    let is_own = |cell: &&TextCell| {
+    let is_printed = |cell: &TextCell| {
         let words = cell.words_in(0..cell.words.len());
         let mut amounts = number::find_numbers(&words, mark).into_iter();
-        (cell.page, cell.line) == (sum.page, sum.line)
-            && amounts.any(|amount| amount.is_money() && amount.value.abs() == value)
+        amounts.any(|amount| amount.is_money() && amount.value.abs() == value)
     };
+    let is_own =
+        |cell: &&TextCell| (cell.page, cell.line) == (sum.page, sum.line) && is_printed(cell);
     let own = layout.cells.iter().rev().find(is_own);
     let parts = own.and_then(|cell| made_of(layout, cell, value, mark));
     let is_line = |cell: &&TextCell| {
