@@ -52,6 +52,11 @@ impl TextCell {
         self.words.join(" ")
     }
 
+    /// Whether what it says goes on elsewhere.
+    pub(super) fn ends_in_comma(&self) -> bool {
+        self.words.last().is_some_and(|word| word.ends_with(','))
+    }
+
     /// Some of the words; empty if out of range.
     pub(super) fn words_in(&self, words: Range<usize>) -> Vec<&str> {
         let words = self.words.get(words).unwrap_or_default();
@@ -340,8 +345,7 @@ fn split_into_cells(
     for word in words {
         let area = word.bounding_box;
         let joins = current.as_ref().is_some_and(|cell| {
-            let goes_on = cell.words.last().is_some_and(|word| word.ends_with(','));
-            let reach = if goes_on { GAP_BEHIND_COMMA * gap } else { gap };
+            let reach = if cell.ends_in_comma() { GAP_BEHIND_COMMA * gap } else { gap };
             area.x - cell.area.right() < reach && !is_rule(&word.text)
         });
         if !joins {
@@ -373,16 +377,11 @@ fn split_into_cells(
 /// printed so: `INV#118204`, `ID=118204`. A time or the address of a page is one word.
 fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
     let whole = || vec![word.clone()];
-    let at_hash = || word.text.split_once('#').map(|(label, value)| (label, '#', value));
-    let at_colon = word.text.split_once(':').map(|(label, value)| (label, ':', value));
-    // Addresses of pages have the sign as well, behind more than a word.
-    let at_equals = || {
-        let parts = word.text.split_once('=').map(|(label, value)| (label, '=', value));
-        parts.filter(|(label, ..)| label.chars().all(char::is_alphabetic))
-    };
-    let Some((label, mark, value)) = at_colon.or_else(at_hash).or_else(at_equals) else {
-        return whole();
-    };
+    let at = |mark: char| word.text.split_once(mark).map(|(label, value)| (label, mark, value));
+    // Addresses of pages have `=` as well, behind more than a word.
+    let is_word = |(label, ..): &(&str, char, &str)| label.chars().all(char::is_alphabetic);
+    let parted = at(':').or_else(|| at('#')).or_else(|| at('=').filter(is_word));
+    let Some((label, mark, value)) = parted else { return whole() };
     let lettered = label.chars().filter(|c| c.is_alphabetic()).count() >= 2
         && !label.contains(|c: char| c.is_ascii_digit());
     if !lettered || value.is_empty() || value.starts_with('/') || label.contains('@') {
@@ -615,6 +614,20 @@ pub(super) mod tests {
         let texts: Vec<String> =
             CellLayout::new(&typed).cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["The Copper Kettle Ltd", "24.30"]);
+    }
+
+    #[test]
+    fn a_wide_space_parts_cells_but_not_behind_a_comma() {
+        let count_cells = |text: &str, heights: f32| {
+            let mut page = transcript(&[text]);
+            let words = &mut page.pages[0].lines[0].words;
+            let (last, height) = (words[0].bounding_box.right(), words[0].bounding_box.h);
+            words[1].bounding_box.x = last + heights * height;
+            CellLayout::new(&page).cells.len()
+        };
+        assert_eq!(count_cells("ROAD NORTHTOWN", 1.1), 2);
+        assert_eq!(count_cells("ROAD, NORTHTOWN", 1.1), 1);
+        assert_eq!(count_cells("ROAD, NORTHTOWN", 1.8), 2);
     }
 
     #[test]

@@ -418,18 +418,6 @@ CASH:               RM 12.00",
         reasons: &[],
     },
     DrawnReceipt {
-        what: "words that a till sets far apart are one address where a comma says that it goes on",
-        page: "\
-ALDER PHARMACY
-4417 N MILL ROAD,  NORTHTOWN,  AZ
-PHARMACY: 407-2217 STORE: 4471
-Soap                    4.29
-TOTAL                   4.29
-VISA                    4.29",
-        values: || json!({ "supplier_address": "4417 N MILL ROAD, NORTHTOWN, AZ" }),
-        reasons: &[],
-    },
-    DrawnReceipt {
         what: "a shop over a company without a number in a register stays in doubt",
         page: "\
 CORAL BAKERY

@@ -370,9 +370,7 @@ impl SupplierSearch<'_> {
     pub(super) fn is_bare_form(&self, form: &TextCell) -> bool {
         let folded = fold_text(&form.joined_text());
         let words: Vec<&str> = folded.split(' ').collect();
-        let found = self.labels.labels_at(&words).into_iter();
-        let mut whole = found.filter(|one| one.length == words.len());
-        form.words.len() <= 3 && whole.any(|one| one.field == "legal_form")
+        form.words.len() <= 3 && self.labels.is_label("legal_form", &words)
     }
 }
 

@@ -176,9 +176,9 @@ impl<'a> SupplierSearch<'a> {
     pub(super) fn is_within_address(&self, cell: &TextCell) -> bool {
         let mut above = self.layout.rows_before(cell).filter(|above| self.goes_on(above, cell));
         let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
-        let goes_on = |line: &TextCell| line.words.last().is_some_and(|word| word.ends_with(','));
-        let is_street = |line: &TextCell| goes_on(line) && is_street_line(&line.joined_text());
-        goes_on(cell)
+        let is_street =
+            |line: &TextCell| line.ends_in_comma() && is_street_line(&line.joined_text());
+        cell.ends_in_comma()
             && self.layout.row_cells(cell.row).len() <= MOST_BESIDE
             && !self.has_legal_form(&cell.joined_text())
             && above.next().is_some_and(is_street)

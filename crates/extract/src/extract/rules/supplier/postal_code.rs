@@ -200,6 +200,8 @@ mod tests {
             ("San Francisco, California 94104", true),
             ("Wien 1010", true),
             ("Coimbatore - 641001", true),
+            ("SRI NORTHTOWN.80333 SOUTHPORT", true),
+            ("No.80333", false),
             ("Ref - 20418", false),
             ("Mill Road 100", false),
             ("Family business since 1788", false),
