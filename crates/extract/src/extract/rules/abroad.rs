@@ -307,7 +307,28 @@ IBAN GB33 BUKB 2020 1555 5555 55",
         doubtful: false,
     },
     DrawnDoubt {
-        what: "an identifier alone tells no currency beyond doubt",
+        what: "an identifier and an account of two countries tell no currency beyond doubt",
+        kind: "invoice",
+        page: "\
+Alder Joinery Ltd
+Mill Lane 7
+12345 Northtown
+VAT No. GB 123 4567 82
+
+Invoice No. 4471
+Invoice Date 03/07/2024
+
+Subtotal          100.00
+VAT 20%            20.00
+Total             120.00
+
+IBAN DE02 1203 0000 0000 2020 51",
+        values: || json!({ "currency": "GBP" }),
+        reason: "doubtful_reading",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "an identifier alone tells the currency",
         kind: "invoice",
         page: "\
 Alder Joinery Ltd
@@ -323,7 +344,7 @@ VAT 20%            20.00
 Total             120.00",
         values: || json!({ "currency": "GBP" }),
         reason: "doubtful_reading",
-        doubtful: true,
+        doubtful: false,
     },
     DrawnDoubt {
         what: "the number beside its day is that of the invoice",

@@ -1,7 +1,7 @@
 //! Which currency a document's amounts are in: beside its label, else the one that most amounts
 //! carry, else, for crowns, the one of the country whose words it uses. Where none is printed at
-//! all it is the one of the country of the document's VAT identifiers, which is a guess and said to
-//! be one, unless another kind of witness says the same: accounts, or the names of taxes.
+//! all it is the one of the country of the document's VAT identifiers, accounts, taxes and registers, which is
+//! a guess, and said to be one, where these are of several or of one that changed its money lately.
 
 use super::FoundValue;
 use super::layout::TextCell;
@@ -252,10 +252,11 @@ fn names_canadian_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(named).filter(|_| has_canadian_code(cells))
 }
 
-/// Where a tax is named, beside an address in the United States: a state and a ZIP code.
+/// Where a tax is named, which is no VAT, beside an address in the United States: a state and a ZIP code.
 fn names_state_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(|cell| ends_in_zip_code(&cell.words))?;
-    cells.iter().find(|cell| folded_line(cell).contains(" tax "))
+    let named = |tax: &str| cells.iter().find(|cell| folded_line(cell).contains(tax));
+    named(" tax ").filter(|_| named(" vat ").is_none())
 }
 
 /// `118-447-118`, `61-447-118`: who pays taxes in New Zealand.
@@ -287,31 +288,29 @@ const OWN_CURRENCIES: [(&str, &str); 11] = [
     ("SE", "SEK"),
     ("UA", "UAH"),
 ];
-const EURO_COUNTRIES: [&str; 22] = [
+const EURO_COUNTRIES: [&str; 23] = [
     "AT", "BE", "BG", "CY", "DE", "EE", "EL", "ES", "FI", "FR", "HR", "IE", "IT", "LT", "LU", "LV",
-    "MT", "NL", "PT", "SI", "SK", "XI",
+    "MT", "NL", "PT", "SI", "SK", "XI", "GR",
 ];
 
 /// Countries that have had the euro for few years: what they printed before was in other money.
 const RECENT_EURO: [&str; 2] = ["BG", "HR"];
 
 /// The currency of the one country that all VAT identifiers are of, else all accounts, else the names
-/// of taxes. Certain where two of these name the same money, and none another.
+/// of taxes and registers. Who bills in another country's money prints which, so this is certain unless
+/// one of these, or the page's words, speaks for other money.
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let ids = find_identified(spots, |words| vat_id::find_at(words).map(|(id, _)| id));
     let accounts = find_identified(spots, |words| account::find_iban_at(words).map(|(id, _)| id));
-    let (by_id, by_account) = (only_currency(&ids), only_currency(&accounts));
-    let taxed = taxed_currency(spots);
-    let crowns = worded_crowns(spots);
-    let mut named: Vec<&str> =
-        [&by_id, &by_account, &taxed].into_iter().flatten().map(|found| found.value).collect();
-    named.extend(crowns);
-    let found = by_id.or(by_account).or(taxed)?;
+    let named = [only_currency(&ids), only_currency(&accounts), taxed_currency(spots)];
+    let mut codes: Vec<&str> = named.iter().flatten().map(|found| found.value).collect();
+    codes.extend(worded_crowns(spots));
+    let found = named.into_iter().flatten().next()?;
     let countries = || ids.iter().chain(&accounts).map(|(country, _)| country.as_str());
     // What is of several countries names none, and is no witness against another: it is a doubt.
     let foreign = countries().any(|country| currency_of_country(country) != Some(found.value));
     let recent = countries().any(|country| RECENT_EURO.contains(&country));
-    let agree = named.len() > 1 && named.iter().all(|code| *code == found.value);
+    let agree = codes.iter().all(|code| *code == found.value);
     Some(FoundValue { certain: agree && !foreign && !recent, ..found })
 }
 
@@ -331,34 +330,37 @@ fn find_identified<'a>(
     found
 }
 
-/// The currency of the one country, or of those with the euro, whose tax the page names; in English
-/// pounds where it names VAT beside a British postal code.
+/// The currency of the one country, or of those with the euro, whose taxes and registers the page names;
+/// in English that of the country whose postal code it has beside a tax.
 fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let mut found: Option<(&'static str, &TextCell)> = None;
-    let (mut vat, mut british) = (false, None);
-    for cell in &spots.layout.cells {
-        let line = folded_line(cell);
-        let has = |word: &str| line.contains(&format!(" {word} "));
-        for (code, words) in vocabulary().taxed.by_code() {
-            if !words.iter().any(has) {
-                continue;
-            }
-            match found {
-                Some((other, _)) if other != code => return None,
-                _ => found = Some((code, cell)),
-            }
-        }
-        vat |= line.contains(" vat ");
-        let code =
-            cell.words.windows(2).any(|pair| matches!(pair, [a, b] if is_british_code(a, b)));
-        british = british.or(code.then_some(cell));
-    }
-    let pounds = || Some(("GBP", british.filter(|_| vat)?));
-    let zealand = || Some(("NZD", names_new_zealand(&spots.layout.cells)?));
-    let canada = || Some(("CAD", names_canadian_tax(&spots.layout.cells)?));
-    let states = || Some(("USD", names_state_tax(&spots.layout.cells).filter(|_| !vat)?));
-    let found = found.or_else(pounds).or_else(zealand).or_else(canada).or_else(states);
-    found.map(|(code, cell)| FoundValue::new(code, false, cell))
+    let cells = &spots.layout.cells;
+    let lines: Vec<String> = cells.iter().map(folded_line).collect();
+    let named_at = |words: &FoldedWords| {
+        let has_one = |line: &String| words.iter().any(|word| line.contains(&format!(" {word} ")));
+        lines.iter().position(has_one).and_then(|at| cells.get(at))
+    };
+    let taxes = vocabulary().taxed.by_code();
+    let mut named = taxes.filter_map(|(code, words)| Some((code, named_at(words)?)));
+    let (code, cell) = match (named.next(), named.next()) {
+        (Some(_), Some(_)) => return None,
+        (Some(found), None) => found,
+        (None, _) => [
+            ("GBP", names_british_tax(cells)),
+            ("NZD", names_new_zealand(cells)),
+            ("CAD", names_canadian_tax(cells)),
+            ("USD", names_state_tax(cells)),
+        ]
+        .into_iter()
+        .find_map(|(code, cell)| Some((code, cell?)))?,
+    };
+    Some(FoundValue::new(code, true, cell))
+}
+
+/// A postal code of Britain's shape on a page that names VAT.
+fn names_british_tax(cells: &[TextCell]) -> Option<&TextCell> {
+    cells.iter().find(|cell| folded_line(cell).contains(" vat "))?;
+    let is_code = |pair: &[String]| matches!(pair, [a, b] if is_british_code(a, b));
+    cells.iter().find(|cell| cell.words.windows(2).any(is_code))
 }
 
 /// The currency of the countries found, if it is one.
@@ -368,7 +370,7 @@ fn only_currency(countries: &[(String, &TextCell)]) -> Option<FoundValue<&'stati
     let known: Vec<(&'static str, &TextCell)> = known.collect();
     let (code, cell) = *known.last()?;
     let one = known.iter().all(|(other, _)| *other == code);
-    one.then(|| FoundValue::new(code, false, cell))
+    one.then(|| FoundValue::new(code, true, cell))
 }
 
 fn currency_of_country(country: &str) -> Option<&'static str> {
@@ -413,6 +415,9 @@ mod tests {
             ("Invoice\nMill Lane, Ely CB7 4ZZ\nVAT No 309 9720 79\nTotal   12.00", Some("GBP")),
             ("Invoice\nMill Lane, Ely CB7 4ZZ\nTotal   12.00", None),
             ("Τιμολόγιο\nΑΦΜ 668787873\nΣύνολο   12,00", Some("EUR")),
+            ("Τιμολόγιο\nIBAN GR16 0110 1250 0000 0001 2300 695\nΣύνολο   12,00", Some("EUR")),
+            ("Faktura\nNIP 111-111-11-11\nRazem   12,00", Some("PLN")),
+            ("Faktura\nNIP 111-111-11-11\nP.IVA 08732430122\nRazem   12,00", None),
             ("Tax invoice\nGST   118-447-118\nTotal   12.00", Some("NZD")),
             ("Tax invoice\nGST   1.80\nTotal   12.00", None),
             ("Invoice\nPort Mill, WA 98368\nState Tax   1.80\nTotal   12.00", Some("USD")),
