@@ -13,6 +13,8 @@ mod doubts;
 mod drawn;
 mod evidence;
 mod fields;
+#[cfg(test)]
+mod inbox;
 mod items;
 #[cfg(test)]
 mod languages;

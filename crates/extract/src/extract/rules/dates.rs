@@ -429,8 +429,13 @@ impl<'a> DateSearch<'a> {
             && is_unnamed(one)
             && one.signs.contains(&DateSign::Dated)
             && candidates.iter().any(labelled);
-        let doubted =
-            one.signs.iter().any(is_other) || rivals && is_unnamed(one) || collected || behind;
+        // `Paid: 25/04/2026 13:02`, and no other day on a till's paper: a receipt is written when it is paid.
+        let timed = [DateSign::Only, DateSign::TillTime];
+        let sole = role.issued && timed.iter().all(|sign| one.signs.contains(sign));
+        let doubted = !sole && one.signs.iter().any(is_other)
+            || rivals && is_unnamed(one)
+            || collected
+            || behind;
         let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
     }

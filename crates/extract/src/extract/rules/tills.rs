@@ -432,6 +432,26 @@ CASH:               RM 12.00",
         values: || json!({ "total": 12.0 }),
         reasons: &[("uncertain:supplier_name", true)],
     },
+    DrawnReceipt {
+        what: "the only day on a till's paper, with a time, is that of the receipt though it is called that of paying",
+        page: "\
+MILL STREET MULTI STOREY
+Pay Station 02
+VAT RECEIPT
+Ticket No.:       00471893
+Entry:    25/04/2024 09:14
+Paid:     25/04/2024 13:02
+Tariff up to 4 hours         £7.50
+Net                          £6.25
+VAT 20%                      £1.25
+TOTAL PAID                   £7.50
+Kettle Parking Ltd
+Unit 4 Mill House, Canal Road
+Northtown SY1 2QT
+VAT No. GB 123 4567 82",
+        values: || json!({ "supplier_name": "Kettle Parking Ltd", "invoice_date": "2024-04-25" }),
+        reasons: &[("uncertain:invoice_date", false), ("doubtful_reading", false)],
+    },
 ];
 
 #[test]

@@ -49,7 +49,10 @@ pub(super) fn is_collected_on(layout: &CellLayout, cell: usize, before: &str) ->
 
 /// Whether a word of the sentence begins as one of `fronts` does; `before`: what stands before its day, folded.
 fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWords) -> bool {
-    let line = fold_text(&text_of_sentence(layout, cell, !before.contains(' ')));
+    // `We collect` over `£41.00 on 30 July`: no line begins with its amount.
+    let is_amount = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+    let begun_above = before.split(' ').rev().skip(1).all(is_amount);
+    let line = fold_text(&text_of_sentence(layout, cell, begun_above));
     let line = format!(" {line}");
     fronts.iter().any(|front| line.contains(&format!(" {front}")))
 }
