@@ -85,7 +85,11 @@ pub fn find_at(words: &[&str]) -> Option<(String, usize)> {
         let text = own.join(" ");
         let text = text.trim_matches(['.', ',', ';', ':', '(', ')', '|']);
         let found = has_valid_form(text) == Some(true) && normalise_vat_id(text).len() >= 8;
-        found.then(|| (text.to_owned(), count))
+        // `VAT REG NO 304 0264 70`, all in capitals: the end of a label, unless the digits are Norway's.
+        let label = *first == "NO"
+            && !text.ends_with("MVA")
+            && super::vat_digits::check_digits_hold(text) != Some(true);
+        (found && !label).then(|| (text.to_owned(), count))
     })
 }
 
@@ -119,6 +123,8 @@ mod tests {
         );
         assert_eq!(find_at(&["NL853061725B01"]), Some(("NL853061725B01".to_owned(), 1)));
         assert_eq!(find_at(&["No.:", "418", "2209", "36"]), None);
+        assert_eq!(find_at(&["NO", "304", "0264", "70"]), None);
+        assert_eq!(find_at(&["NO", "974", "760", "673"]), Some(("NO 974 760 673".to_owned(), 4)));
         assert_eq!(find_at(&["DE21", "3045", "0000"]), None);
         assert_eq!(find_at(&["Der", "Betrag"]), None);
     }
