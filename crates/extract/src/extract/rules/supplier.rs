@@ -32,6 +32,7 @@ use super::FoundValue;
 use super::certainty::ReadingSign;
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};
+use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_core::model::{BoundingBox, Transcript};
 use docmill_formats::notation::fold_text;
@@ -201,9 +202,17 @@ impl SupplierSearch<'_> {
         best.signs.iter().any(|sign| doubtful.contains(sign))
             || self.is_under_other_name(best, candidates)
             || is_bare_word(&best.signs)
+            || self.is_car_park(best)
             || self.has_equal_company(best, candidates)
             || self.has_equal_block(best, candidates)
             || self.is_of_other_company(best, candidates)
+    }
+
+    /// Whether a till's paper names no company, but where cars are left: whose that is stands elsewhere.
+    fn is_car_park(&self, best: &NameCandidate<'_>) -> bool {
+        self.spots.till
+            && !best.signs.contains(&NameSign::LegalForm)
+            && vocabulary().car_park.is_within(&fold_text(&best.name))
     }
 }
 

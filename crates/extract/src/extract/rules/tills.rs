@@ -452,6 +452,25 @@ VAT No. GB 123 4567 82",
         values: || json!({ "supplier_name": "Kettle Parking Ltd", "invoice_date": "2024-04-25" }),
         reasons: &[("uncertain:invoice_date", false), ("doubtful_reading", false)],
     },
+    DrawnReceipt {
+        what: "where cars are left is a place, and no certain name of whose it is",
+        page: "\
+MILL STREET CAR PARK
+NORTHTOWN DE1 1EQ
+PAY STATION 02
+- RECEIPT -
+ENTRY      23/01/25  09:12
+PAID       23/01/25  13:40
+RECEIPT NO         008812
+NET                 £5.33
+VAT 20.00%          £1.07
+TOTAL               £6.40
+CARD     XXXXXXXXXXXX7740
+VAT REG NO 123 4567 82
+WWW.KETTLEPARK.EXAMPLE",
+        values: || json!({ "invoice_date": "2025-01-23", "total": 6.4 }),
+        reasons: &[("uncertain:supplier_name", true)],
+    },
 ];
 
 #[test]

@@ -94,6 +94,7 @@ pub(super) struct Vocabulary {
     pub(super) street: FoldedWords,
     pub(super) street_ending: FoldedWords,
     pub(super) street_of: FoldedWords,
+    pub(super) car_park: FoldedWords,
     pub(super) room: FoldedWords,
     pub(super) post_box: FoldedWords,
     pub(super) town_label: FoldedWords,
