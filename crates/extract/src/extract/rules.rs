@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod abroad;
+#[cfg(test)]
+mod amounts;
 mod certainty;
 mod dates;
 #[cfg(test)]

@@ -181,7 +181,7 @@ const EDGES: [char; 5] = ['(', ')', ':', '[', ']'];
 /// `SDN BHD`, an Italian `DOP`, room `RM 12`. They stand for money only beside an amount.
 const WORDS: &[&str] = &[
     "ALL", "AMD", "BAM", "BHD", "BOB", "COP", "CUP", "DOP", "GEL", "LAK", "MAD", "MOP", "NAD",
-    "PEN", "PHP", "RON", "SOS", "TOP", "TRY", "RM", "lei", "Lei", "LEI", "TL",
+    "PEN", "PHP", "RON", "SOS", "TOP", "TRY", "KGS", "RM", "lei", "Lei", "LEI", "TL",
 ];
 
 /// Whether a word that is a currency is also another word.

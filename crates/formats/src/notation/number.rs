@@ -55,6 +55,18 @@ fn is_digits(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))
 }
 
+/// `.94`: tills of the United States print no nought before cents. With any other count of digits it is no
+/// amount, and behind digits a piece of another number.
+fn lone_cents(text: &str) -> Option<String> {
+    let cents = text.strip_prefix('.')?;
+    let two = cents.len() == 2 && cents.chars().all(|c| c.is_ascii_digit());
+    two.then(|| format!("0{text}"))
+}
+
+fn ends_in_digit(word: &str) -> bool {
+    word.ends_with(|c: char| c.is_ascii_digit())
+}
+
 /// The longest number that is read, in digits; what is longer is an identifier.
 const MOST_DIGITS: usize = 20;
 
@@ -121,9 +133,25 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
             rest = inner;
         }
         if rest == before {
-            return (rest, around);
+            return (without_unit(rest), around);
         }
     }
+}
+
+/// Letters of what a price is for.
+const LONGEST_UNIT: usize = 4;
+
+/// `2.050/L`: a price with decimals, and what it is for.
+fn without_unit(text: &str) -> &str {
+    let price = text.split_once('/').filter(|(price, unit)| {
+        let letters = unit.chars().all(|c| c.is_alphabetic());
+        let decimals = price.rsplit_once(['.', ',']).is_some_and(|(_, part)| part.len() >= 2);
+        letters
+            && (1..=LONGEST_UNIT).contains(&unit.chars().count())
+            && decimals
+            && is_digits(price)
+    });
+    price.map_or(text, |(price, _)| price)
 }
 
 /// `R1800.00`: what stands behind South Africa's letter for its money has cents; other codes have none.
@@ -262,10 +290,12 @@ fn read_number_at(
     let (digits, own) =
         split_decoration(if is_opened { word.trim_start_matches('(') } else { word });
     let digits = rand_group(words, at).unwrap_or(digits);
-    if !is_digits(digits) {
+    let before = at.checked_sub(1).and_then(|before| words.get(before));
+    let cents = lone_cents(digits).filter(|_| !before.is_some_and(|word| ends_in_digit(word)));
+    if !is_digits(digits) && cents.is_none() {
         return None;
     }
-    let mut text = digits.trim_end_matches('.').to_owned();
+    let mut text = cents.unwrap_or_else(|| digits.trim_end_matches('.').to_owned());
     let (mut end, mut last) = (at + 1, own);
     // Groups set apart by spaces: only if the whole then ends in decimals.
     let short = digits.len() <= 3 && digits.chars().all(|c| c.is_ascii_digit());
@@ -298,10 +328,11 @@ fn currency_beside(word: &str) -> Option<CurrencyMark> {
     CurrencyMark::from_word(word).filter(|mark| mark.usual_code().is_some())
 }
 
-/// Whether a word is a number of two decimals.
+/// Whether a word is a number of two decimals, or a price for a unit.
 fn is_money_word(word: &str) -> bool {
     let (digits, _) = split_decoration(word);
-    digits.starts_with(|c: char| c.is_ascii_digit()) && currency::has_cents(digits)
+    let price = without_unit(word) != word;
+    digits.starts_with(|c: char| c.is_ascii_digit()) && (price || currency::has_cents(digits))
 }
 
 /// `234 567,89` after a first group, or `234 567 Ft`: whole numbers are parted so where a currency
@@ -407,6 +438,25 @@ mod tests {
             ("4111111111111111111111111", None, None),
         ] {
             assert_eq!(value(text, mark).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn cents_need_no_nought_and_prices_name_their_unit() {
+        for (text, expected) in [
+            // Cents alone, and nothing of another number.
+            (".94", Some("0.94")),
+            ("-.94", Some("-0.94")),
+            ("Rs.94", Some("94")),
+            (".5", None),
+            (".505", None),
+            ("1 .94", None),
+            ("2.050/L", Some("2.050")),
+            ("12/A", None),
+            ("2024/B", None),
+        ] {
+            let found = parse_number(text, Some(DecimalSeparator::Point));
+            assert_eq!(found.map(|value| value.to_string()).as_deref(), expected, "{text}");
         }
     }
 

@@ -649,6 +649,7 @@ fn what_is_plain_is_not_doubted_and_what_is_not_is() {
     let doubts = DOUBTS
         .iter()
         .chain(super::abroad::DOUBTS)
+        .chain(super::amounts::DOUBTS)
         .chain(super::outside::DOUBTS)
         .chain(super::letterbox::DOUBTS)
         .chain(super::postbag::DOUBTS)

@@ -418,6 +418,38 @@ CASH:               RM 12.00",
         reasons: &[],
     },
     DrawnReceipt {
+        what: "no nought before the cents",
+        page: "\
+ALDER PHARMACY
+1290 MILL AVE
+NORTHTOWN, MA 02134
+OCTOBER 23, 2023          9:12 AM
+1 IBUPROFEN 200MG 200CT        13.99 N
+1 SHAMPOO DAILY 12OZ            7.49 T
+SUBTOTAL                         21.48
+MA 6.25% TAX                       .47
+TOTAL                            21.95
+CASH                             22.00
+CHANGE                             .05",
+        values: || json!({ "subtotal": 21.48, "vat_amount": 0.47, "total": 21.95 }),
+        reasons: &[("uncertain:vat_amount", false), ("total_unconfirmed:total", false)],
+    },
+    DrawnReceipt {
+        what: "litres by the price of one make the total",
+        page: "\
+CORAL PETROL ENTERPRISE
+LOT 3381, JALAN MUTIARA
+53300 SETAPAK
+INVOICE NUMBER: 102938
+18/07/2024 07:32   SHIFT 2
+PUMP 06
+RON95
+24.390 L @ RM 2.050/L         RM 50.00
+TOTAL                         RM 50.00",
+        values: || json!({ "total": 50 }),
+        reasons: &[("total_unconfirmed:total", false)],
+    },
+    DrawnReceipt {
         what: "a shop over a company without a number in a register stays in doubt",
         page: "\
 CORAL BAKERY
