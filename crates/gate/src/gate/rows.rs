@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 
 use super::ground::is_parted;
+use super::sums::{HIGHEST_RATE, is_close};
 use super::work_budget::WorkBudget;
 use docmill_core::model::{PageText, Transcript};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
@@ -224,20 +225,49 @@ const MOST_RATES: usize = 500;
 
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
+const HALF_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
+
 /// Rows of so many numbers are tables of another sort; comparing all their products is their cube.
 const MOST_IN_ROW: usize = 12;
 
-/// The amount that is the product of two other numbers of the row.
+/// Hardly any tax on sales is lower, in percent.
+const LEAST_RATE: Decimal = Decimal::TWO;
+
+/// What a rate in a row makes of an amount left of it: a tax, as tables of taxes have them. The price of ten stands
+/// left of the amount.
+fn taxes_of(row: &[&PrintedNumber]) -> Vec<Decimal> {
+    let is_rate = |it: &&&PrintedNumber| it.value >= LEAST_RATE && it.value <= HIGHEST_RATE;
+    let rates: Vec<Decimal> = row.iter().filter(is_rate).map(|it| it.value).collect();
+    let is_tax = |tax: &PrintedNumber| {
+        let bases = row.iter().filter(|base| base.money && base.right < tax.right);
+        let mut bases = bases.filter(|base| base.value.abs() > tax.value.abs());
+        bases.any(|base| {
+            rates.iter().any(|rate| {
+                let made = base.value.checked_mul(*rate);
+                let made = made.and_then(|made| made.checked_div(Decimal::ONE_HUNDRED));
+                made.is_some_and(|made| is_close(made, tax.value, HALF_CENT))
+            })
+        })
+    };
+    row.iter().filter(|it| it.money && is_tax(it)).map(|it| it.value).collect()
+}
+
+/// The amount that is the product of two other numbers of the row. The tax of a row is neither product nor price:
+/// ten times the tax at 10 % is what is taxed, and a code of one times it is itself.
 fn product_of(row: &[PrintedNumber]) -> Option<Decimal> {
     let row: Vec<&PrintedNumber> =
         row.iter().filter(|it| !it.percent && !it.value.is_zero()).collect();
     if !(3..=MOST_IN_ROW).contains(&row.len()) {
         return None;
     }
+    let taxes = taxes_of(&row);
     let is_product = |a: &PrintedNumber, b: &PrintedNumber, c: &PrintedNumber| {
         let product = a.value.checked_mul(b.value);
         let difference = product.and_then(|product| product.abs().checked_sub(c.value.abs()));
-        b.money && c.money && difference.is_some_and(|it| it.abs() <= Decimal::new(5, 3))
+        b.money
+            && c.money
+            && difference.is_some_and(|it| it.abs() <= HALF_CENT)
+            && ![a, b, c].iter().any(|it| taxes.contains(&it.value))
     };
     let others = |at: usize| row.iter().enumerate().filter(move |(index, _)| *index != at);
     row.iter().enumerate().rev().find_map(|(last, c)| {

@@ -13,8 +13,9 @@ use self::header::{
     text_start,
 };
 use super::abs_close;
-use super::layout::TextCell;
+use super::layout::{CellLayout, TextCell};
 use super::spots::LabelMatches;
+use super::totals::without_tax_code;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// One line, as far as its columns were found.
@@ -111,7 +112,9 @@ impl ItemTables<'_> {
             let is_begun = items.len() > before;
             let mut read = read_row(cells, header, mark);
             // `Recycling tax, tyres   4   3.50   14.00` is a line, whatever it is called.
-            let ends = !read.is_product() && ends_table(spots, row);
+            let ends = !read.is_product()
+                && ends_table(spots, row)
+                && !(is_begun && is_line_of_tax(spots, row));
             if !on_page || (ends && (is_begun || is_totals_row(spots, row))) {
                 return row;
             }
@@ -121,8 +124,7 @@ impl ItemTables<'_> {
                 items.push(read);
                 continue;
             }
-            let previous =
-                row.checked_sub(1).map(|above| layout.row_cells(above)).unwrap_or_default();
+            let previous = row_above(layout, row);
             let near = cells.first().zip(previous.first()).is_some_and(|(below, above)| {
                 below.area.y - above.area.bottom() < 1.2 * above.area.h
             });
@@ -137,6 +139,30 @@ impl ItemTables<'_> {
         }
         end
     }
+}
+
+/// What rows of sums are called, but for taxes.
+const SUMS: [&str; 3] = ["subtotal", "total", "payable"];
+
+/// Cells of a row that is a line by its form.
+const LINE_CELLS: usize = 4;
+
+fn row_above(layout: &CellLayout, row: usize) -> &[TextCell] {
+    row.checked_sub(1).map(|above| layout.row_cells(above)).unwrap_or_default()
+}
+
+/// `Umsatzsteuer-Voranmeldung   24   18.400,00   3/10   307,00` under a line of as many columns: rows of taxes have
+/// fewer, and are called by less.
+fn is_line_of_tax(spots: &LabelMatches<'_>, row: usize) -> bool {
+    let (above, cells) = (row_above(spots.layout, row), spots.layout.row_cells(row));
+    let Some((first, over)) = cells.first().zip(above.first()) else { return false };
+    let long = |word: &&(String, usize)| word.0.chars().filter(|c| c.is_alphabetic()).count() > 2;
+    let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
+    cells.len() >= LINE_CELLS
+        && cells.len() == above.len()
+        && (first.area.x - over.area.x).abs() < first.area.h
+        && first.folded.iter().filter(long).count() > 1
+        && spots.in_cells(range).all(|spot| !SUMS.contains(&spot.field.as_str()))
 }
 
 /// Whether a row belongs to what follows a table.
@@ -181,6 +207,8 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     let mut numbers_of_row: Vec<FoundNumber> = Vec::new();
     for cell in cells {
         let all = cell.words_in(0..cell.words.len());
+        // `780.00T`: what is taxed.
+        let all: Vec<&str> = all.into_iter().map(without_tax_code).collect();
         // `18 095` alone: money without cents.
         let whole = number::grouped_whole(&all).map(|amount| vec![amount]);
         let amounts = whole.unwrap_or_else(|| number::find_numbers(&all, mark));

@@ -32,9 +32,10 @@ use self::outdone::{is_outdone, is_unnamed_part, total_by_rates, whole_of_rate};
 use self::printed::{find_printed, money_before, money_right_of};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
+pub(super) use self::till::without_tax_code;
 use self::till::{
     add_unnamed_totals, has_labelled_tax, is_charged, leave_out_untaxed, paid_amounts,
-    take_till_taxes, tendered_amounts, without_tax_code,
+    take_till_taxes, tendered_amounts,
 };
 use super::layout::{CellLayout, TextCell};
 use super::spots::{LabelMatch, LabelMatches};

@@ -65,6 +65,11 @@ fn a_line_beyond_doubt_is_one_whose_amount_is_the_product_of_two_numbers() {
         ("Paper 1,50 2 3",        None),
         ("Paper 0,00 5 0,00",     None),
         ("Paper 20% 5,00 100,00", None),
+        // A table of taxes: ten times the tax at 10 % is what is taxed, and once the tax is the tax.
+        ("10,00 932,00 93,20",                 None),
+        ("1 1044,18 20,00 208,84 VAT 208,84",  None),
+        ("Paper 5,00 12,00 60,00 23,00 13,80", Some(6_000)),
+        ("Paper 10 38,40 384,00",              Some(38_400)),
     ];
     for (text, amount) in table {
         let expected: Vec<Decimal> = amount.map(cents).into_iter().collect();

@@ -96,7 +96,7 @@ pub(super) fn till_numbers(cell: &TextCell, mark: Option<DecimalSeparator>) -> V
 }
 
 /// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.
-pub(super) fn without_tax_code(word: &str) -> &str {
+pub(in super::super) fn without_tax_code(word: &str) -> &str {
     let word = if word.contains('(') { word } else { word.trim_end_matches(')') };
     let amount = word.trim_end_matches(|c: char| c.is_ascii_uppercase());
     let cents = amount
