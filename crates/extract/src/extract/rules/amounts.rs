@@ -11,6 +11,82 @@ use docmill_gate::kinds::KindSet;
 
 pub(super) const DOUBTS: &[DrawnDoubt] = &[
     DrawnDoubt {
+        what: "a country's tax and its province's are printed one by one, and again in a table: both are the tax",
+        kind: "invoice",
+        page: "\
+Alder Heating Ltd.                                                     INVOICE   10482
+118 Spruce Avenue                                                         DATE   01/19/2026
+Northtown BC V2C 4T6
+
+ACTIVITY       DESCRIPTION                          TAX       QTY       RATE        AMOUNT
+Labour         Replace inducer motor                GST/PST     5     118.00        590.00
+Parts          Flue gasket kit                      GST/PST     2      22.40         44.80
+
+                                                   SUBTOTAL                         634.80
+                                                   GST @ 5%                          31.74
+                                                   PST (BC) @ 7%                     44.44
+                                                   TOTAL                            710.98
+                                                   BALANCE DUE                     $710.98
+
+TAX SUMMARY
+                              RATE                      TAX                            NET
+                              GST @ 5%                31.74                         634.80
+                              PST (BC) @ 7%           44.44                         634.80",
+        values: || json!({ "subtotal": 634.8, "vat_amount": 76.18, "total": 710.98 }),
+        reason: "not_on_document:vat_amount",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a federal and a provincial tax in French, without a table",
+        kind: "invoice",
+        page: "\
+Chauffage Tilleul inc.                                            FACTURE N° 2217
+12 rue du Moulin                                                  Date : 2024-01-08
+Nordville (Québec) G1R 2B5
+
+Sous-total                                                          200,00 $
+TPS 5 %                                                              10,00 $
+TVQ 9,975 %                                                          19,95 $
+Total                                                               229,95 $",
+        values: || json!({ "vat_amount": 29.95, "total": 229.95 }),
+        reason: "not_on_document:vat_amount",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "the halves of a tax are printed, and never their sum",
+        kind: "invoice",
+        page: "\
+Alder Cooling Private Limited                                         TAX INVOICE
+GSTIN 29AAJCM9944Q1Z3
+#                    : ACS/24-25/0187
+Invoice Date         : 05/09/2023
+
+#     Item & Description             Qty         Rate        Amount
+1     Split AC service, annual     12.00     3,500.00     42,000.00
+
+                                               Sub Total     42,000.00
+                                               CGST9 (9%)     3,780.00
+                                               SGST9 (9%)     3,780.00
+                                               Total        ₹49,560.00",
+        values: || json!({ "vat_amount": 7560, "total": 49560 }),
+        reason: "not_on_document:vat_amount",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "one tax alone that some countries pair stays the tax",
+        kind: "invoice",
+        page: "\
+Alder Boats Pty Ltd                                                   TAX INVOICE
+ABN 11 380 647 629                                                    Invoice No 5582
+                                                                      27 Mar 2023
+Subtotal                      200.00
+GST 10%                        20.00
+Total                         220.00",
+        values: || json!({ "subtotal": 200, "vat_amount": 20, "total": 220 }),
+        reason: "not_on_document:vat_amount",
+        doubtful: false,
+    },
+    DrawnDoubt {
         what: "a gross weight in KGS is neither a total nor soms",
         kind: "invoice",
         page: "\

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::layout::TextCell;
 use super::spots::LabelMatches;
 use super::vocabulary::vocabulary;
-use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json};
+use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json, totals};
 use docmill_formats::notation::{account, fold_text, number};
 
 /// No country's value added tax is higher, in percent.
@@ -28,6 +28,8 @@ const NEAR: usize = 6;
 /// One rate, what is taxed at it where that is printed, and the tax.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TaxAtRate {
+    /// What it is called, if it is one of two that are on the same amount.
+    name: Option<&'static str>,
     rate: Decimal,
     base: Option<Decimal>,
     amount: Decimal,
@@ -123,7 +125,8 @@ impl RulesExtractor<'_> {
     /// the tax, and one amount.
     fn tax_rows<'l>(&self, spots: &LabelMatches<'l>) -> Vec<(TaxAtRate, &'l TextCell)> {
         let mut found = Vec::new();
-        for range in &spots.layout.rows {
+        let parts = totals::tax_parts(spots);
+        for (at, range) in spots.layout.rows.iter().enumerate() {
             let cells = spots.layout.cells.get(range.clone()).unwrap_or_default();
             let numbers: Vec<number::FoundNumber> = cells
                 .iter()
@@ -138,10 +141,13 @@ impl RulesExtractor<'_> {
             let money: Vec<Decimal> =
                 others.iter().filter(|it| it.is_money()).map(|it| it.value.abs()).collect();
             let named = spots.in_cells(range.clone()).any(|spot| spot.field == "vat_amount");
+            let name = parts.iter().find(|part| part.row == at).map(|part| part.name);
             if let Some((base, amount)) = base_and_tax(&money, rate) {
-                found.push((TaxAtRate { rate, base: Some(base), amount }, cell));
+                // What two taxes are on is no part of the net amount for each.
+                let base = Some(base).filter(|_| name.is_none());
+                found.push((TaxAtRate { name, rate, base, amount }, cell));
             } else if let ([amount], true) = (money.as_slice(), named) {
-                found.push((TaxAtRate { rate, base: None, amount: *amount }, cell));
+                found.push((TaxAtRate { name, rate, base: None, amount: *amount }, cell));
             }
         }
         found
@@ -157,10 +163,12 @@ fn base_and_tax(amounts: &[Decimal], rate: Decimal) -> Option<(Decimal, Decimal)
     })
 }
 
+/// By rate, and those of one rate by their names.
 fn group_by_rate(rows: impl Iterator<Item = TaxAtRate>) -> Vec<Vec<TaxAtRate>> {
     let mut groups: Vec<Vec<TaxAtRate>> = Vec::new();
     for row in rows {
-        match groups.iter_mut().find(|group| group.iter().any(|it| it.rate == row.rate)) {
+        let same = |it: &TaxAtRate| it.rate == row.rate && it.name == row.name;
+        match groups.iter_mut().find(|group| group.iter().any(same)) {
             Some(group) if group.contains(&row) => {}
             Some(group) => group.push(row),
             None => groups.push(vec![row]),

@@ -11,6 +11,7 @@ mod included;
 mod labelled;
 mod open_parts;
 mod outdone;
+mod parts;
 mod printed;
 mod row;
 mod tax_table;
@@ -29,6 +30,8 @@ use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_wi
 use self::labelled::labelled_amounts;
 pub(super) use self::open_parts::{OpenParts, find_open_parts};
 use self::outdone::{is_outdone, is_unnamed_part, total_by_rates, whole_of_rate};
+use self::parts::add_pairs_of_taxes;
+pub(super) use self::parts::tax_parts;
 use self::printed::{find_printed, money_before, money_right_of};
 pub(super) use self::printed::{has_open_amount_below, largest_amount};
 use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, whole_of_rows};
@@ -102,6 +105,7 @@ pub(super) fn find_totals<'a>(
     let mut candidates = labelled_amounts(spots, mark);
     keep_own_currency(spots, &mut candidates);
     add_sum_of_rates(spots, mark, &mut candidates);
+    add_pairs_of_taxes(spots, mark, &mut candidates);
     if spots.till && has_labelled_tax(&candidates) {
         leave_out_untaxed(&mut candidates);
     }
