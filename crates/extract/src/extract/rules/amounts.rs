@@ -87,6 +87,59 @@ Total                         220.00",
         doubtful: false,
     },
     DrawnDoubt {
+        what: "the page says that the tax is within the total, and prints no net amount",
+        kind: "invoice",
+        page: "\
+                         Alder Vets Ltd
+           203 Domain Road, Northtown 7672     Ph 03 555 0140
+               GST No. 104-906-028
+  TAX INVOICE                                     Invoice         90412
+                                                  Date            26 Mar 2023
+  Consultation                                     1              78.00
+  Vaccination annual                               1              92.00
+
+              Total this invoice (incl. GST)                   $ 170.00
+              GST content                                       $ 22.17",
+        values: || json!({ "vat_amount": 22.17, "total": 170 }),
+        reason: "part_of_total_missing:subtotal",
+        doubtful: false,
+    },
+    DrawnDoubt {
+        what: "a tax within the total that no usual rate makes may be one of several",
+        kind: "invoice",
+        page: "\
+                         Alder Vets Ltd
+           203 Domain Road, Northtown 7672     Ph 03 555 0140
+               GST No. 104-906-028
+  TAX INVOICE                                     Invoice         90412
+                                                  Date            26 Mar 2023
+  Consultation                                     1              78.00
+  Vaccination annual                               1              92.00
+
+              Total this invoice (incl. GST)                   $ 170.00
+              GST content                                       $ 12.17",
+        values: || json!({ "vat_amount": 12.17, "total": 170 }),
+        reason: "part_of_total_missing:subtotal",
+        doubtful: true,
+    },
+    DrawnDoubt {
+        what: "who does not pay the tax names the article of the law, which is no amount",
+        kind: "invoice",
+        page: "\
+Cabinet de Avocat Arin                            FACTURĂ
+CIF 45574054                                      Seria CAA nr. 0118
+Piața Morii nr. 4, Northtown                      Data: 11 martie 2023
+
+Descriere                                    Cantitate          Valoare (RON)
+Onorariu asistență juridică                          1               2.500,00
+
+                                       Total de plată:         2.500,00 RON
+Neplătitor de TVA conform art. 310 Cod fiscal.",
+        values: || json!({ "vat_amount": null, "total": 2500 }),
+        reason: "part_of_total_missing:subtotal",
+        doubtful: false,
+    },
+    DrawnDoubt {
         what: "a gross weight in KGS is neither a total nor soms",
         kind: "invoice",
         page: "\

@@ -519,7 +519,7 @@ fn choose_by_label<'a>(
         c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
     });
     let certain = rivals.count() == 0;
-    if let Some(tax) = tax_within(candidates, gross.value, layout, mark).filter(|_| certain) {
+    if let Some(tax) = tax_within(candidates, gross, layout, mark).filter(|_| certain) {
         return TotalAmounts {
             net: Some(FoundValue::new(gross.value - tax.value, true, tax.cell)),
             vat: Some(FoundValue::new(tax.value, true, tax.cell)),

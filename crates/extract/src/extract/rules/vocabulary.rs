@@ -61,6 +61,7 @@ impl CurrencyWords {
 pub(super) struct Vocabulary {
     pub(super) including: FoldedWords,
     pub(super) includes: FoldedWords,
+    pub(super) within: FoldedWords,
     pub(super) amounts_to: FoldedWords,
     pub(super) excluding: FoldedWords,
     pub(super) denied: FoldedWords,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 
 use super::charges::is_charge;
+use super::open_parts::is_usual_within;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
 use crate::extract::rules::abs_close;
 use crate::extract::rules::layout::{CellLayout, TextCell};
@@ -61,13 +62,14 @@ pub(super) fn add_included_tax<'a>(
 }
 
 /// The labelled tax that the total includes: a printed rate makes it of the total, as shops print it
-/// that show sums before shipping with tax in them.
+/// that show sums before shipping with tax in them, or a usual rate does and the page says that it is within.
 pub(super) fn tax_within<'c, 'a>(
     candidates: &'c [AmountCandidate<'a>],
-    gross: Decimal,
+    total: &AmountCandidate<'a>,
     layout: &CellLayout,
     mark: Option<DecimalSeparator>,
 ) -> Option<&'c AmountCandidate<'a>> {
+    let gross = total.value;
     let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && c.weight >= LABELLED);
     let within = |rate: &Decimal, tax: Decimal| {
         abs_close(gross * *rate / (Decimal::ONE_HUNDRED + *rate), tax, CENT)
@@ -77,8 +79,20 @@ pub(super) fn tax_within<'c, 'a>(
         before_included(&c.cell.words_in(0..c.cell.words.len())).is_some()
             || layout.row_cells(c.cell.row).iter().any(says_includes)
     };
+    let usual = |c: &AmountCandidate<'_>| {
+        is_usual_within(gross, c.value)
+            && [c.cell, total.cell].into_iter().any(|cell| says_within(layout, cell))
+    };
     let mut own = taxes.filter(|c| c.value > Decimal::ZERO && c.value <= half(gross));
-    own.find(|c| said(c) || rates.iter().any(|rate| within(rate, c.value)))
+    own.find(|c| said(c) || usual(c) || rates.iter().any(|rate| within(rate, c.value)))
+}
+
+/// `GST content   104.28`, `Total (incl. GST)   799.50`
+fn says_within(layout: &CellLayout, amount: &TextCell) -> bool {
+    layout.row_cells(amount.row).iter().any(|cell| {
+        let words = cell.words_in(0..cell.words.len());
+        vocabulary().within.is_within(&fold_text(&words.join(" ")))
+    })
 }
 
 /// `Total includes GST of   61.50`

@@ -74,6 +74,11 @@ fn tax_of(net: Decimal, rate: u16) -> Decimal {
     net * Decimal::from(rate) / Decimal::ONE_THOUSAND
 }
 
+/// Whether a usual rate makes a tax of a total that includes it.
+pub(super) fn is_usual_within(gross: Decimal, tax: Decimal) -> bool {
+    RATES.iter().any(|rate| abs_close(tax_within(gross, *rate), tax, ROUNDING))
+}
+
 fn tax_within(gross: Decimal, rate: u16) -> Decimal {
     let rate = Decimal::from(rate);
     gross * rate / (Decimal::ONE_THOUSAND + rate)
