@@ -140,6 +140,25 @@ Neplătitor de TVA conform art. 310 Cod fiscal.",
         doubtful: false,
     },
     DrawnDoubt {
+        what: "a table of taxes repeats the total before its rounding",
+        kind: "invoice",
+        page: "\
+Alder Strojírna s.r.o.                                      FAKTURA č. 260100347
+Nádražní 155, 592 31 Severov                                Datum vystavení:    21.10.2023
+Označení dodávky                Množství       J.cena         Cena  %DPH       DPH   Kč Celkem
+Hřídel dle výkresu                 12 ks     1 840,00    22 080,00   21%  4 636,80   26 716,80
+Dopravné                               1       290,00       290,00   21%     60,90      350,90
+Součet položek                                           22 370,00        4 697,70   27 067,70
+Zaokrouhlení                                                                              0,30
+CELKEM K ÚHRADĚ                                                                      27 068,00
+
+Rekapitulace DPH v Kč:     Základ v Kč        Sazba      DPH v Kč         Celkem s DPH v Kč
+                             22 370,00          21%      4 697,70                 27 067,70",
+        values: || json!({ "subtotal": 22370, "vat_amount": 4697.7, "total": 27068 }),
+        reason: "uncertain:subtotal",
+        doubtful: false,
+    },
+    DrawnDoubt {
         what: "a gross weight in KGS is neither a total nor soms",
         kind: "invoice",
         page: "\

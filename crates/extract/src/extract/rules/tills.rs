@@ -450,6 +450,24 @@ TOTAL                         RM 50.00",
         reasons: &[("total_unconfirmed:total", false)],
     },
     DrawnReceipt {
+        what: "between both halves of the tax and the total stands what was rounded",
+        page: "\
+Coral Veg Restaurant
+Shop 4, Mill Path, Northtown 400601
+GSTIN: 27AAKFS4821M1ZQ
+Date: 31/10/24 21:08   Bill No.: 2918
+Item              Qty.   Price    Amount
+Masala Dosa          2  140.00    280.00
+Paneer Tikka         1  595.00    595.00
+   Total Qty: 3     Sub Total     875.00
+                  CGST @2.5%       21.88
+                  SGST @2.5%       21.88
+                   Round off       +0.24
+                Grand Total       919.00",
+        values: || json!({ "subtotal": 875, "vat_amount": 43.76, "total": 919 }),
+        reasons: &[("net_and_vat_are_not_total:total", false)],
+    },
+    DrawnReceipt {
         what: "a shop over a company without a number in a register stays in doubt",
         page: "\
 CORAL BAKERY

@@ -3,6 +3,7 @@
 
 use rust_decimal::Decimal;
 
+use super::charges::possible_roundings;
 use super::row::whole_of_cell;
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::{CellLayout, TextCell};
@@ -21,7 +22,8 @@ pub(in super::super) fn largest_amount(
 const ROWS_BELOW: usize = 4;
 
 /// Whether under the total stands an amount in a row without a known label, larger than the total, or the same
-/// but for cents: the total may be a sum on the way to that one.
+/// but for cents: the total may be a sum on the way to that one. What a printed rounding parts from it is what was
+/// rounded, as tables of taxes repeat it.
 pub(in super::super) fn has_open_amount_below(
     spots: &LabelMatches<'_>,
     total: &FoundValue<Decimal>,
@@ -32,6 +34,7 @@ pub(in super::super) fn has_open_amount_below(
     let Some(own) = own else { return false };
     let below = (own.row + 1..).take(ROWS_BELOW).filter_map(|row| layout.rows.get(row));
     let mut open = below.filter(|row| spots.in_cells((*row).clone()).next().is_none());
+    let roundings = possible_roundings(spots, mark);
     open.any(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let words: Vec<&str> =
@@ -42,7 +45,8 @@ pub(in super::super) fn has_open_amount_below(
         let total = total.value.abs();
         page && money.any(|number| {
             let value = number.value.abs();
-            value > total || value != total && total - value < Decimal::ONE
+            let rounded = value != total && roundings.contains(&(total - value));
+            !rounded && (value > total || value != total && total - value < Decimal::ONE)
         })
     })
 }
