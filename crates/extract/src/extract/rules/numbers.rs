@@ -223,7 +223,8 @@ impl<'a> NumberSearch<'a> {
             let hash = word.starts_with('#');
             let folded = fold_text(&word);
             let short = vocabulary().number_front.has(&folded)
-                || !word.is_ascii() && vocabulary().number_front_marked.has(&folded);
+                || !word.is_ascii() && vocabulary().number_front_marked.has(&folded)
+                || vocabulary().number_mark.has(&folded) && self.is_behind_title(cell);
             if !hash && !short || short && self.is_mark_of_other(cell) {
                 continue;
             }
@@ -231,6 +232,9 @@ impl<'a> NumberSearch<'a> {
             let mut words = cell.words_in(from..cell.words.len());
             // `No :` as well.
             let alone = cell.words.iter().skip(1).all(|word| word == ":");
+            if alone && self.is_unit(cell) {
+                continue;
+            }
             if alone && front.chars().count() <= MOST_MARK {
                 let index = self.spots.layout.index_of(cell);
                 let right = index.and_then(|at| self.spots.layout.right_of(at).first());
@@ -280,6 +284,25 @@ impl<'a> NumberSearch<'a> {
             && word.chars().all(char::is_alphabetic)
             && is_word(word)
             && !is_title()
+    }
+
+    /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark stands right behind it.
+    fn is_behind_title(&self, mark: &TextCell) -> bool {
+        let layout = self.spots.layout;
+        let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
+        let Some((index, title)) = before.and_then(|at| Some((at, layout.cells.get(at)?))) else {
+            return false;
+        };
+        let first = layout.row_cells(mark.row).first().is_some_and(|one| std::ptr::eq(one, title));
+        let titled = |spot: &LabelMatch| spot.words.start == 0 && spot.field == self.field;
+        first && !layout.is_on_amount_row(mark) && self.spots.in_cell(index).any(titled)
+    }
+
+    /// `Bumper      NR      1      355,00`: in a row of a table, behind what is sold, `NR` is how it is counted.
+    fn is_unit(&self, mark: &TextCell) -> bool {
+        let layout = self.spots.layout;
+        let first = layout.row_cells(mark.row).first();
+        first.is_some_and(|first| !std::ptr::eq(first, mark)) && layout.is_on_amount_row(mark)
     }
 
     fn place_signs(&self, cell: &TextCell) -> Vec<NumberSign> {
@@ -547,6 +570,24 @@ mod tests {
             ("FAKTURA    číslo 24-0071\ndaňový doklad   strana 1/1", Some("24-0071")),
             ("ARVE 240318\nKuupäev 14.02.2024", Some("240318")),
             ("ΣΕΙΡΑ   ΑΡΙΘΜΟΣ   ΗΜΕΡΟΜΗΝΙΑ\nΤΠΥ     000318    21-06-2024", Some("000318")),
+        ] {
+            assert_eq!(find(drawing).as_deref(), expected, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn a_mark_behind_the_title_names_the_number_and_a_unit_in_a_table_does_not() {
+        for (drawing, expected) in [
+            (
+                "FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026\n\n\n\
+                 Descrizione       U.M.    Q.tà      Prezzo     Importe\n\
+                 Paraurti          NR         1      355,00      355,00",
+                Some("118/A"),
+            ),
+            (
+                "Descrizione       U.M.    Q.tà      Importe\nParaurti          NR       477      355,00",
+                None,
+            ),
         ] {
             assert_eq!(find(drawing).as_deref(), expected, "{drawing}");
         }
