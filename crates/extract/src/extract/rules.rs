@@ -29,6 +29,8 @@ mod money;
 mod numbers;
 #[cfg(test)]
 mod outside;
+#[cfg(test)]
+mod parties;
 mod payables;
 #[cfg(test)]
 mod postbag;

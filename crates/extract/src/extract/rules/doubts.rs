@@ -654,6 +654,7 @@ fn what_is_plain_is_not_doubted_and_what_is_not_is() {
         .chain(super::letterbox::DOUBTS)
         .chain(super::postbag::DOUBTS)
         .chain(super::inbox::DOUBTS)
+        .chain(super::parties::DOUBTS)
         .chain(super::unnamed::DOUBTS);
     for DrawnDoubt { what, kind, page, values, reason, doubtful } in doubts {
         let (page, kind) = (transcript(&[page]), kinds.get(kind).unwrap());
