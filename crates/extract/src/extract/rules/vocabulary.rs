@@ -96,6 +96,8 @@ pub(super) struct Vocabulary {
     pub(super) street_ending: FoldedWords,
     pub(super) street_of: FoldedWords,
     pub(super) car_park: FoldedWords,
+    pub(super) highway: FoldedWords,
+    pub(super) county: FoldedWords,
     pub(super) room: FoldedWords,
     pub(super) post_box: FoldedWords,
     pub(super) town_label: FoldedWords,

@@ -1,8 +1,8 @@
 //! The address under a name, and how a line with a town is recognised.
 
 use super::elsewhere::{self, is_part_of_address};
-use super::name::FORM_ASIDE;
-use super::postal_code::{ends_in_lettered_code, has_postal_code, is_canadian_code, is_town_first};
+use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
+use super::province::{is_town_and_county, town_with_province};
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
@@ -88,7 +88,15 @@ fn is_short_street(line: &str) -> bool {
     let words: Vec<&str> = folded.split(' ').collect();
     let [house, .., last] = words.as_slice() else { return false };
     let is_house = house.len() <= MOST_HOUSE_DIGITS && house.chars().all(|c| c.is_ascii_digit());
-    is_house && words.len() <= 4 && vocabulary().street_ending.has(last)
+    // `7705 Hwy 290 E`
+    let road = words.windows(2).skip(1).any(|pair| match pair {
+        [kind, number] => {
+            vocabulary().highway.has(kind) && number.starts_with(|c: char| c.is_ascii_digit())
+        }
+        _ => false,
+    });
+    let street = words.len() <= 4 && vocabulary().street_ending.has(last);
+    is_house && (street || words.len() <= 5 && road)
 }
 
 /// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
@@ -405,44 +413,6 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// The text of a line, on a till's paper with what a wider gap parts from it, elsewhere with the
-    /// town that a point parts from the street: `Mill Lane 12 · 12345 Town`.
-    pub(super) fn line_text(&self, cell: &TextCell) -> String {
-        let mut text = cell.joined_text();
-        let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
-        let foot = self.layout.cell_below(cell, 1.5).is_none();
-        let town = right.filter(|next| {
-            let town = next.joined_text();
-            // The columns of a footer are read across where the town does not stand below.
-            let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
-            let across = foot && coded && is_street_line(&text);
-            !self.spots.till
-                && (across
-                    || next.area.x - cell.area.right() < 2.0 * cell.area.h
-                    || is_canadian(next)
-                        && next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h)
-                && (is_street_line(&text) || next.words.len() <= 2)
-                && !has_postal_code(&text)
-                && (has_postal_code(&town) || is_canadian(next))
-                && !tells_registration(&town)
-        });
-        if let Some(town) = town {
-            let between = if is_street_line(&text) { ", " } else { " " };
-            return format!("{}{between}{}", tidy_name(&text), tidy_name(&town.joined_text()));
-        }
-        let index = self.layout.index_of(cell).filter(|_| self.spots.till);
-        let mut last = cell;
-        for (at, next) in index.iter().flat_map(|at| self.layout.right_of(*at).iter().enumerate()) {
-            let label = index.is_some_and(|from| self.spots.begins_with_label(from + 1 + at));
-            if label || next.area.x - last.area.right() > 2.5 * cell.area.h {
-                break;
-            }
-            text = format!("{text} {}", next.joined_text());
-            last = next;
-        }
-        tidy_name(&text)
-    }
-
     /// Whether a line is a number in a register or a day, as stands between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
         let digits = text.chars().filter(char::is_ascii_digit).count();
@@ -560,15 +530,11 @@ impl SupplierSearch<'_> {
         if let Some(town) = self.labelled_town(first.cell) {
             return Some(format!("{street}, {town}"));
         }
-        let (_, town) = self.layout.cell_below(first.cell, 1.8)?;
-        has_postal_code(&town.joined_text())
-            .then(|| format!("{street}, {}", tidy_name(&town.joined_text())))
+        let (_, below) = self.layout.cell_below(first.cell, 1.8)?;
+        let town = below.joined_text();
+        (has_postal_code(&town) || is_street_line(&street) && is_town_and_county(&town))
+            .then(|| format!("{street}, {}", tidy_name(&town)))
     }
-}
-
-/// `H2T 3B3`, which a wider gap parts from its town.
-fn is_canadian(cell: &TextCell) -> bool {
-    matches!(cell.words.as_slice(), [front, back] if is_canadian_code(front, back))
 }
 
 /// Which of the lines has the town: the last with a postal code. A number in front of the first line
@@ -627,27 +593,6 @@ fn tells_trade(text: &str) -> bool {
         _ => false,
     };
     since || !text.contains(char::is_numeric) && vocabulary().profession.is_within(&folded)
-}
-
-/// A district and its province behind a street, where addresses have no postal code: `Ata Sok. No: 4` over
-/// `Nilüfer / Bursa`.
-fn town_with_province(lines: &[String]) -> Option<usize> {
-    let [street, town, ..] = lines else { return None };
-    (is_street_line(street) && is_town_and_province(town)).then_some(1)
-}
-
-/// `Nilüfer / Bursa`: two names and nothing else, with a stroke between.
-fn is_town_and_province(text: &str) -> bool {
-    let is_name = |part: &str| {
-        let words: Vec<&str> = part.split(' ').collect();
-        words.len() <= 2
-            && words.iter().all(|word| {
-                word.chars().count() > 2
-                    && word.starts_with(char::is_uppercase)
-                    && word.chars().all(|c| c.is_alphabetic() || c == '-')
-            })
-    };
-    text.split_once(" / ").is_some_and(|(town, province)| is_name(town) && is_name(province))
 }
 
 /// Whether a line of a till's head has a label with its value: `Table: 4`, but not a house behind

@@ -9,7 +9,6 @@ use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::is_side_note;
 use crate::extract::rules::vocabulary::{FoldedWords, vocabulary};
-use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{date, fold_text};
 
 /// Headings of one kind that are looked at.
@@ -41,9 +40,6 @@ const SHORTEST_TITLE: usize = 6;
 
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
-
-/// Lines of height between the parts of one line.
-const PARTED: f32 = 3.0;
 
 /// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
 const TANGLED: f32 = 0.5;
@@ -299,24 +295,6 @@ impl<'a> SupplierSearch<'a> {
             at = next;
         }
         lines
-    }
-
-    /// The cells of the next line, where points or bars part it, as under a name in a footer: `Mill
-    /// Road 12 · 82216 Northtown · VAT DE123456789`. They stand under the name together.
-    pub(super) fn parted_line_below<'s>(&'s self, above: &TextCell) -> &'s [TextCell] {
-        let rows = (above.row + 1..=above.row + 2).map(|row| self.layout.row_cells(row));
-        let next = rows.into_iter().find(|row| {
-            let close = row.windows(2).all(|pair| match pair {
-                [a, b] => b.area.x - a.area.right() < PARTED * a.area.h,
-                _ => false,
-            });
-            let area = row.iter().map(|cell| cell.area).reduce(BoundingBox::union);
-            let first = row.first().filter(|first| close && first.page == above.page);
-            row.len() > 1
-                && first.is_some()
-                && area.is_some_and(|area| is_next_area(above.area, area))
-        });
-        next.unwrap_or_default()
     }
 
     /// Whether the text names what stands right under it: a number or a day, as in the boxes of a
