@@ -3,9 +3,11 @@
 //! Every text of the first pages and the last that can be a name is a candidate; signs of where and
 //! how it stands are weighed ([`sign`]), and the candidates against each other.
 
+mod account_owner;
 mod address;
 #[cfg(test)]
 mod apart_tests;
+mod branch;
 mod buyer;
 mod columns;
 mod domain;
@@ -13,12 +15,12 @@ mod elsewhere;
 mod foot;
 mod identifier;
 mod name;
+mod parted_line;
 mod place;
 mod postal_code;
-mod parted_line;
+mod province;
 mod relation;
 mod sender;
-mod province;
 mod sign;
 mod signature;
 mod small_print;
@@ -126,30 +128,24 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let brand = search.company_of_brand(best, &candidates).unwrap_or(best);
     let company = search.company_behind(brand, vat.as_ref(), &candidates);
     let named = search.name_of_identifier(brand, vat.as_ref(), &candidates);
-    let best = company.or(named).unwrap_or(brand);
+    let at_foot = || search.company_at_foot(brand, &candidates);
+    let best = company.or(named).or_else(at_foot).unwrap_or(brand);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
     let own = candidates.iter().zip(&shares).filter(|(one, it)| **it > FAINT_SHARE && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
-    let doubted =
-        search.is_doubtful(best, &candidates) || search.has_rival_identifier(best, vat.as_ref());
+    let doubted = search.is_doubtful(best, vat.as_ref(), &candidates);
     let most = if doubted { DOUBTFUL } else { 1.0 };
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
-    let (address, mut address_reading) = match above {
+    let found = match above {
         Some(above) => search.address_of(above, joined),
         // What the letterhead says of a brand is its company's.
         None if company.is_some() && best.address.is_none() => search.address_of(brand, joined),
         None => search.address_of(best, joined),
     };
-    let others = candidates.iter().filter(|one| {
-        let named = [NameSign::LegalForm, NameSign::Customer];
-        named.iter().any(|sign| one.signs.contains(sign)) && !same(one)
-    });
-    let of_other = |text: &String| {
-        let mut found = others.filter_map(|one| search.address_below(one.cell, 0));
-        found.any(|found| found.text() == *text)
-    };
+    let (address, mut address_reading) = search.or_address_of_head(found, best, &candidates);
     let plain = !address_reading.contains(&ReadingSign::AddressOnLine);
+    let of_other = |text: &String| search.is_address_of_other(text, best, &candidates);
     if plain && address.as_ref().is_some_and(of_other) {
         address_reading.push(ReadingSign::AddressOfOther);
     }
@@ -199,10 +195,16 @@ struct SupplierSearch<'a> {
 
 impl SupplierSearch<'_> {
     /// Whether a name is not certain, whatever else speaks for it.
-    fn is_doubtful(&self, best: &NameCandidate<'_>, candidates: &[NameCandidate<'_>]) -> bool {
+    fn is_doubtful(
+        &self,
+        best: &NameCandidate<'_>,
+        vat: Option<&FoundValue<String>>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
         let doubtful = [NameSign::Customer, NameSign::OverName, NameSign::Tangled];
         best.signs.iter().any(|sign| doubtful.contains(sign))
-            || self.is_under_other_name(best, candidates)
+            || self.is_under_other_name(best, vat, candidates)
+            || self.has_rival_identifier(best, vat)
             || is_bare_word(&best.signs)
             || self.is_car_park(best)
             || self.has_equal_company(best, candidates)
@@ -253,6 +255,7 @@ impl<'a> SupplierSearch<'a> {
         for (index, cell) in self.layout.cells.iter().enumerate() {
             let senders = self.sender_parts(cell);
             let whole = tidy_name(&strip_label(&cell.joined_text(), self.labels));
+            let whole = self.before_trading_name(whole);
             let company =
                 self.company_of_line(cell).or_else(|| self.company_with_form_before(cell));
             let registered = address::tells_registration(&whole);
@@ -297,10 +300,12 @@ impl<'a> SupplierSearch<'a> {
         mark_over_person(&mut merged);
         mark_over_name(&mut merged);
         self.mark_trades(&mut merged);
+        self.mark_branches(&mut merged);
         self.mark_brand_owners(&mut merged);
         mark_banner(&mut merged);
         mark_only_company(&mut merged, letterhead);
         self.mark_witnessed(&mut merged);
+        self.mark_account_owners(&mut merged);
         self.mark_signatory(&mut merged);
         merged
     }

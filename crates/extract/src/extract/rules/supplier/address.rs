@@ -1,5 +1,6 @@
 //! The address under a name, and how a line with a town is recognised.
 
+use super::branch::is_branch_under;
 use super::elsewhere::{self, is_part_of_address};
 use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
 use super::province::{is_town_and_county, town_with_province};
@@ -314,7 +315,8 @@ impl SupplierSearch<'_> {
             }
             let detail = || passed > 0 && !self.spots.till && self.is_detail(next, &text);
             let between = || self.is_register(next, &text) || tells_trade(&text) || detail();
-            let name = self.spots.till && self.is_bare_form(next);
+            let form = self.spots.till && self.is_bare_form(next);
+            let name = form || is_branch_under(next, cell);
             if lines.is_empty() && passed < MOST_REGISTERS && (name || between()) {
                 passed += 1;
                 continue;
@@ -584,7 +586,7 @@ fn leave_out_trade(lines: &mut Vec<String>) {
 }
 
 /// `Médecin expert agréé`, `Caterers since 1968`: what somebody does and how long, under the name.
-fn tells_trade(text: &str) -> bool {
+pub(super) fn tells_trade(text: &str) -> bool {
     let folded = fold_text(text);
     let is_year = |word: &&str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
     let words: Vec<&str> = folded.split(' ').collect();

@@ -183,6 +183,21 @@ impl SupplierSearch<'_> {
         })
     }
 
+    /// Whether an address stands right under another company, or under the recipient.
+    pub(super) fn is_address_of_other(
+        &self,
+        address: &str,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        let named = [NameSign::LegalForm, NameSign::Customer];
+        let others = candidates.iter().filter(|one| {
+            named.iter().any(|sign| one.signs.contains(sign)) && !self.is_same_firm(best, one)
+        });
+        let mut found = others.filter_map(|one| self.address_below(one.cell, 0));
+        found.any(|found| found.text() == address)
+    }
+
     /// Whether a postal code is printed that is not the recipient's.
     pub(super) fn is_address_seen(&self) -> bool {
         self.layout.cells.iter().any(|cell| {

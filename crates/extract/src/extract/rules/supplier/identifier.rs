@@ -268,7 +268,10 @@ impl SupplierSearch<'_> {
                     let known = id == own || customers.contains(&id);
                     !(known || chance || cell.from_picture && misread)
                 });
-                rival && self.vat_score(cell, index, start) > 0.0 && !theirs(cell)
+                rival
+                    && self.vat_score(cell, index, start) > 0.0
+                    && !theirs(cell)
+                    && !self.is_in_customers_row(index)
             })
         });
         // Two that have their labels, and neither stands with the recipient.
@@ -276,7 +279,10 @@ impl SupplierSearch<'_> {
             && self.national_ids().any(|(_, found)| {
                 let id = compact_id(&found.value);
                 let cell = self.layout.cells.get(found.cell);
-                id != own && !customers.contains(&id) && !cell.is_some_and(theirs)
+                id != own
+                    && !customers.contains(&id)
+                    && !cell.is_some_and(theirs)
+                    && !self.is_in_customers_row(found.cell)
             });
         signs.extend((others || labelled).then_some(ReadingSign::IdRivals));
         let sound = vat_digits::check_digits_hold(&vat.value) == Some(true);
@@ -308,7 +314,10 @@ impl SupplierSearch<'_> {
                 let before = at.checked_sub(1).and_then(|at| cell.words.get(at));
                 let canadian = cell.words.get(at + 1).is_some_and(|next| is_canadian_account(next));
                 let short = before.is_some_and(|word| is_abbreviation(word)) && is_id_long(word);
-                let short = short && !canadian;
+                // `TERM: JD1174402`
+                let terminal =
+                    before.is_some_and(|word| vocabulary().terminal.has(&fold_text(word)));
+                let short = short && !canadian && !terminal;
                 !named && (short || is_taxpayer_form(word))
             });
             open && !self.is_customer(cell)
@@ -376,7 +385,9 @@ impl SupplierSearch<'_> {
     /// Without a country's prefix only a label tells such an identifier.
     pub(super) fn find_national_id(&self) -> Option<FoundValue<String>> {
         let found: Vec<(bool, FoundValue<String>)> = self.national_ids().collect();
-        let own = found.iter().find(|(own, _)| *own).or(found.first());
+        let plain = |(_, id): &&(bool, FoundValue<String>)| !self.is_in_customers_row(id.cell);
+        let own = found.iter().find(|(own, _)| *own).or(found.iter().find(plain));
+        let own = own.or(found.first());
         let canadian = || {
             let cells = self.layout.cells.iter().enumerate();
             let mut own = cells.filter(|(_, cell)| !self.is_customer(cell));
@@ -432,8 +443,16 @@ impl SupplierSearch<'_> {
                 below.is_some_and(|(at, _)| at == index)
             };
             let same = spot.cell == index && spot.words.start <= start || over();
+            // `USt-ID des Kunden: DK29447711     USt-ID: …`: a label with its value names nothing beside it.
+            let open = |label: &TextCell| {
+                let rest = label.words.get(spot.words.end..).unwrap_or_default();
+                !rest.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
+            };
             let left = spot.cell + 1 == index
-                && self.spots.cell_of(spot).is_some_and(|label| label.row == cell.row);
+                && self
+                    .spots
+                    .cell_of(spot)
+                    .is_some_and(|label| label.row == cell.row && open(label));
             same || left
         };
         let mut score = 2.0;

@@ -252,6 +252,7 @@ impl SupplierSearch<'_> {
             && !called
             && !heading
             && !self.is_heading_of_party(&words)
+            && !self.is_heading_in_two_languages(text)
             && !self.is_form_and_seat(&words)
             && (digits <= letters / 3 || self.is_numbered_company(text))
             && text.len() <= LONGEST_NAME
@@ -303,6 +304,17 @@ impl SupplierSearch<'_> {
             at += length;
         }
         at > 0
+    }
+
+    /// `Prestator / Carrier`: the heading of a party, and a word for it in another language.
+    fn is_heading_in_two_languages(&self, text: &str) -> bool {
+        let halves = text.split_once(" / ").map(|(a, b)| [fold_text(a), fold_text(b)]);
+        halves.is_some_and(|halves| {
+            let words = halves.each_ref().map(|half| half.split(' ').collect::<Vec<&str>>());
+            words.iter().all(|words| words.len() <= 2)
+                && words.iter().any(|words| self.is_heading_of_party(words))
+                && !self.has_legal_form(text)
+        })
     }
 
     /// Whether a text is nothing but what tills greet with: `Welcome to`.

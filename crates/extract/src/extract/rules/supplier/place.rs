@@ -1,9 +1,11 @@
 //! Signs of where a text stands and of how it is written.
 
-use super::address::{is_street_and_town, is_street_line, parted_address, tells_registration};
+use super::address::{
+    is_street_and_town, is_street_line, parted_address, tells_registration, tells_trade,
+};
 use super::domain::domain_name;
 use super::name::begins_with_title;
-use super::postal_code::has_postal_code;
+use super::postal_code::{ends_in_lettered_code, has_postal_code};
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
@@ -104,7 +106,7 @@ impl<'a> SupplierSearch<'a> {
         if cell.from_picture && self.is_tangled(cell) {
             signs.push(NameSign::Tangled);
         }
-        if self.is_under_town(cell) {
+        if self.is_under_town(cell) || self.is_over_code(cell) {
             signs.push(NameSign::Place);
         }
         self.add_block_signs(cell, vat, &mut signs);
@@ -168,6 +170,15 @@ impl<'a> SupplierSearch<'a> {
             })
     }
 
+    /// `Main Street, Northtown, Co. Clare` right over `H91 V4K7`: the code alone goes on with an address.
+    fn is_over_code(&self, cell: &TextCell) -> bool {
+        let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
+        cell.joined_text().contains(", ")
+            && below.next().is_some_and(|code| {
+                code.words.len() == 2 && ends_in_lettered_code(&code.joined_text())
+            })
+    }
+
     /// `UPPER TERRACE,` between `5 MILL ROAD,` and the line with the town: a part of it.
     pub(super) fn is_within_address(&self, cell: &TextCell) -> bool {
         let mut above = self.layout.rows_before(cell).filter(|above| self.goes_on(above, cell));
@@ -201,7 +212,8 @@ impl<'a> SupplierSearch<'a> {
     ) {
         let block = self.block_below(cell);
         let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
-        let town = town || signs.contains(&NameSign::Large) && self.heads_address(cell);
+        let heads = signs.contains(&NameSign::Large) || self.layout.index_of(cell) == Some(0);
+        let town = town || heads && self.heads_address(cell);
         if town {
             signs.push(NameSign::AddressBelow);
         }
@@ -255,7 +267,8 @@ impl<'a> SupplierSearch<'a> {
             let mut before = self.layout.rows_before(line);
             let above = before.find(|above| self.goes_on(above, line));
             above.is_none_or(|above| {
-                std::ptr::eq(above, name) || !self.is_name(&tidy_name(&above.joined_text()))
+                let text = tidy_name(&above.joined_text());
+                std::ptr::eq(above, name) || !self.is_name(&text) || tells_trade(&text)
             })
         })
     }
@@ -462,7 +475,7 @@ impl<'a> SupplierSearch<'a> {
         add(NameSign::ManyWords, words.len() > 5);
         // `Main Street, Kilmacow, Co. Kilkenny, X91 PK22`: a county is no company.
         let company = legal && (self.ends_in_legal_form(name) || !name.contains(", "));
-        add(NameSign::Place, !company && (has_postal_code(name) || self.is_street(name)));
+        add(NameSign::Place, !company && (has_postal_code(named) || self.is_street(named)));
         let prose = (0..words.len())
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
         // `Server: Somebody`, `Inh. Somebody`

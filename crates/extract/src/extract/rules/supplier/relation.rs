@@ -1,17 +1,19 @@
 //! How the lines of a head or a foot stand to each other: what goes on in the next line, who is spoken to,
 //! what stands beside a name that is printed again.
 
-use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
+use super::address::{
+    AddressLines, is_street_and_town, is_street_line, tells_registration, tells_trade,
+};
 use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
 use super::{
-    BRACKETS, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
+    BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
     is_register_number, tidy_name,
 };
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
-use docmill_formats::notation::fold_text;
+use docmill_formats::notation::{fold_text, vat_digits};
 
 /// Share of the narrower of two lines that the other one covers where they are of one column; a till has no other.
 const COLUMN: f32 = 0.6;
@@ -75,12 +77,12 @@ impl SupplierSearch<'_> {
     /// `Repairs - Towing` right under a name in large letters: what it does, over the same address.
     pub(super) fn mark_trades(&self, merged: &mut [NameCandidate<'_>]) {
         use NameSign::{
-            Attention, Customer, Digits, Domain, Labelled, Large, LegalForm, OneWord, OtherValue,
-            Place, Prose, Repeated, SenderLine, Witnessed,
+            Attention, Customer, Digits, Domain, First, Labelled, Large, LegalForm, OneWord,
+            OtherValue, Place, Prose, Repeated, SenderLine, TillFirst, Witnessed,
         };
         // What is no name itself has no trade under it: `Kettle, Birch and Alder` under `Your logo`.
         let theirs = [Attention, Customer, Digits, OneWord, OtherValue, Place, Prose];
-        let named = [Domain, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
+        let named = [Domain, First, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
         let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
             signs.iter().any(|sign| one.signs.contains(sign))
         };
@@ -89,9 +91,17 @@ impl SupplierSearch<'_> {
             .filter(|one| has(one, &[Large]) && !has(one, &theirs))
             .filter_map(|one| self.line_under_heading(one.cell))
             .collect();
+        // What begins a till's paper is seldom larger.
+        let mut shops = merged.iter().filter(|one| has(one, &[TillFirst]) && !has(one, &theirs));
+        let below_shop = shops.next().and_then(|one| {
+            self.layout.rows_from(one.cell).find(|below| self.goes_on(one.cell, below))
+        });
         for one in merged.iter_mut().filter(|one| !has(one, &named)) {
             let parted = TRADE_MARKS.iter().any(|mark| one.name.contains(mark));
-            if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell)) {
+            let of_shop = below_shop.is_some_and(|line| std::ptr::eq(line, one.cell));
+            if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell))
+                || of_shop && (parted || tells_trade(&one.name))
+            {
                 one.signs.push(NameSign::Trades);
             }
         }
@@ -112,15 +122,19 @@ impl SupplierSearch<'_> {
     }
 
     /// Whether a till's paper begins with another name right over this one: which of the two is the shop's,
-    /// and which its owner's, the page does not say. It does where a company's number in a register stands with it.
+    /// and which its owner's, the page does not say. It does where a company's number in a register stands with it,
+    /// or the sound identifier of the only company.
     pub(super) fn is_under_other_name(
         &self,
         best: &NameCandidate<'_>,
+        vat: Option<&FoundValue<String>>,
         candidates: &[NameCandidate<'_>],
     ) -> bool {
         let first = candidates.iter().find(|one| one.signs.contains(&NameSign::TillFirst));
-        let registered = [NameSign::LegalForm, NameSign::Numbered];
-        !registered.iter().all(|sign| best.signs.contains(sign))
+        let has = |signs: &[NameSign]| signs.iter().all(|sign| best.signs.contains(sign));
+        let sound = || vat.is_some_and(|id| vat_digits::check_digits_hold(&id.value) == Some(true));
+        let taxed = || has(&[NameSign::OnlyCompany, NameSign::VatNear]) && sound();
+        !(has(&[NameSign::LegalForm, NameSign::Numbered]) || has(&[NameSign::LegalForm]) && taxed())
             && first.is_some_and(|first| {
                 let words = first.name.split(' ').count();
                 !std::ptr::eq(first.cell, best.cell)
