@@ -43,6 +43,7 @@ mod supplier;
 mod tests;
 #[cfg(test)]
 mod tills;
+mod tip;
 mod totals;
 #[cfg(test)]
 mod unnamed;

@@ -432,7 +432,13 @@ impl<'a> DateSearch<'a> {
         // `Paid: 25/04/2026 13:02`, and no other day on a till's paper: a receipt is written when it is paid.
         let timed = [DateSign::Only, DateSign::TillTime];
         let sole = role.issued && timed.iter().all(|sign| one.signs.contains(sign));
+        // `Date in   2 November` over `Invoiced   3 November`: two days have labels of the same.
+        let called = |one: &DateCandidate| one.signs.contains(&DateSign::OwnLabel);
+        let twice = role.issued
+            && called(one)
+            && candidates.iter().any(|other| other.date != one.date && called(other));
         let doubted = !sole && one.signs.iter().any(is_other)
+            || twice
             || rivals && is_unnamed(one)
             || collected
             || behind;
@@ -717,6 +723,14 @@ mod tests {
             let found = found.filter(|(_, certain)| *certain).map(|(date, _)| date);
             assert_eq!(found.as_deref(), expected, "{drawing}");
         }
+    }
+
+    #[test]
+    fn of_two_days_with_labels_of_the_day_of_issue_none_is_certain() {
+        let page = "Kettle Auto Inc.\nDate in   NOV 02 2026\nInvoiced   NOV 03 2026\nTotal   12.00";
+        assert!(!find_of("receipt", page, "invoice_date").unwrap().1);
+        let page = page.replace("Date in   NOV 02 2026\n", "");
+        assert!(find_of("receipt", &page, "invoice_date").unwrap().1);
     }
 
     #[test]

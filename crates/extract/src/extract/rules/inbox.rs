@@ -4,6 +4,74 @@
 use serde_json::json;
 
 use super::doubts::DrawnDoubt;
+use super::strangers::DrawnLayout;
+
+pub(super) const LAYOUTS: &[DrawnLayout] = &[
+    DrawnLayout {
+        what: "who has the initial of his first name over the window of an envelope is called as in the letterhead",
+        kind: "invoice",
+        page: "\
+                                                            Jens Birke
+                                                            Malermeister
+                                                            Innen- und Außenanstriche
+                                                            Lindenstraße 18
+                                                            30455 Nordstadt
+J. Birke, Lindenstraße 18, 30455 Nordstadt
+                                                            Tel. 0511 555 0164
+Eheleute
+Karin und Holger Erle
+Am Weiher 3 c
+30449 Nordstadt
+                                                            Nordstadt, den 3. März 2024
+
+Schlussrechnung Nr. 2024-031
+
+1       Wände spachteln, zweimal streichen       100,00 m²        5,00         500,00 €
+
+        Summe netto                                                            500,00 €
+        zzgl. 19 % Mehrwertsteuer                                               95,00 €
+        Gesamtbetrag                                                           595,00 €
+
+Mit freundlichem Gruß
+
+Jens Birke",
+        values: || json!({
+            "supplier_name": "Jens Birke",
+            "supplier_address": "Lindenstraße 18, 30455 Nordstadt",
+        }),
+    },
+    DrawnLayout {
+    what: "a company's partner and register under its name at the foot are no address: that stands in the next column",
+    kind: "invoice",
+    page: "\
+                                                                          KETTLE
+                                                                          Stahl - Bleche
+Kettle Stahlhandel GmbH & Co. KG - Postfach 10 05 55 - 57005 Nordstadt
+
+FIRMA
+METALLBAU BIRKE GMBH
+HAMMERWEG 2                                               RECHNUNG            7090218
+57234 SÜDSTADT                                            DATUM               24.06.24
+                                                          KUNDEN-NR.          10447
+
+POS ARTIKEL     BEZEICHNUNG                             MENGE ME     PREIS             BETRAG
+010 RR4040-3    FORMROHR S235 40X40X3 LG 6 M           100,00 M      5,00              500,00
+
+                         WARENWERT     MWST-%      MWST-BETRAG             RECHNUNG EUR
+                            500,00      19,00            95,00                   595,00
+
+
+
+
+Kettle Stahlhandel GmbH & Co. KG       Am Güterbahnhof 40-46            Amtsgericht Nordstadt HRA 5551
+Komplementärin: Kettle                 57072 Nordstadt                  USt-IdNr. DE136695976
+Verwaltungs-GmbH, HRB 5550             Telefon 0271 555-0               Siegbank eG
+Geschäftsführer: Ole Kettle            kettle-stahl.example             IBAN DE25 3704 0044 2803 8588 15",
+    values: || json!({
+        "supplier_name": "Kettle Stahlhandel GmbH & Co. KG",
+        "supplier_address": "Am Güterbahnhof 40-46, 57072 Nordstadt",
+    }),
+}];
 
 pub(super) const DOUBTS: &[DrawnDoubt] = &[
     DrawnDoubt {

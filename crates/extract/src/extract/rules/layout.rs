@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::slope::PageSlope;
+use super::tip::suggested_lines;
 use docmill_core::model::{BoundingBox, PageSource, PageText, TextWord, Transcript};
 use docmill_formats::notation::number::{DecimalSeparator, FoundNumber};
 use docmill_formats::notation::{fold_text, number};
@@ -136,7 +137,9 @@ impl CellLayout {
             Some(slope) => slope.level_line(line),
             None => straighten_line(line, tilt),
         };
-        for (number, line) in page.lines.iter().enumerate() {
+        let suggested = suggested_lines(page);
+        let printed = page.lines.iter().enumerate().zip(suggested).filter(|(_, tip)| !tip);
+        for ((number, line), _) in printed {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             split_into_cells(index, number, &upright(line), &mut cells);
         }

@@ -651,6 +651,7 @@ fn strangers_layouts_are_read() {
         super::letterbox::LAYOUTS,
         super::outside::LAYOUTS,
         super::postbag::LAYOUTS,
+        super::inbox::LAYOUTS,
         super::parties::LAYOUTS,
         super::unnamed::LAYOUTS,
     ]

@@ -137,6 +137,9 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let most = if doubted { DOUBTFUL } else { 1.0 };
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
+    // `J. Birke` over the window of an envelope is `Jens Birke` of the letterhead.
+    let full = candidates.iter().find(|one| name::is_spelled_out(&one.name, &name));
+    let name = full.map_or(name, |full| full.name.clone());
     let found = match above {
         Some(above) => search.address_of(above, joined),
         // What the letterhead says of a brand is its company's.

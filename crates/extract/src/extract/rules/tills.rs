@@ -521,6 +521,30 @@ WWW.KETTLEPARK.EXAMPLE",
         values: || json!({ "invoice_date": "2025-01-23", "total": 6.4 }),
         reasons: &[("uncertain:supplier_name", true)],
     },
+    DrawnReceipt {
+        what: "what a till suggests as a tip was not paid",
+        page: "\
+Kettle Diner
+418 W 47th St
+New York, NY 10036
+212-555-0139
+Check #: 1042                  Dine In
+02/18/2024 10:26 AM
+2 Coffee                          7.00
+1 Pancakes                       34.25
+Subtotal                         41.25
+Tax 8.875%                        3.66
+Total                           $44.91
+Balance Due                     $44.91
+Suggested gratuity (before tax)
+18% = $7.43    Total $52.34
+20% = $8.25    Total $53.16
+22% = $9.08    Total $53.99
+Tip  ____________________
+Thank you!",
+        values: || json!({ "subtotal": 41.25, "vat_amount": 3.66, "total": 44.91 }),
+        reasons: &[("uncertain:total", false)],
+    },
 ];
 
 #[test]

@@ -99,6 +99,7 @@ pub(super) struct Vocabulary {
     pub(super) highway: FoldedWords,
     pub(super) county: FoldedWords,
     pub(super) room: FoldedWords,
+    pub(super) suggested_tip: FoldedWords,
     pub(super) post_box: FoldedWords,
     pub(super) town_label: FoldedWords,
     pub(super) code_label: FoldedWords,

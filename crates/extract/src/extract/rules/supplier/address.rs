@@ -399,7 +399,7 @@ impl SupplierSearch<'_> {
 
     /// Street and town in the next column, beginning beside the name: logo and name stand left, the
     /// address right.
-    fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
+    pub(super) fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
         let right = self.layout.right_of(self.layout.index_of(name)?).iter();
         right.filter(|cell| !self.is_customer(cell)).find_map(|cell| {
             let street = self.line_text(cell);
@@ -477,9 +477,12 @@ impl SupplierSearch<'_> {
         let identifier = vat_id::find_at(&words).is_some();
         // `PIN: P051… Tel: +254 …`
         let contact = !self.spots.till && text.contains(": ") && self.is_contact(line);
+        // `Verwaltungs-GmbH, HRB 5550`
+        let court = vocabulary().court.is_within(&fold_text(text)) && !is_street_and_town(text);
         labelled
             || phone
             || till
+            || court
             || identifier
             || contact
             || text.contains(['@', '€', '£', '$'])

@@ -304,7 +304,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Street and town under or behind the name elsewhere, which have no post box.
+    /// Street and town under, behind or beside the name elsewhere, which have no post box.
     pub(super) fn street_instead_of_box(&self, name: &NameCandidate<'_>) -> Option<String> {
         let compact = compact_name(&name.name);
         self.layout.cells.iter().zip(&self.folded).find_map(|(cell, text)| {
@@ -312,8 +312,8 @@ impl SupplierSearch<'_> {
             let under = || {
                 let same = text.replace(' ', "") == compact;
                 let found = Some(cell).filter(|_| same)?;
-                let found = self.address_below(found, 0).filter(|found| found.town)?;
-                Some(found.text())
+                let below = self.address_below(found, 0).filter(|found| found.town);
+                Some(below.or_else(|| self.address_beside(found))?.text())
             };
             let address = behind.map(|(_, address)| address).or_else(under)?;
             (!is_post_box(&address)).then_some(address)

@@ -400,3 +400,16 @@ pub(super) fn begins_with_title(text: &str) -> bool {
     let folded = fold_text(text);
     folded.split_once(' ').is_some_and(|(title, _)| vocabulary().title.has(title))
 }
+/// Whether a name has the first name of which the other one has the initial: `Jens Birke`, `J. Birke`.
+pub(super) fn is_spelled_out(full: &str, short: &str) -> bool {
+    let (Some((first, rest)), Some((initial, other))) =
+        (full.split_once(' '), short.split_once(". "))
+    else {
+        return false;
+    };
+    let mut letters = initial.chars();
+    let one = letters.next().filter(|letter| letter.is_uppercase() && letters.next().is_none());
+    one.is_some_and(|letter| first.starts_with(letter))
+        && first.chars().nth(1).is_some_and(char::is_lowercase)
+        && fold_text(rest) == fold_text(other)
+}
