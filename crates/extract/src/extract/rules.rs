@@ -143,7 +143,7 @@ fn absence_signs(
 ) -> impl Iterator<Item = ReadingSign> + use<> {
     // The label is accounted for where its amount is the total.
     let apart = totals.tax_table && totals.taxed;
-    let accounted = field == "subtotal" && (totals.net_is_total || apart);
+    let accounted = field == "subtotal" && (totals.net_is_total || totals.net_is_reduced || apart);
     let seen = (seen && !accounted).then_some(ReadingSign::LabelSeen);
     let seen = seen.or_else(|| apart.then_some(ReadingSign::TaxedApart));
     let settled = totals.paid && seen.is_none() && all.is_none();

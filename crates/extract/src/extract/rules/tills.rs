@@ -435,6 +435,49 @@ CHANGE                             .05",
         reasons: &[("uncertain:vat_amount", false), ("total_unconfirmed:total", false)],
     },
     DrawnReceipt {
+        what: "what is taken off the sum is a discount and no tax, and the sum before it no net amount",
+        page: "\
+CORAL BOOKS SDN BHD
+11 & 13, JALAN MUTIARA,
+53300 SETAPAK
+RECEIPT # 03-00284719
+DATE 05/01/2024   TIME 16:08:33
+MODUL MATEMATIK        1 x 12.90    12.90
+GEL PEN 0.5 BLACK      3 x 2.20      6.60
+EXERCISE BOOK          5 x 1.30      6.50
+SUBTOTAL                            26.00
+MEMBER DISC 10%                     -2.60
+TOTAL RM                            23.40
+CASH                                25.00
+CHANGE                               1.60",
+        values: || json!({ "subtotal": null, "vat_amount": null, "total": 23.4 }),
+        reasons: &[
+            ("net_above_total:total", false),
+            ("uncertain:subtotal", false),
+            ("uncertain:vat_amount", false),
+        ],
+    },
+    DrawnReceipt {
+        what: "a charge for service is no tax: the taxes by rate are within what it is added to",
+        page: "\
+Alder Inns Ltd
+6 Mill Lane, Northtown, H91 X4N2
+Bill No: 20417                  Table 12
+15/08/2024                         19:52
+1  Fish & Chips                    19.50
+1  Seafood Chowder                  9.50
+2  Pint Stout @6.20                12.40
+1  Gls Sauvignon Blanc              8.00
+Subtotal                           49.40
+Service Charge 10%                  4.94
+TOTAL EUR                         €54.34
+VAT A 23.0% on 20.40                3.81
+VAT B 13.5% on 29.00                3.45
+Total VAT included                  7.26",
+        values: || json!({ "subtotal": null, "vat_amount": 7.26, "total": 54.34 }),
+        reasons: &[("uncertain:vat_amount", false), ("uncertain:total", false)],
+    },
+    DrawnReceipt {
         what: "litres by the price of one make the total",
         page: "\
 CORAL PETROL ENTERPRISE
@@ -466,6 +509,26 @@ Paneer Tikka         1  595.00    595.00
                 Grand Total       919.00",
         values: || json!({ "subtotal": 875, "vat_amount": 43.76, "total": 919 }),
         reasons: &[("net_and_vat_are_not_total:total", false)],
+    },
+    DrawnReceipt {
+        what: "a net total behind a rounding is the total",
+        page: "\
+POLIKLINIK CORAL SDN BHD
+17, Jalan Mutiara 4,
+47100 Setapak
+CASH BILL
+No   : CS-20418
+Date : 07/11/2018 09:51
+CONSULTATION        1   35.00
+PARACETAMOL 500MG   2    9.62
+COUGH SYRUP 120ML   1   24.00
+TOTAL                RM 68.62
+ROUNDING ADJ             -0.02
+NET TOTAL            RM 68.60
+CASH                 RM 70.00
+CHANGE               RM  1.40",
+        values: || json!({ "subtotal": null, "vat_amount": null, "total": 68.6 }),
+        reasons: &[("uncertain:subtotal", false), ("uncertain:total", false)],
     },
     DrawnReceipt {
         what: "a shop over a company without a number in a register stays in doubt",

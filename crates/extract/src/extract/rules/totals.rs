@@ -21,7 +21,8 @@ use rust_decimal::Decimal;
 
 use self::by_rate::add_sums_of_rate;
 use self::charges::{
-    PrintedRests, add_net_before_charge, is_charge, possible_roundings, without_charge,
+    PrintedRests, add_net_before_charge, is_net_reduced, is_no_tax, possible_roundings,
+    without_charge,
 };
 use self::column::add_sum_of_column;
 pub(super) use self::column::is_sum_of_column;
@@ -76,6 +77,8 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) net_is_rest: bool,
     /// What is labelled as the net amount is the total, and includes the tax.
     pub(super) net_is_total: bool,
+    /// What is labelled as the net amount is the total before a discount.
+    pub(super) net_is_reduced: bool,
     /// Another labelled total is larger.
     pub(super) outdone: bool,
     /// The currency printed beside the gross amount.
@@ -143,7 +146,7 @@ pub(super) fn find_totals<'a>(
         is_outdone(chosen, candidates, spots.layout, mark)
     };
     if chosen.adds_up && (spots.till && outdone(&chosen, &candidates) || part()) {
-        chosen = choose_by_label(&candidates, spots.layout, mark);
+        chosen = choose_by_label(&candidates, &rests, spots.layout, mark);
     }
     if spots.till
         && let Some(whole) = total_by_rates(spots.layout, &chosen, &candidates, &rests, mark)
@@ -159,7 +162,29 @@ pub(super) fn find_totals<'a>(
     if spots.till {
         take_till_taxes(spots, &rests, mark, &mut chosen);
     }
+    leave_out_net(&mut chosen, &candidates, &rests, spots.layout, mark);
     TotalAmounts { paid: is_paid, outdone, ..chosen }
+}
+
+/// `Net total 68.60` behind a rounding, without a tax, is the total and no net amount beside it; nor is a sum from
+/// which a discount is taken before the total.
+fn leave_out_net(
+    chosen: &mut TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    rests: &PrintedRests,
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) {
+    let Some(total) = &chosen.gross else { return };
+    let mut totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
+    let rounded = totals.any(|c| rests.is_rounded(c.value, total.value));
+    let same = chosen.net.as_ref().is_some_and(|net| net.value == total.value);
+    if same && rounded && chosen.vat.is_none() {
+        chosen.net = None;
+        chosen.net_is_total = true;
+    } else if chosen.net.is_none() {
+        chosen.net_is_reduced = is_net_reduced(layout, candidates, total, mark);
+    }
 }
 
 /// The choice among all candidates, else what a table of rates makes together where it is one row's.
@@ -423,7 +448,7 @@ fn add_unlabelled_sums<'a>(
             !own(at) && totals.any(|(total, by)| !own(by) && total - net == amount.value)
         });
         // `Tip 15 %   5.33` is between the sum and the total as well.
-        let tax = tax && !(spots.till && is_charge(spots, cell));
+        let tax = tax && !is_no_tax(spots, cell);
         for (role, holds) in [(AmountRole::Gross, total), (AmountRole::Vat, tax)] {
             if holds && !amount.value.is_zero() {
                 let (value, currency) = (amount.value, amount.currency());
@@ -462,7 +487,10 @@ fn choose_totals<'a>(
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
     for gross in of(AmountRole::Gross) {
         for net in of(AmountRole::Net) {
-            for vat in of(AmountRole::Vat).filter(|vat| vat.value.abs() <= half(net.value)) {
+            let fits = |vat: &&AmountCandidate<'a>| {
+                vat.value.abs() <= half(net.value) && !is_taken_off(vat.value, net.value)
+            };
+            for vat in of(AmountRole::Vat).filter(fits) {
                 let cost = rests.cost_between(net.value + vat.value, gross.value);
                 let same = same_but_sign(net.value, vat.value, gross.value).then_some(0.0);
                 let Some(cost) = cost.or(same) else { continue };
@@ -487,13 +515,18 @@ fn choose_totals<'a>(
                 ..TotalAmounts::default()
             }
         }
-        _ => choose_by_label(candidates, layout, mark),
+        _ => choose_by_label(candidates, rests, layout, mark),
     }
 }
 
 /// No tax is more than half of what it is on.
 fn half(net: Decimal) -> Decimal {
     net.abs() / Decimal::TWO
+}
+
+/// What a positive amount is made less by is a discount, and no tax.
+fn is_taken_off(vat: Decimal, net: Decimal) -> bool {
+    vat < Decimal::ZERO && net > Decimal::ZERO
 }
 
 /// Some programs print the tax of a credit note with another sign than its net amount.
@@ -505,6 +538,7 @@ fn same_but_sign(net: Decimal, vat: Decimal, gross: Decimal) -> bool {
 /// contradicts it.
 fn choose_by_label<'a>(
     candidates: &[AmountCandidate<'a>],
+    rests: &PrintedRests,
     layout: &'a CellLayout,
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
@@ -516,7 +550,10 @@ fn choose_by_label<'a>(
         return made_total(best(AmountRole::Net), best(AmountRole::Vat));
     };
     let rivals = candidates.iter().filter(|c| {
-        c.role == AmountRole::Gross && c.value != gross.value && c.weight > gross.weight - 2.0
+        c.role == AmountRole::Gross
+            && c.value != gross.value
+            && c.weight > gross.weight - 2.0
+            && !rests.is_rounded(c.value, gross.value)
     });
     let certain = rivals.count() == 0;
     if let Some(tax) = tax_within(candidates, gross, layout, mark).filter(|_| certain) {

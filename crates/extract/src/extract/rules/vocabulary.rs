@@ -125,6 +125,7 @@ pub(super) struct Vocabulary {
     pub(super) dollars: CurrencyWords,
     pub(super) foreign_tax: FoldedWords,
     pub(super) half_tax: FoldedWords,
+    pub(super) reduction: FoldedWords,
     pub(super) tax_pair: FoldedWords,
     pub(super) taxed: CurrencyWords,
 }

@@ -1,12 +1,16 @@
 //! What a page prints between net amount with tax and the total: shipping, a tax of the town, tax that
 //! the payer withholds. Which amounts are taken is the parent's choice.
 
+use std::collections::BTreeSet;
+
 use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, TOLERANCE, amounts_beside};
-use crate::extract::rules::abs_close;
-use crate::extract::rules::layout::TextCell;
+use crate::extract::rules::layout::{CellLayout, TextCell};
 use crate::extract::rules::spots::LabelMatches;
+use crate::extract::rules::vocabulary::vocabulary;
+use crate::extract::rules::{FoundValue, abs_close};
+use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::DecimalSeparator;
 
 /// Labelled charges that are added up.
@@ -42,11 +46,36 @@ pub(super) struct PrintedRests {
     roundings: Vec<Decimal>,
     /// Labelled charges.
     charges: Vec<Decimal>,
+    /// The rows that are called charges or reductions.
+    rows: BTreeSet<usize>,
 }
 
 impl PrintedRests {
     pub(super) fn new(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Self {
-        Self { roundings: possible_roundings(spots, mark), charges: printed_charges(spots, mark) }
+        let rows = spots.layout.rows.iter().filter_map(|row| {
+            let last = spots.layout.cells.get(row.clone())?.last()?;
+            is_no_tax(spots, last).then_some(last.row)
+        });
+        Self {
+            roundings: possible_roundings(spots, mark),
+            charges: printed_charges(spots, mark),
+            rows: rows.collect(),
+        }
+    }
+
+    /// Whether a row is called a charge or a reduction: its rate is none of a tax.
+    pub(super) fn is_own_row(&self, row: usize) -> bool {
+        self.rows.contains(&row)
+    }
+
+    /// A total, and what it is without each charge.
+    pub(super) fn before_charges(&self, gross: Decimal) -> impl Iterator<Item = Decimal> {
+        std::iter::once(gross).chain(self.charges.iter().map(move |charge| gross - charge))
+    }
+
+    /// Whether a printed rounding makes the total of an amount.
+    pub(super) fn is_rounded(&self, made: Decimal, gross: Decimal) -> bool {
+        made != gross && self.roundings.contains(&(gross - made))
     }
 
     /// What it costs that two amounts make a third: nothing without a charge between them.
@@ -82,6 +111,42 @@ pub(super) fn is_charge(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
     spots
         .in_cells(row)
         .any(|spot| spot.cell == first && spot.words.start == 0 && spot.field == "charge")
+}
+
+/// Whether a row is called a charge or a reduction: what stands in it is no tax, whatever a rate makes of what.
+pub(super) fn is_no_tax(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
+    is_charge(spots, cell) || is_reduction(spots.layout, cell)
+}
+
+/// Letters of a word beside an amount: more than a currency has.
+const SHORTEST: usize = 4;
+
+/// `Member disc 10 %   -2.60`: the words left of an amount, or before it in its cell.
+fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
+    let row = layout.row_cells(cell.row).iter().rev();
+    let mut texts = row
+        .skip_while(|other| !std::ptr::eq(*other, cell))
+        .map(|other| fold_text(&other.joined_text()));
+    let worded = |text: &String| text.chars().filter(|c| c.is_alphabetic()).count() >= SHORTEST;
+    texts.find(worded).is_some_and(|text| vocabulary().reduction.is_within(&text))
+}
+
+/// `Subtotal 26.00, Discount -2.60, Total 23.40`: whether a labelled sum is the total before what is taken off it.
+pub(super) fn is_net_reduced(
+    layout: &CellLayout,
+    candidates: &[AmountCandidate<'_>],
+    total: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let sums = candidates
+        .iter()
+        .filter(|c| c.role == AmountRole::Net && c.weight >= 5.0 && c.value > total.value);
+    sums.take(MOST_LABELLED).any(|sum| {
+        let off = sum.value - total.value;
+        layout.amounts(mark).any(|(amount, cell)| {
+            amount.value.abs() == off && cell.row > sum.cell.row && is_reduction(layout, cell)
+        })
+    })
 }
 
 /// Of amounts that make the total with a printed charge those that make it without: a table of rates prints the tax of

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 
-use super::charges::is_charge;
+use super::charges::is_no_tax;
 use super::open_parts::is_usual_within;
 use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
 use crate::extract::rules::abs_close;
@@ -127,9 +127,8 @@ pub(super) fn add_sums_by_rate<'a>(
     }
     let mut found = Vec::new();
     // `Tip 15 %` is a share of the sum as well.
-    let taxes = printed.iter().filter(|(tax, (cell, _))| {
-        **tax > Decimal::ZERO && !(spots.till && is_charge(spots, cell))
-    });
+    let taxes =
+        printed.iter().filter(|(tax, (cell, _))| **tax > Decimal::ZERO && !is_no_tax(spots, cell));
     for (tax, (cell, currency)) in taxes {
         for total in &totals {
             let net = *total - *tax;

@@ -22,7 +22,10 @@ pub(super) fn total_by_rates(
     mark: Option<DecimalSeparator>,
 ) -> Option<Decimal> {
     let own = chosen.gross.as_ref().map(|gross| gross.value)?;
-    let made = |value: &Decimal| is_made_by_rates(layout, *value, mark);
+    let made = |value: &Decimal| {
+        let mut sums = rests.before_charges(*value);
+        sums.any(|sum| is_made_by_rates(layout, sum, rests, mark))
+    };
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
     let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MOST_LABELLED);
     let rounded = || taxes_that_make(layout, own, rests, mark).is_some();

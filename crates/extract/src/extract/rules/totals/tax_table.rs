@@ -42,9 +42,10 @@ struct RateRow<'a> {
 pub(super) fn is_made_by_rates(
     layout: &CellLayout,
     gross: Decimal,
+    rests: &PrintedRests,
     mark: Option<DecimalSeparator>,
 ) -> bool {
-    let rows = rows_by_rate(layout, gross, mark);
+    let rows = rows_by_rate(layout, gross, rests, mark);
     let [first, rest @ ..] = rows.as_slice() else { return false };
     // Net amount with tax of each way to read all of the rows.
     let readings = |row: &RateRow<'_>| row.readings.iter().map(|(net, tax)| net + tax).collect();
@@ -64,7 +65,7 @@ pub(super) fn taxes_that_make<'a>(
     rests: &PrintedRests,
     mark: Option<DecimalSeparator>,
 ) -> Option<TaxesByRate<'a>> {
-    let rows = rows_by_rate(layout, gross, mark);
+    let rows = rows_by_rate(layout, gross, rests, mark);
     let last = rows.last()?.cell;
     let mut sums = vec![(Decimal::ZERO, Decimal::ZERO, 0_usize)];
     for row in &rows {
@@ -75,34 +76,38 @@ pub(super) fn taxes_that_make<'a>(
         let with: Vec<_> = with.collect();
         sums.extend(with);
     }
+    // With a charge for service between them they have to be all: any amount may be left out otherwise.
     let whole = sums.into_iter().filter(|(net, tax, count)| {
-        *count > 0 && rests.cost_between(net + tax, gross).is_some_and(|cost| cost == 0.0)
+        let cost = rests.cost_between(net + tax, gross);
+        *count > 0 && cost.is_some_and(|cost| cost == 0.0 || *count == rows.len())
     });
     let (net, tax, _) = whole.max_by_key(|(_, _, count)| *count)?;
     Some(TaxesByRate { net, tax, cell: last })
 }
 
 /// The tax of a part of `gross`, where one row by rate alone is printed and can be read in one way.
-pub(super) fn taxes_of_part(
-    layout: &CellLayout,
+pub(super) fn taxes_of_part<'a>(
+    layout: &'a CellLayout,
     gross: Decimal,
+    rests: &PrintedRests,
     mark: Option<DecimalSeparator>,
-) -> Option<TaxesByRate<'_>> {
-    let rows = rows_by_rate(layout, gross, mark);
+) -> Option<TaxesByRate<'a>> {
+    let rows = rows_by_rate(layout, gross, rests, mark);
     let [row] = rows.as_slice() else { return None };
     let [(net, tax)] = row.readings.as_slice() else { return None };
     let part = !tax.is_zero() && (net + tax).abs() < gross.abs();
     part.then_some(TaxesByRate { net: *net, tax: *tax, cell: row.cell })
 }
 
-fn rows_by_rate(
-    layout: &CellLayout,
+fn rows_by_rate<'a>(
+    layout: &'a CellLayout,
     gross: Decimal,
+    rests: &PrintedRests,
     mark: Option<DecimalSeparator>,
-) -> Vec<RateRow<'_>> {
-    let mut found: Vec<RateRow<'_>> = Vec::new();
+) -> Vec<RateRow<'a>> {
+    let mut found: Vec<RateRow<'a>> = Vec::new();
     let mut before: Option<Decimal> = None;
-    for row in &layout.rows {
+    for (_, row) in layout.rows.iter().enumerate().filter(|(at, _)| !rests.is_own_row(*at)) {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let numbers: Vec<FoundNumber> =
             cells.iter().flat_map(|cell| till_numbers(cell, mark)).collect();

@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::charges::{PrintedRests, is_charge};
+use super::charges::{PrintedRests, is_no_tax};
 use super::printed::find_printed;
 use super::tax_table::{taxes_of_part, taxes_that_make};
 use super::{
@@ -32,7 +32,7 @@ fn included_tax(
         let is_tax =
             |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
         // `Tip 15 %` is a share of the sum as well.
-        if cells.first().is_some_and(|first| is_charge(spots, first)) {
+        if cells.first().is_some_and(|first| is_no_tax(spots, first)) {
             return None;
         }
         cells.iter().find_map(|cell| {
@@ -128,12 +128,9 @@ fn take_taxes_by_rate<'a>(
 ) {
     let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
     let made = taxes_that_make(spots.layout, gross, rests, mark);
-    if made.as_ref().is_some_and(|taxes| is_charge(spots, taxes.cell)) {
-        return;
-    }
     let Some(taxes) = made else {
         // `19 % = 2.69 of 16.83`: the rest has no tax.
-        let part = taxes_of_part(spots.layout, gross, mark).filter(|_| !chosen.adds_up);
+        let part = taxes_of_part(spots.layout, gross, rests, mark).filter(|_| !chosen.adds_up);
         if let Some(taxes) = part {
             chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
             chosen.net = None;
