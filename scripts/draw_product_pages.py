@@ -9,7 +9,7 @@ abroad_pages/ was written down without a look at the reader's rules;
 sealed_pages/ likewise, and stays unread until the rules for the former are done; unseen_pages/ until the labels were broader.
 fresh_pages/, common_pages/ and trade_pages/ likewise; the last has what trades, offices and old programs print.
 varied_pages/ and closed_pages/ mix both with shops and other countries; the latter was read again only after the mends of the former.
-mixed_pages/, outside_pages/, letterbox_pages/ and postbag_pages/ likewise, each in two halves, of which the second (a stem, `pools_au`,
+mixed_pages/, outside_pages/, letterbox_pages/, postbag_pages/ and inbox_pages/ likewise, each in two halves, of which the second (a stem, `pools_au`,
 whose SHA-256 begins with an odd byte) was opened after the mends of the first.
 Needs reportlab and the DejaVu fonts. Each page is a text as the invoices of other people's software
 are laid out: checkouts, book-keeping, payment advices, ERPs, web shops, hotels, utilities, telephone

@@ -17,7 +17,9 @@ use docmill_extract::extract::schema::ReplySchema;
 use docmill_extract::extract::{RecordedReplies, einvoice::extract_einvoice};
 use docmill_formats::einvoice::{EinvoiceFinding, parse_einvoice};
 use docmill_formats::notation::number::DecimalSeparator;
-use docmill_formats::notation::{account, currency, date, fold_text, number, vat_digits, vat_id};
+use docmill_formats::notation::{
+    account, currency, date, fold_text, number, printed_vat_id, vat_digits, vat_id,
+};
 use docmill_formats::xml::{XmlText, tree_lines};
 use docmill_gate::gate::{EinvoiceState, GateLookups, judge_extraction};
 use docmill_gate::kinds::{Kind, KindSet};
@@ -335,7 +337,7 @@ fn read_notation(data: &[u8]) {
         if let Some((iban, taken)) = words.get(at..).and_then(account::find_iban_at) {
             assert!(account::is_iban(&iban) && taken >= 1 && at + taken <= words.len());
         }
-        if let Some((_, taken)) = words.get(at..).and_then(vat_id::find_at) {
+        if let Some((_, taken)) = words.get(at..).and_then(printed_vat_id::find_at) {
             assert!(taken >= 1 && at + taken <= words.len());
         }
     }

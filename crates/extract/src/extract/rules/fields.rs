@@ -5,7 +5,7 @@ use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::supplier::has_postal_code;
 use super::vocabulary::vocabulary;
 use docmill_formats::notation::account::begins_with_iban_country;
-use docmill_formats::notation::{date, fold_text, number, vat_id};
+use docmill_formats::notation::{date, fold_text, number, printed_vat_id};
 
 const LONGEST_IDENTIFIER: usize = 40;
 
@@ -178,7 +178,7 @@ fn is_identifier(text: &str, words: usize) -> bool {
         && begins_with_iban_country(&compact)
         && compact.chars().skip(2).all(|c| c.is_ascii_digit());
     let known = (0..all.len())
-        .filter_map(|at| vat_id::find_at(all.get(at..)?))
+        .filter_map(|at| printed_vat_id::find_at(all.get(at..)?))
         .any(|(id, _)| id.starts_with(char::is_alphabetic));
     digits > 0
         && text.len() <= LONGEST_IDENTIFIER

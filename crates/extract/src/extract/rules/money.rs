@@ -8,7 +8,7 @@ use super::layout::TextCell;
 use super::spots::LabelMatches;
 use super::supplier::{ends_in_zip_code, is_british_code, is_canadian_code};
 use super::vocabulary::{FoldedWords, vocabulary};
-use docmill_formats::notation::{account, currency, number, vat_id};
+use docmill_formats::notation::{account, currency, number, printed_vat_id};
 
 /// Finds the currency of the document's amounts.
 pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
@@ -300,7 +300,7 @@ const RECENT_EURO: [&str; 2] = ["BG", "HR"];
 /// of taxes and registers. Who bills in another country's money prints which, so this is certain unless
 /// one of these, or the page's words, speaks for other money.
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let ids = find_identified(spots, |words| vat_id::find_at(words).map(|(id, _)| id));
+    let ids = find_identified(spots, |words| printed_vat_id::find_at(words).map(|(id, _)| id));
     let accounts = find_identified(spots, |words| account::find_iban_at(words).map(|(id, _)| id));
     let named = [only_currency(&ids), only_currency(&accounts), taxed_currency(spots)];
     let mut codes: Vec<&str> = named.iter().flatten().map(|found| found.value).collect();

@@ -9,7 +9,7 @@ use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
-use docmill_formats::notation::{date, fold_text, vat_id};
+use docmill_formats::notation::{date, fold_text, printed_vat_id};
 
 /// Lines of an address.
 const MOST_LINES: usize = 6;
@@ -474,7 +474,7 @@ impl SupplierSearch<'_> {
         let till = self.spots.till && (names_value(text) || self.is_contact(line));
         // `NO 918 442 065 MVA`
         let words: Vec<&str> = text.split(' ').collect();
-        let identifier = vat_id::find_at(&words).is_some();
+        let identifier = printed_vat_id::find_at(&words).is_some();
         // `PIN: P051… Tel: +254 …`
         let contact = !self.spots.till && text.contains(": ") && self.is_contact(line);
         // `Verwaltungs-GmbH, HRB 5550`

@@ -5,7 +5,7 @@ use super::place::MOST_HEADINGS;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
 use crate::extract::rules::FoundValue;
 use crate::extract::rules::layout::TextCell;
-use docmill_formats::notation::vat_id;
+use docmill_formats::notation::{printed_vat_id, vat_id};
 
 impl SupplierSearch<'_> {
     /// The name under or beside a heading of the recipient; `supplier` is not it.
@@ -29,7 +29,7 @@ impl SupplierSearch<'_> {
             beside.into_iter().find_map(|beside| {
                 let words = beside.value_words();
                 let id = (0..words.len())
-                    .find_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()))?;
+                    .find_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()))?;
                 Some(FoundValue::new(id.0, true, beside.cell))
             })
         });
@@ -61,7 +61,7 @@ impl SupplierSearch<'_> {
         let is_rival = |cell: &TextCell| {
             let words = cell.words_in(0..cell.words.len());
             let mut found = (0..words.len())
-                .filter_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()));
+                .filter_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()));
             found.any(|(id, _)| vat_id::normalise_vat_id(&id) != own)
         };
         let first = self.layout.cells.iter().take_while(|cell| cell.page == 0);
@@ -74,7 +74,7 @@ impl SupplierSearch<'_> {
         cells.into_iter().find_map(|cell| {
             let words = cell.words_in(0..cell.words.len());
             let (id, _) = (0..words.len())
-                .find_map(|at| vat_id::find_at(words.get(at..).unwrap_or_default()))?;
+                .find_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()))?;
             Some(FoundValue::new(id, true, cell))
         })
     }

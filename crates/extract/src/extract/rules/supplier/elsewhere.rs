@@ -9,7 +9,7 @@ use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::{LabelMatch, is_side_note};
 use crate::extract::rules::vocabulary::{FoldedWords, vocabulary};
-use docmill_formats::notation::{fold_text, vat_id};
+use docmill_formats::notation::{fold_text, printed_vat_id, vat_id};
 
 /// Lines above and below street and town that belong to their block.
 const BLOCK: usize = 5;
@@ -115,7 +115,7 @@ impl SupplierSearch<'_> {
                 |line: &&TextCell| self.is_contact(line) || tells_registration(&line.joined_text());
             let foreign = block.iter().any(|line| {
                 let ids = (0..line.words.len())
-                    .filter_map(|at| vat_id::find_at(&line.words_in(at..line.words.len())));
+                    .filter_map(|at| printed_vat_id::find_at(&line.words_in(at..line.words.len())));
                 ids.into_iter().any(|(id, _)| own != Some(vat_id::normalise_vat_id(&id)))
             });
             let recipient = block.iter().any(|line| self.is_customer(line));

@@ -8,7 +8,7 @@ use crate::extract::rules::certainty::ReadingSign;
 use crate::extract::rules::layout::TextCell;
 use crate::extract::rules::spots::LabelMatch;
 use crate::extract::rules::vocabulary::vocabulary;
-use docmill_formats::notation::{account, date, fold_text, vat_digits, vat_id};
+use docmill_formats::notation::{account, date, fold_text, printed_vat_id, vat_digits, vat_id};
 
 /// Lines under the issuer's name in which his identifier may stand.
 const LINES_OF_ISSUER: usize = 6;
@@ -172,7 +172,8 @@ impl SupplierSearch<'_> {
                 }
                 let words = cell.words_in(start..cell.words.len());
                 let glued = words.first().and_then(|w| w.rsplit_once(':')).map(|(_, id)| vec![id]);
-                let found = vat_id::find_at(&words).or_else(|| vat_id::find_at(&glued?));
+                let found =
+                    printed_vat_id::find_at(&words).or_else(|| printed_vat_id::find_at(&glued?));
                 let Some((id, _)) = found else { continue };
                 // The front of an account has an identifier's form in some countries.
                 if self.is_reference(index, &id) || account::find_iban_at(&words).is_some() {
@@ -213,7 +214,7 @@ impl SupplierSearch<'_> {
         }
         let again = self.layout.cells.iter().enumerate().find_map(|(index, cell)| {
             (0..cell.words.len()).find_map(|start| {
-                let (id, _) = vat_id::find_at(&cell.words_in(start..cell.words.len()))?;
+                let (id, _) = printed_vat_id::find_at(&cell.words_in(start..cell.words.len()))?;
                 let holds = vat_digits::check_digits_hold(&id) == Some(true);
                 let same = is_misreading_of(&found.value, &id);
                 (holds && same && !customers.contains(&compact_id(&id)))
@@ -241,7 +242,7 @@ impl SupplierSearch<'_> {
         };
         // Spain's and Mexico's begin with a letter, and with no country's.
         let words: Vec<&str> = vat.value.split(' ').collect();
-        let national = vat_id::find_at(&words).is_none();
+        let national = printed_vat_id::find_at(&words).is_none();
         let mut signs = vec![match (national, vat.certain) {
             (true, _) => ReadingSign::IdNational,
             (false, true) => ReadingSign::IdLabelled,
@@ -258,16 +259,17 @@ impl SupplierSearch<'_> {
             (0..cell.words.len()).any(|start| {
                 let words = cell.words_in(start..cell.words.len());
                 let account = account::find_iban_at(&words).is_some();
-                let rival = vat_id::find_at(&words).filter(|_| !account).is_some_and(|(id, _)| {
-                    let id = compact_id(&id);
-                    let misread = vat_digits::check_digits_hold(&id) == Some(false)
-                        && is_misreading_of(&id, &own);
-                    // A meter's number may have an identifier's form, and no label.
-                    let chance = vat_digits::check_digits_hold(&id) == Some(false)
-                        && self.vat_score(cell, index, start) < 3.0;
-                    let known = id == own || customers.contains(&id);
-                    !(known || chance || cell.from_picture && misread)
-                });
+                let rival =
+                    printed_vat_id::find_at(&words).filter(|_| !account).is_some_and(|(id, _)| {
+                        let id = compact_id(&id);
+                        let misread = vat_digits::check_digits_hold(&id) == Some(false)
+                            && is_misreading_of(&id, &own);
+                        // A meter's number may have an identifier's form, and no label.
+                        let chance = vat_digits::check_digits_hold(&id) == Some(false)
+                            && self.vat_score(cell, index, start) < 3.0;
+                        let known = id == own || customers.contains(&id);
+                        !(known || chance || cell.from_picture && misread)
+                    });
                 rival
                     && self.vat_score(cell, index, start) > 0.0
                     && !theirs(cell)
@@ -376,7 +378,7 @@ impl SupplierSearch<'_> {
         let ids = cells.flat_map(|cell| {
             (0..cell.words.len()).filter_map(|start| {
                 let words = cell.words_in(start..cell.words.len());
-                vat_id::find_at(&words).map(|(id, _)| compact_id(&id))
+                printed_vat_id::find_at(&words).map(|(id, _)| compact_id(&id))
             })
         });
         ids.take(MOST_CUSTOMER_IDS).collect()
