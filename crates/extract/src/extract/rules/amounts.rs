@@ -96,11 +96,11 @@ Total                         220.00",
   TAX INVOICE                                     Invoice         90412
                                                   Date            26 Mar 2023
   Consultation                                     1              78.00
-  Vaccination annual                               1              92.00
+  Vaccination annual                               1              82.00
 
-              Total this invoice (incl. GST)                   $ 170.00
-              GST content                                       $ 22.17",
-        values: || json!({ "vat_amount": 22.17, "total": 170 }),
+              Total this invoice (incl. GST)                   $ 160.00
+              GST content                                       $ 20.87",
+        values: || json!({ "vat_amount": 20.87, "total": 160 }),
         reason: "part_of_total_missing:subtotal",
         doubtful: false,
     },
