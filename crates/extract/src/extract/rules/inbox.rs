@@ -145,4 +145,27 @@ Kettle Telecom plc. Registered office: Kettle House, Temple Gate, Southport BS1 
         reason: "uncertain:due_date",
         doubtful: false,
     },
+    DrawnDoubt {
+        what: "a sentence goes on in the next line, which says that money is collected",
+        kind: "invoice",
+        page: "\
+Birke Handels GmbH
+Lindenstraße 18
+30455 Nordstadt                                             Rechnung 4471
+                                                            Datum 05.03.2024
+Erle KG
+Am Weiher 3
+30449 Nordstadt
+
+Trennblätter                               20        5,00          100,00
+Netto                                                              100,00
+USt. 19 %                                                           19,00
+Rechnungsbetrag EUR                                                119,00
+
+Der Betrag in Höhe von EUR 119,00 wird am 20.03.2024 von Ihrem Konto bei der
+Siegbank durch eine Lastschrift eingezogen. USt-IdNr. DE136695976",
+        values: || json!({ "invoice_date": "2024-03-05", "due_date": "2024-03-20" }),
+        reason: "uncertain:due_date",
+        doubtful: false,
+    },
 ];

@@ -2,7 +2,7 @@
 //! the one by which to pay, whatever stands beside it, and so is the day behind `by` on a line about paying,
 //! and the day on which the money is collected from the payer's account.
 
-use crate::extract::rules::layout::CellLayout;
+use crate::extract::rules::layout::{CellLayout, TextCell};
 use crate::extract::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{currency, fold_text};
 
@@ -57,17 +57,24 @@ fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWord
     fronts.iter().any(|front| line.contains(&format!(" {front}")))
 }
 
-/// The text of a cell, behind that of the line above if the sentence began there.
+/// Words of the shortest line that fills its column, so that its sentence may go on in the next one.
+const FULL_LINE: usize = 8;
+
+/// The text of a cell, behind that of the line above if the sentence began there, and before that of the line below
+/// if it goes on there.
 fn text_of_sentence(layout: &CellLayout, cell: usize, begun_above: bool) -> String {
     let Some(line) = layout.cells.get(cell) else { return String::new() };
-    let above = line.row.checked_sub(1).and_then(|row| layout.row_cells(row).first());
-    let above = above.filter(|above| {
-        let (upper, lower) = (above.area, line.area);
-        begun_above
-            && above.page == line.page
-            && (upper.x - lower.x).abs() < 0.6 * lower.h
-            && (-0.5 * lower.h..1.2 * lower.h).contains(&(lower.y - upper.bottom()))
-    });
-    let above = above.map(|above| above.joined_text()).unwrap_or_default();
-    format!("{above} {}", line.joined_text())
+    let first_of = |row: Option<usize>| row.and_then(|row| layout.row_cells(row).first());
+    let follows = |upper: &TextCell, lower: &TextCell| {
+        let (above, below) = (upper.area, lower.area);
+        upper.page == lower.page
+            && (above.x - below.x).abs() < 0.6 * below.h
+            && (-0.5 * below.h..1.2 * below.h).contains(&(below.y - above.bottom()))
+    };
+    let text = line.joined_text();
+    let open = line.words.len() >= FULL_LINE && !text.ends_with('.');
+    let above = first_of(line.row.checked_sub(1)).filter(|it| begun_above && follows(it, line));
+    let below = first_of(Some(line.row + 1)).filter(|it| open && follows(line, it));
+    let [above, below] = [above, below].map(|it| it.map(TextCell::joined_text).unwrap_or_default());
+    format!("{above} {text} {below}")
 }
