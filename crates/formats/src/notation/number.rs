@@ -442,6 +442,16 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_in_kilograms_is_no_money() {
+        for (words, money) in
+            [(["14,220", "KGS"], false), (["14,220.00", "KGS"], true), (["14,220", "EUR"], true)]
+        {
+            let found = find_numbers(&words, Some(DecimalSeparator::Point));
+            assert_eq!(found.iter().any(FoundNumber::is_money), money, "{words:?}");
+        }
+    }
+
+    #[test]
     fn cents_need_no_nought_and_prices_name_their_unit() {
         for (text, expected) in [
             // Cents alone, and nothing of another number.
