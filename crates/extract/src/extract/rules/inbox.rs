@@ -41,6 +41,28 @@ Jens Birke",
         }),
     },
     DrawnLayout {
+        what: "whom a bill is sent to has a name of his own, whatever the initial of who sends it",
+        kind: "invoice",
+        page: "\
+                                                            Rechnung
+                                                            Nr. 2024-031
+J. Birke, Lindenstraße 18, 30455 Nordstadt                  Datum 03.03.2024
+
+An:
+Jens Birke
+Am Weiher 3 c
+30449 Nordstadt
+
+1       Wände spachteln, zweimal streichen       100,00 m²        5,00         500,00 €
+
+        Summe netto                                                            500,00 €
+        zzgl. 19 % Mehrwertsteuer                                               95,00 €
+        Gesamtbetrag                                                           595,00 €
+
+J. Birke, Tel. 0511 555 0164",
+        values: || json!({ "supplier_name": "J. Birke" }),
+    },
+    DrawnLayout {
     what: "a company's partner and register under its name at the foot are no address: that stands in the next column",
     kind: "invoice",
     page: "\

@@ -138,7 +138,10 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let above = candidates.iter().find(|one| search.goes_on_with(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
     // `J. Birke` over the window of an envelope is `Jens Birke` of the letterhead.
-    let full = candidates.iter().find(|one| name::is_spelled_out(&one.name, &name));
+    let theirs = [NameSign::Attention, NameSign::Customer, NameSign::Window];
+    let own = |one: &&NameCandidate<'_>| !one.signs.iter().any(|sign| theirs.contains(sign));
+    let mut heads = candidates.iter().filter(own);
+    let full = heads.find(|one| name::is_spelled_out(&one.name, &name));
     let name = full.map_or(name, |full| full.name.clone());
     let found = match above {
         Some(above) => search.address_of(above, joined),
