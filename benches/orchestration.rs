@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use docmill_queue::queue::OutgoingMessage;
+use docmill_queue::OutgoingMessage;
 use docmill_testkit::sqs::Counts;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

@@ -13,7 +13,7 @@ the square root of its documents, so that twenty copies of one layout do not out
 
 Prints for each field how many documents are right, and how honest the certainty is: as it stands,
 as fitted, and with each family judged by weights that were fitted without it. Only the last is to
-be quoted. Then the weights, for the tables in crates/extract/src/extract/rules.
+be quoted. Then the weights, for the tables in crates/extract/src/rules.
 
 REPORT is what `docmill eval DIR --split tune --json` printed for the same documents: then it also
 prints how many documents nobody would be asked to look at, and how many of those are wrong, with the
@@ -29,7 +29,7 @@ import math
 import pathlib
 import re
 
-RULES = pathlib.Path(__file__).parent.parent / "crates/extract/src/extract/rules"
+RULES = pathlib.Path(__file__).parent.parent / "crates/extract/src/rules"
 # Where the weights of a field stand: file, name of the table, how the weight of none is written.
 TABLES = {
     "supplier_name": ("supplier/sign.rs", "WEIGHTS", r"NONE_OF_THEM: f32 = ([\d.]+)"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the constants of the gate's score (crates/gate/src/gate/score.rs) to errors put into known truth.
+"""Fits the constants of the gate's score (crates/gate/src/score.rs) to errors put into known truth.
 
     fit_score.py DOCMILL DIR [--fit 101,102,103] [--report 1,2]
 
@@ -22,7 +22,7 @@ import re
 import subprocess
 
 NAMES = ("CERTAINTY", "REFUSED", "FLAGGED", "ILLEGIBLE")
-SOURCE = pathlib.Path(__file__).parent.parent / "crates/gate/src/gate/score.rs"
+SOURCE = pathlib.Path(__file__).parent.parent / "crates/gate/src/score.rs"
 
 
 def judgements(docmill, folder, seeds):

@@ -214,7 +214,7 @@ bytes() {
     find "$@" -type f -printf '%i %s\n' | sort -u | awk '{ all += $2 } END { print all + 0 }'
 }
 
-# What tests make workers fail with (src/failpoint.rs) is in no program that is shipped.
+# What tests make workers fail with (crates/pipeline/src/failpoint.rs) is in no program that is shipped.
 refuse_failpoints() {
     if grep --quiet --text DOCMILL_FAILPOINTS "$root/usr/local/bin/docmill"; then
         say "the program in the image has failpoints: it was built with debug assertions"

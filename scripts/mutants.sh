@@ -29,7 +29,7 @@ crate_of() {
     notation) echo docmill-formats crates/formats/src/notation.rs 'crates/formats/src/notation/*.rs' ;;
     scheduler) echo docmill-laid src/scheduler.rs 'src/scheduler/*.rs' ;;
     einvoice) echo docmill-formats crates/formats/src/{xml,einvoice}.rs 'crates/formats/src/einvoice/*.rs' ;;
-    gate) echo docmill-gate crates/gate/src/gate.rs 'crates/gate/src/gate/*.rs' ;;
+    gate) echo docmill-gate crates/gate/src/lib.rs 'crates/gate/src/*.rs' ;;
     failure_table) echo docmill-laid src/lib.rs ;;
     *) return 1 ;;
     esac
@@ -72,7 +72,7 @@ lay_package() {
     mkdir -p "$folder/src"
     local -a names=()
     case "$part" in
-    failure_table) cp src/pipeline/failure.rs "$folder/src/lib.rs" ;;
+    failure_table) cp crates/pipeline/src/failure.rs "$folder/src/lib.rs" ;;
     retry)
         cp crates/core/src/retry.rs "$folder/src/lib.rs"
         names=(fastrand tokio)
@@ -94,8 +94,8 @@ lay_package() {
         cp -r crates/client/src/throttle{,.rs} "$folder/client/src/"
         echo 'pub mod throttle;' >"$folder/client/src/lib.rs"
         cp crates/llm/src/lib.rs "$folder/llm/src/"
-        cp crates/llm/src/llm/spaces.rs "$folder/llm/src/llm/"
-        grep -vE '^(pub )?mod [a-z]+;$' crates/llm/src/llm.rs >"$folder/llm/src/llm.rs"
+        cp crates/llm/src/spaces.rs "$folder/llm/src/llm/"
+        grep -vE '^(pub )?mod [a-z]+;$' crates/llm/src/lib.rs >"$folder/llm/src/llm.rs"
         echo 'mod spaces;' >>"$folder/llm/src/llm.rs"
         write_manifest docmill-client "$folder/client" fastrand parking_lot time tokio tracing "$headers"
         write_manifest docmill-llm "$folder/llm" async-trait serde serde_json \

@@ -22,17 +22,9 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 
 use self::watched_task::{WatchedTask, watch_task};
-use crate::ops::batches::{BatchBackends, BatchCollector};
-use crate::ops::janitor::{Maintenance, MaintenanceBackends};
-use crate::ops::process::LocalPipeline;
-use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
-use crate::pipeline::{ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices};
-use crate::runner::RunnerMonitor;
-use crate::shutdown::Shutdown;
-use crate::web::ServiceDependencies;
-use crate::worker::QueueWorker;
-use crate::worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 use docmill_client::throttle::Governor;
+use docmill_compat::objects::ObjectQueue;
+use docmill_console::health_port::ServiceDependencies;
 use docmill_core::config::{
     Config, DatabaseConfig, OcrConfig, OcrEngineChoice, OcrProvider, QueueBackend, StoreBackend,
 };
@@ -44,18 +36,28 @@ use docmill_documents::cpu::{
 use docmill_documents::ocr::OcrEngine as _;
 use docmill_documents::ocr::page_engines::PageEngines;
 use docmill_gate::kinds::KindSet;
+use docmill_ledger::Ledger;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::Ledger;
-use docmill_llm::llm::chain::ModelChain;
-use docmill_queue::queue::MessageQueue;
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::redis::RedisQueue;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_scheduler::scheduler::Scheduler;
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::s3::S3Store;
+use docmill_llm::chain::ModelChain;
+use docmill_operations::batches::{BatchBackends, BatchCollector};
+use docmill_operations::janitor::{Maintenance, MaintenanceBackends};
+use docmill_operations::process::LocalPipeline;
+use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_pipeline::{
+    ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices,
+};
+use docmill_queue::MessageQueue;
+use docmill_queue::redis::RedisQueue;
+use docmill_queue::sqs::SqsQueue;
+use docmill_scheduler::Scheduler;
+use docmill_storage::ObjectStore;
+use docmill_storage::folder::FolderStore;
+use docmill_storage::s3::S3Store;
+use docmill_worker::QueueWorker;
+use docmill_worker::runner::RunnerMonitor;
+use docmill_worker::scale_in_protection::{self, ContainerAgent, ProtectionTiming};
 
 pub use console::OpenConsole;
 pub use descriptors::raise_descriptor_limit;

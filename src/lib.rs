@@ -1,21 +1,6 @@
-//! docmill reads documents that queue messages name, extracts structured data, checks it, and
-//! records the outcome in Postgres exactly once. `docs/architecture.md` is the map. The libraries in
-//! `crates/` are layered by their manifests; the modules of this package, listed lowest first, by
-//! `tests/architecture.rs`.
-
-pub mod cluster;
-pub mod failpoint;
-pub mod shutdown;
-
-pub mod pipeline;
-
-pub mod runner;
-
-pub mod ops;
-pub mod worker;
-
-pub mod web;
+//! The docmill program: the composition root, the commands, and membership in a cluster. Everything
+//! else is a library in `crates/`; docs/architecture.md is the map.
 
 pub mod app;
-
 pub mod cli;
+pub mod cluster;

@@ -9,10 +9,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill::app::App;
-use docmill::pipeline::{ClaimHandle, PipelineContext, PipelineServices, StepError};
-use docmill::shutdown::Shutdown;
-use docmill::worker::QueueWorker;
-use docmill::worker::work::IngestionWork;
 use docmill_core::config::{Config, LlmProvider, QueueBackend, StoreBackend};
 use docmill_core::fault::Result;
 use docmill_core::metrics;
@@ -21,11 +17,15 @@ use docmill_core::model::{
 };
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{IngestionResult, Ledger, PauseTerms};
-use docmill_llm::llm::chain::ModelChain;
-use docmill_llm::llm::{Llm, ModelReply, Prompt};
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::folder::FolderStore;
+use docmill_ledger::{IngestionResult, Ledger, PauseTerms};
+use docmill_llm::chain::ModelChain;
+use docmill_llm::{Llm, ModelReply, Prompt};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_pipeline::{ClaimHandle, PipelineContext, PipelineServices, StepError};
+use docmill_storage::ObjectStore;
+use docmill_storage::folder::FolderStore;
+use docmill_worker::QueueWorker;
+use docmill_worker::work::IngestionWork;
 use tokio::sync::{mpsc, watch};
 
 use crate::answering::Answering;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use docmill::app::App;
-use docmill::pipeline::PipelineServices;
 use docmill_core::config::{Config, OcrEngineChoice};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
 use docmill_documents::pages::{PageRaster, PageRecogniser, open_document, read_page};
+use docmill_pipeline::PipelineServices;
 use futures::StreamExt;
 
 use crate::support::whole::ReadWhole as _;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::ModelUsage;
-use docmill_llm::llm::{FinishReason, Llm, ModelReply, Prompt};
+use docmill_llm::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_testkit::openai::read_document;
 use serde_json::json;
 

@@ -1,14 +1,14 @@
 //! What the ledger does with the row: claims, renewals and ends, under its lock.
 //!
 //! What a claim finds is decided by the product's own `decide_claim`
-//! (`crates/ledger/src/ledger/decide.rs`); what it then writes mirrors `MemoryLedger::claim_ingestion`
+//! (`crates/ledger/src/decide.rs`); what it then writes mirrors `MemoryLedger::claim_ingestion`
 //! and `LedgerRow::{start_claim, release_claim, finish}`, which a differential test holds against the
 //! SQL of `db::claims`.
 
 use std::time::Duration;
 
 use docmill_core::model::IngestionStatus;
-use docmill_ledger::ledger::decide::{ClaimDecision, ClaimRowState, decide_claim};
+use docmill_ledger::decide::{ClaimDecision, ClaimRowState, decide_claim};
 use time::OffsetDateTime;
 
 use crate::protocol::{EarlierRules, property};

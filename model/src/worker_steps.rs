@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use docmill::pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
+use docmill_pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 
 use crate::protocol::{EarlierRules, StepList, hide_for, property};
 use crate::queue_steps;

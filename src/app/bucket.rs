@@ -6,16 +6,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::App;
-use crate::ops::bucket::{
+use docmill_compat::bucket::{
     BlobForgeBucket, BucketWorkerOptions, BucketWorkerSetup, PipelineConverter, RunWindows,
 };
-use crate::ops::object_pipeline::ObjectPipeline;
+use docmill_compat::object_pipeline::ObjectPipeline;
+use docmill_compat::objects::engine::StoreClock;
 use docmill_core::config::StoreConfig;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::prefixed::PrefixedStore;
-use docmill_storage::store::s3::{BucketAccess, S3Store};
-use docmill_storage::store::{ObjectStore, conditions};
+use docmill_storage::folder::FolderStore;
+use docmill_storage::prefixed::PrefixedStore;
+use docmill_storage::s3::{BucketAccess, S3Store};
+use docmill_storage::{ObjectStore, conditions};
 
 /// Listing a folder costs nothing: how often it is looked into.
 const FOLDER_EVERY: Duration = Duration::from_millis(500);

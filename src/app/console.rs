@@ -9,18 +9,17 @@ use tokio::net::TcpListener;
 
 use super::App;
 use super::watched_task::{WatchedTask, watch_task};
-use crate::ops::page_drawing::PageDrawer;
-use crate::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
-use crate::shutdown::Shutdown;
-use crate::web;
-use crate::web::console::{ConsolePages, ConsoleParts, UploadLimits};
+use docmill_console::{ConsolePages, ConsoleParts, UploadLimits};
 use docmill_core::config::{
     Config, CpuConfig, DatabaseConfig, OcrConfig, OcrEngineChoice, ProcessSharing, WebConfig,
 };
 use docmill_core::fault;
 use docmill_documents::cpu::ProcessPool;
 use docmill_ledger::db::Db;
-use docmill_storage::store::ObjectStore;
+use docmill_operations::page_drawing::PageDrawer;
+use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
 
 /// Connections to Postgres: a page takes one, for moments.
 const CONNECTIONS: u32 = 5;
@@ -41,7 +40,7 @@ impl App {
     /// # Errors
     /// The address is taken or not ours; something cannot be reached; a kind cannot be read.
     pub async fn open_console(&self) -> anyhow::Result<OpenConsole> {
-        let listener = web::bind_console(self.config.web.address).await;
+        let listener = docmill_console::health_port::bind_console(self.config.web.address).await;
         let listener = listener.map_err(anyhow::Error::msg)?;
         let own = &self.config.database;
         let config = DatabaseConfig {

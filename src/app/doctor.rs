@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{App, providers};
-use crate::ops::doctor::process::{self, PlatformLimits};
-use crate::ops::doctor::store::BucketNotification;
-use crate::ops::doctor::{DoctorFinding, DoctorReport, clock, database, prices, queue, store};
+use docmill_operations::doctor::process::{self, PlatformLimits};
+use docmill_operations::doctor::store::BucketNotification;
+use docmill_operations::doctor::{
+    DoctorFinding, DoctorReport, clock, database, prices, queue, store,
+};
 use time::OffsetDateTime;
 
 use docmill_core::config::{OcrProvider, QueueBackend, StoreBackend};
@@ -16,10 +18,10 @@ use docmill_core::retry::with_deadline;
 use docmill_documents::cpu::CpuPool;
 use docmill_documents::ocr::{OcrEngine as _, RemoteOcrProvider};
 use docmill_gate::kinds::KindSet;
-use docmill_llm::llm::Llm;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::s3::S3Store;
+use docmill_llm::Llm;
+use docmill_queue::sqs::SqsQueue;
+use docmill_storage::folder::FolderStore;
+use docmill_storage::s3::S3Store;
 
 /// A server that does not answer is reported after this, whatever the worker's own patience is.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -153,7 +155,7 @@ impl App {
         });
         findings.push(match rules {
             Ok(rules) => {
-                let rule = |rule: docmill_storage::store::s3::BucketQueueRule| BucketNotification {
+                let rule = |rule: docmill_storage::s3::BucketQueueRule| BucketNotification {
                     queue: rule.queue,
                     prefix: rule.prefix,
                 };

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::App;
-use crate::runner::RunnerMonitor;
-use crate::web::{self, HealthDependencies, HealthState};
+use docmill_console::health_port::{self, HealthState};
+use docmill_worker::runner::{RunnerMonitor, ServiceHealth};
 
 /// Health pages that nobody serves yet.
 pub struct HealthPages {
@@ -24,7 +24,8 @@ impl App {
     /// # Errors
     /// The address is taken or not ours; this process records metrics already.
     pub async fn health_pages(&self) -> anyhow::Result<HealthPages> {
-        let listener = web::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
+        let listener =
+            health_port::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
         HealthPages::with_listener(Some(listener))
     }
 
@@ -35,7 +36,7 @@ impl App {
     /// The address is not ours; this process records metrics already.
     pub async fn health_pages_if_free(&self) -> anyhow::Result<HealthPages> {
         let address = self.config.worker.address;
-        let listener = web::bind_if_free(address).await.map_err(anyhow::Error::msg)?;
+        let listener = health_port::bind_if_free(address).await.map_err(anyhow::Error::msg)?;
         if listener.is_none() {
             tracing::warn!(
                 "another process has {address}: no health pages; set worker.address (port 0: any \
@@ -65,12 +66,12 @@ impl HealthPages {
     pub fn serve(
         self,
         monitor: RunnerMonitor,
-        dependencies: Arc<dyn HealthDependencies>,
+        dependencies: Arc<dyn ServiceHealth>,
     ) -> JoinHandle<()> {
         let Self { listener, metrics } = self;
         tokio::spawn(async move {
             let Some(listener) = listener else { return };
-            web::serve(listener, HealthState { monitor, dependencies, metrics }).await;
+            health_port::serve(listener, HealthState { monitor, dependencies, metrics }).await;
         })
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::models::{connect_model, schedule_model};
-use crate::pipeline::RemoteOcr;
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{Config, OcrProvider, StoreBackend};
 use docmill_documents::cpu::CpuPool;
@@ -14,7 +13,8 @@ use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_gate::kinds::KindSet;
-use docmill_scheduler::scheduler::Scheduler;
+use docmill_pipeline::RemoteOcr;
+use docmill_scheduler::Scheduler;
 
 /// Sets them up; nothing is sent.
 ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 
-use crate::shutdown::Shutdown;
+use docmill_pipeline::shutdown::Shutdown;
 
 /// A task of the service that runs until the stop.
 pub(super) struct WatchedTask(JoinHandle<anyhow::Result<()>>);

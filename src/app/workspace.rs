@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::App;
-use crate::ops::object_pipeline::ObjectPipeline;
-use crate::ops::workspace::{
+use docmill_compat::object_pipeline::ObjectPipeline;
+use docmill_compat::objects::engine::StoreClock;
+use docmill_compat::objects::olmocr::{LEDGER, WorkspaceFormat};
+use docmill_compat::workspace::{
     ArchiveLimits, DocumentSources, PipelineReader, Workspace, WorkspaceReading,
 };
 use docmill_core::config::StoreConfig;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::{LEDGER, WorkspaceFormat};
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::prefixed::PrefixedStore;
-use docmill_storage::store::s3::{BucketAccess, S3Store};
+use docmill_storage::ObjectStore;
+use docmill_storage::folder::FolderStore;
+use docmill_storage::prefixed::PrefixedStore;
+use docmill_storage::s3::{BucketAccess, S3Store};
 
 /// What a command on a workspace needs.
 pub struct WorkspaceParts {

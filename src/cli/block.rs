@@ -1,7 +1,7 @@
 //! `docmill block` and `unblock`: content that is cancelled unread.
 
 use super::{CommandContext, CommandExit, DATABASE, jobs};
-use crate::ops::retry;
+use docmill_operations::retry;
 
 /// Arguments of `block` and `unblock`.
 #[derive(Debug, clap::Args)]

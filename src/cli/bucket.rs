@@ -10,7 +10,7 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{CommandContext, CommandExit, NOTHING};
 use crate::app::App;
-use crate::ops::bucket::{BlobForgeBucket, BucketSettings, BucketState};
+use docmill_compat::bucket::{BlobForgeBucket, BucketSettings, BucketState};
 use docmill_core::model::Priority;
 
 /// What to do.
@@ -202,7 +202,7 @@ fn log_level(app: &App, verbose: bool) -> String {
 async fn resolve_hashes(bucket: &BlobForgeBucket, names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut meant = Vec::new();
     for name in names {
-        let found = crate::ops::bucket::find_document(bucket, name, false).await?;
+        let found = docmill_compat::bucket::find_document(bucket, name, false).await?;
         if !meant.contains(&found.hash) {
             meant.push(found.hash);
         }

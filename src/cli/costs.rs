@@ -8,7 +8,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::{CommandContext, CommandExit, DATABASE, print};
-use crate::ops::inspect::{self, CostGrouping, CostSum};
+use docmill_operations::inspect::{self, CostGrouping, CostSum};
 
 /// Arguments of `costs`.
 #[derive(Debug, clap::Args)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use humantime::format_duration;
 
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, print};
-use crate::ops::dashboard::{
+use docmill_operations::dashboard::{
     self, LaneTotals, LocalDeviceTotals, LocalModelTotals, ServiceOverview,
 };
-use crate::shutdown::Shutdown;
+use docmill_pipeline::shutdown::Shutdown;
 
 /// Arguments of `dashboard`.
 #[derive(Debug, clap::Args)]

@@ -3,9 +3,9 @@
 use clap::Subcommand;
 
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, jobs, print};
-use crate::ops::dead::{self, DeadLetterView};
-use crate::ops::inspect;
 use docmill_core::fault::Fault;
+use docmill_operations::dead::{self, DeadLetterView};
+use docmill_operations::inspect;
 
 /// What to do.
 #[derive(Debug, Subcommand)]

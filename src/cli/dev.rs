@@ -15,14 +15,14 @@ use std::path::PathBuf;
 use super::submit as submitted;
 use super::{CommandContext, CommandExit, NOTHING, UsageError, print};
 use crate::app::{App, ServiceBackends};
-use crate::ops::submit::{
-    self, SearchResult, Submission, SubmitContext, SubmitOptions, SubmitStatus,
-};
-use crate::runner::RunnerMonitor;
-use crate::shutdown::Shutdown;
 use data_folder::DataFolder;
 use docmill_core::config::Config;
 use docmill_core::model::IngestionId;
+use docmill_operations::submit::{
+    self, SearchResult, Submission, SubmitContext, SubmitOptions, SubmitStatus,
+};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_worker::runner::RunnerMonitor;
 use document_summary::DocumentSummary;
 
 /// Arguments of `dev`.

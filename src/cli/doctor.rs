@@ -1,9 +1,9 @@
 //! `docmill doctor`: what is wrong with the set-up, and what to change.
 
 use super::{CommandContext, CommandExit};
-use crate::ops::doctor::process::PlatformLimits;
-use crate::ops::doctor::{DoctorReport, Severity};
 use docmill_core::config::ConfigNeeds;
+use docmill_operations::doctor::process::PlatformLimits;
+use docmill_operations::doctor::{DoctorReport, Severity};
 
 pub(super) async fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
     let app = context.build_app(ConfigNeeds::WORKER)?;

@@ -14,17 +14,17 @@ use serde_json::json;
 use self::transcript_form::{TranscriptFormat, cut_document, join_blocks, render_document};
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::App;
-use crate::ops::process::{LocalPipeline, ProcessReport};
-use crate::pipeline::{CutFigures, StepError, cut_figures};
 use docmill_core::config::LlmProvider;
 use docmill_core::model::IngestionStatus;
-use docmill_eval::eval::baseline::{EarlierReport, RunComparison};
-use docmill_eval::eval::inject::{ErrorInjector, InjectReport};
-use docmill_eval::eval::limits::{self, MeasureLimit};
-use docmill_eval::eval::{self, EvalReport, EvalSample, FamilyPart};
-use docmill_gate::gate::{EinvoiceState, GateLookups};
-use docmill_layout::layout::{PicturePaths, read_layout};
-use docmill_storage::store::folder::FolderStore;
+use docmill_eval::baseline::{EarlierReport, RunComparison};
+use docmill_eval::inject::{ErrorInjector, InjectReport};
+use docmill_eval::limits::{self, MeasureLimit};
+use docmill_eval::{self, EvalReport, EvalSample, FamilyPart};
+use docmill_gate::{EinvoiceState, GateLookups};
+use docmill_layout::{PicturePaths, read_layout};
+use docmill_operations::process::{LocalPipeline, ProcessReport};
+use docmill_pipeline::{CutFigures, StepError, cut_figures};
+use docmill_storage::folder::FolderStore;
 
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
@@ -268,7 +268,7 @@ pub(super) async fn eval(
     }
     let comparison = earlier.map(|earlier| RunComparison::from_reports(&earlier, &report));
     if let Some(path) = &arguments.html {
-        let page = eval::html_page(&report, comparison.as_ref());
+        let page = docmill_eval::html_page(&report, comparison.as_ref());
         std::fs::write(path, page)
             .with_context(|| format!("cannot write the report to {}", path.display()))?;
     }
@@ -316,7 +316,7 @@ async fn score_documents(app: &App, arguments: &EvalArgs) -> anyhow::Result<Eval
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
     let part = arguments.split.map(FamilyPart::from);
     let sample = |path, bytes| Box::pin(score_sample(pipeline, path, bytes));
-    Ok(eval::run(&arguments.dir, part, at_once, sample).await?)
+    Ok(docmill_eval::run(&arguments.dir, part, at_once, sample).await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.
@@ -326,7 +326,7 @@ async fn inject_errors(
     arguments: &EvalArgs,
 ) -> anyhow::Result<InjectReport> {
     let part = arguments.split.map(FamilyPart::from);
-    let (labelled, _) = eval::find_labelled(&arguments.dir, part)?;
+    let (labelled, _) = docmill_eval::find_labelled(&arguments.dir, part)?;
     let kind = pipeline.services().kinds.for_name(None).context("kinds.default names no kind")?;
     let lookups = GateLookups {
         duplicate_of: None,

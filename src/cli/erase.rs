@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::{CommandContext, CommandExit, DATABASE, jobs, print};
-use crate::ops::erase::{self, ErasureBackends, ErasureReport};
 use docmill_core::config::ConfigNeeds;
+use docmill_operations::erase::{self, ErasureBackends, ErasureReport};
 
 /// A write that is under way when a claim is lost may take so long.
 const LAST_WRITE: Duration = Duration::from_secs(5);

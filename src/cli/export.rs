@@ -10,9 +10,9 @@ use time::format_description::well_known::Rfc3339;
 
 use super::jobs::open_database;
 use super::{CommandContext, CommandExit, DATABASE, print};
-use crate::ops::inspect::{self, ExportedDocument, IngestionFilter};
 use docmill_core::model::IngestionId;
 use docmill_gate::kinds::{Kind, KindSet};
+use docmill_operations::inspect::{self, ExportedDocument, IngestionFilter};
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 500;

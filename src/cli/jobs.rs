@@ -4,11 +4,11 @@ use clap::builder::PossibleValuesParser;
 use time::OffsetDateTime;
 
 use super::{CommandContext, CommandExit, DATABASE, DATABASE_AND_QUEUE, print};
-use crate::ops::Db;
-use crate::ops::inspect::{self, IngestionFilter, IngestionHistory, IngestionRow};
-use crate::ops::retry::{self, AuditNote, IngestionChange, PauseScope, PauseTarget};
 use docmill_core::config::ConfigNeeds;
 use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
+use docmill_operations::Db;
+use docmill_operations::inspect::{self, IngestionFilter, IngestionHistory, IngestionRow};
+use docmill_operations::retry::{self, AuditNote, IngestionChange, PauseScope, PauseTarget};
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]

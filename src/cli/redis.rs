@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::{CommandContext, CommandExit, QUEUE, UsageError, print};
-use crate::shutdown::Shutdown;
 use docmill_core::config::QueueBackend;
-use docmill_queue::queue::redis::{Cleaning, RedisQueue};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_queue::redis::{Cleaning, RedisQueue};
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -2,8 +2,8 @@
 
 use super::jobs::{audit_note, open_database, preview_change, resolve_ids, show_changes};
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE};
-use crate::ops::retry;
 use docmill_core::model::Priority;
+use docmill_operations::retry;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

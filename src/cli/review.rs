@@ -14,14 +14,14 @@ use uuid::Uuid;
 use super::jobs::{audit_note, open_database};
 use super::{CommandContext, CommandExit, DATABASE, UsageError, print, standard_input};
 use crate::app::App;
-use crate::ops::Db;
-use crate::ops::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
-    ReviewFilter, ReviewOrder, ReviewRow, TruthExport,
-};
 use docmill_core::config::ConfigNeeds;
 use docmill_core::fault::{Error, Fault};
 use docmill_gate::kinds::KindSet;
+use docmill_operations::Db;
+use docmill_operations::review::{
+    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
+    ReviewFilter, ReviewOrder, ReviewRow, TruthExport,
+};
 
 /// The largest file of data that is read.
 const MOST_DATA: u64 = 16 << 20;

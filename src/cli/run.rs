@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
-use crate::failpoint;
-use crate::ops::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
-use crate::ops::moving::{self, EarlierWorkers, MigrationWishes};
-use crate::shutdown::Shutdown;
 use docmill_client::telemetry;
 use docmill_core::config::ConfigNeeds;
+use docmill_operations::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
+use docmill_operations::moving::{self, EarlierWorkers, MigrationWishes};
+use docmill_pipeline::failpoint;
+use docmill_pipeline::shutdown::Shutdown;
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]

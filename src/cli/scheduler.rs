@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
 use docmill_core::model::LocalModelState;
-use docmill_scheduler::scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, ProcessState};
+use docmill_scheduler::{self, MemoryDevice, MemoryNeed, ModelDemand, ProcessState};
 
 /// Everything that is known, for programs.
 #[derive(Debug, Serialize)]
@@ -24,14 +24,14 @@ struct DeviceView {
 
 pub(super) fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
     let config = context.load_config(NOTHING)?.llm.scheduler;
-    let processes = scheduler::read_states(&config.shared_folder())?;
+    let processes = docmill_scheduler::read_states(&config.shared_folder())?;
     let posts: Vec<ModelDemand> = processes.iter().flat_map(|sheet| sheet.posts.clone()).collect();
     // The processes share the devices: the newest reading is everybody's.
-    let now_ms = scheduler::machine_ms();
+    let now_ms = docmill_scheduler::machine_ms();
     let newest = processes.iter().map(|sheet| &sheet.reading).max_by_key(|reading| reading.at_ms);
     let devices = newest.into_iter().flat_map(|reading| {
         reading.devices.iter().map(|device| DeviceView {
-            held_mib: scheduler::held_mib(&device.name, &posts),
+            held_mib: docmill_scheduler::held_mib(&device.name, &posts),
             read_s: now_ms.saturating_sub(reading.at_ms) / 1000,
             device: device.clone(),
         })

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::submit::parse_label;
 use super::{CommandContext, CommandExit, DATABASE, jobs, print};
-use crate::ops::Db;
-use crate::ops::inspect::{self, DocumentQuery, DocumentRow};
+use docmill_operations::Db;
+use docmill_operations::inspect::{self, DocumentQuery, DocumentRow};
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 1000;

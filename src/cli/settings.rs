@@ -5,8 +5,8 @@ use clap::Subcommand;
 use time::OffsetDateTime;
 
 use super::{CommandContext, CommandExit, NOTHING};
-use crate::ops::doctor::prices;
 use docmill_core::config::ConfigNeeds;
+use docmill_operations::doctor::prices;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, Subcommand)]

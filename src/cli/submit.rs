@@ -8,12 +8,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 
 use super::{CommandContext, CommandExit, print, standard_input};
-use crate::ops::submit::{
+use docmill_core::config::ConfigNeeds;
+use docmill_core::model::{IngestionStatus, Priority};
+use docmill_operations::submit::{
     self, SkippedPath, Submission, SubmitContext, SubmitLine, SubmitOptions, SubmitSearch,
     SubmitStatus,
 };
-use docmill_core::config::ConfigNeeds;
-use docmill_core::model::{IngestionStatus, Priority};
 
 /// So many lines are shown as a table; of more, only what needs a person, and counts.
 const SHOWN: usize = 200;

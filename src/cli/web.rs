@@ -1,10 +1,10 @@
 //! `docmill web`: pages for operators and reviewers, an interface for programs, and their tokens.
 
 use super::{CommandContext, CommandExit};
-use crate::shutdown::Shutdown;
-use crate::web::console::make_token;
 use docmill_client::telemetry;
+use docmill_console::make_token;
 use docmill_core::config::ConfigNeeds;
+use docmill_pipeline::shutdown::Shutdown;
 use serde::Serialize;
 
 /// Arguments of `web`.

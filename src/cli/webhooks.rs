@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::jobs::{audit_note, open_database};
 use super::{CommandContext, CommandExit, DATABASE, print};
-use crate::ops::webhooks::{
+use docmill_operations::webhooks::{
     self, COUNTED, DeliveryQuery, DeliveryRow, ReplayReport, WebhookTargetState,
 };
 

@@ -10,16 +10,16 @@ use tokio::sync::mpsc;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::{App, WorkspaceParts};
-use crate::failpoint;
-use crate::ops::submit::{SearchStep, SubmitSearch, SubmitSource};
-use crate::ops::workspace::{
+use docmill_client::telemetry;
+use docmill_compat::objects::olmocr::WorkspaceFormat;
+use docmill_compat::workspace::{
     self, PopulateReport, RefusedPath, WorkspaceOptions, WorkspaceReading, WorkspaceStats,
     WorkspaceTally, WorkspaceWorkerSetup,
 };
-use crate::shutdown::Shutdown;
-use docmill_client::telemetry;
 use docmill_core::config::LogFormat;
-use docmill_queue::queue::objects::olmocr::WorkspaceFormat;
+use docmill_operations::submit::{SearchStep, SubmitSearch, SubmitSource};
+use docmill_pipeline::failpoint;
+use docmill_pipeline::shutdown::Shutdown;
 
 /// Pause before a group is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(15);
@@ -235,7 +235,7 @@ async fn read_lists(files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
 /// The documents that paths mean, local ones absolute; and what is left out.
 async fn resolve_documents(
     documents: &[PathBuf],
-    s3: Option<&dyn docmill_storage::store::ObjectStore>,
+    s3: Option<&dyn docmill_storage::ObjectStore>,
 ) -> (Vec<String>, Vec<RefusedPath>) {
     let (steps, mut inbox) = mpsc::channel(64);
     let search = async {

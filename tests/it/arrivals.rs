@@ -10,18 +10,18 @@ use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::StorageClass;
 use bytes::Bytes;
-use docmill::ops::erase::{self, ErasureBackends};
-use docmill::ops::submit::{self, SubmitContext, SubmitOptions, SubmitStatus};
 use docmill_core::config::QueueDestination;
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{DocumentId, IngestionId, Priority, digest};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::registration::{self, NewDocument, NewIngestion};
-use docmill_ledger::ledger::{Ledger, ObjectRegistration};
-use docmill_queue::queue::OutgoingMessage;
-use docmill_storage::store::s3::S3Store;
-use docmill_storage::store::{
+use docmill_ledger::{Ledger, ObjectRegistration};
+use docmill_operations::erase::{self, ErasureBackends};
+use docmill_operations::submit::{self, SubmitContext, SubmitOptions, SubmitStatus};
+use docmill_queue::OutgoingMessage;
+use docmill_storage::s3::S3Store;
+use docmill_storage::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, keys,
 };
 

@@ -16,8 +16,8 @@ mod workspace;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::runner::{RunnerMonitor, WorkerStats};
-use docmill::shutdown::Shutdown;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_worker::runner::{RunnerMonitor, WorkerStats};
 use tokio::task::JoinHandle;
 
 pub(crate) use plan::{JobDeed, WorkPlan};

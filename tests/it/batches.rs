@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use docmill::app::App;
-use docmill::ops::batches::{BatchCollector, BatchPassReport};
 use docmill_core::config::{BedrockBatchConfig, Config, LlmProvider, LlmServer};
 use docmill_core::model::IngestionId;
+use docmill_operations::batches::{BatchCollector, BatchPassReport};
 use docmill_testkit::models::{BatchPlan, Script, Server, Vendor};
 
 use crate::chain::without_supplier;

@@ -18,19 +18,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     BlobForgeBucket, BucketClaim, BucketClaimResult, BucketSettings, BucketWorkerOptions,
     BucketWorkerSetup, ConversionOutput, ConversionResult, DocumentConverter, MarkerCandidate,
     OriginalDocument, WorkerIdentity, claim_document,
 };
-use docmill::pipeline::ClaimHandle;
-use docmill::runner::WorkerStats;
-use docmill::shutdown::Shutdown;
+use docmill_compat::objects::blobforge::{raw_key, todo_key};
+use docmill_compat::objects::engine::StoreClock;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::Priority;
-use docmill_queue::queue::objects::blobforge::{raw_key, todo_key};
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_storage::store::ObjectStore;
+use docmill_pipeline::ClaimHandle;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
+use docmill_worker::runner::WorkerStats;
 use sha2::{Digest, Sha256};
 
 use crate::support::controlled_store::{ControlledStore, simulated_clock};
@@ -111,7 +111,7 @@ fn terms(once: bool) -> BucketWorkerOptions {
         largest: 1 << 20,
         name: None,
         drain: Duration::ZERO,
-        windows: docmill::ops::bucket::RunWindows::default(),
+        windows: docmill_compat::bucket::RunWindows::default(),
     }
 }
 

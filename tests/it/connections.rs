@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use docmill::cluster::{CrashDurability, PrivatePostgres};
 use docmill_core::config::{DatabaseConfig, SecretString};
+use docmill_ledger::Ledger;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::{Db, inspect};
-use docmill_ledger::ledger::Ledger;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};

@@ -14,10 +14,10 @@ use aws_sdk_s3::types::{
     QueueConfiguration, S3KeyFilter,
 };
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
-use docmill::ops::janitor::MaintenanceChore;
 use docmill_core::metrics;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_storage::store::s3::S3Store;
+use docmill_operations::janitor::MaintenanceChore;
+use docmill_queue::sqs::SqsQueue;
+use docmill_storage::s3::S3Store;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::support::documents;

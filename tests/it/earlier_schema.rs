@@ -8,7 +8,7 @@ use docmill_core::config::DatabaseConfig;
 use docmill_core::model::{IngestionId, IngestionStatus};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::{Db, SchemaVersion};
-use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, Ledger};
+use docmill_ledger::{ClaimOutcome, ClaimTerms, Ledger};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor};
 

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use docmill::app::App;
-use docmill::ops::process::{LocalPipeline, ProcessReport};
 use docmill_core::config::Config;
 use docmill_formats::einvoice::EinvoiceDefect;
 use docmill_formats::xml::XmlError;
+use docmill_operations::process::{LocalPipeline, ProcessReport};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents::{cii, drawn_carrying, drawn_invoice_carrying, invoice_carrying};

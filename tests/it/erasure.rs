@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::erase::{self, ErasureBackends, RetentionSweep};
-use docmill::ops::submit::{self, SubmitContext, SubmitOptions};
 use docmill_core::config::QueueDestination;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::erasure;
 use docmill_ledger::db::operators::AuditNote;
-use docmill_storage::store::keys;
-use docmill_storage::store::s3::S3Store;
+use docmill_operations::erase::{self, ErasureBackends, RetentionSweep};
+use docmill_operations::submit::{self, SubmitContext, SubmitOptions};
+use docmill_storage::keys;
+use docmill_storage::s3::S3Store;
 
 use crate::support::documents;
 use crate::support::moto::Moto;

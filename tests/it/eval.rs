@@ -9,9 +9,7 @@ use bytes::Bytes;
 use docmill_core::config::{KindsConfig, LimitsConfig};
 use docmill_core::model::{PageText, Transcript};
 use docmill_documents::pages;
-use docmill_eval::eval::{self, EvalError, EvalSample};
-use docmill_extract::extract;
-use docmill_gate::gate;
+use docmill_eval::{self, EvalError, EvalSample};
 use docmill_gate::kinds::KindSet;
 use serde_json::json;
 
@@ -37,16 +35,16 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
     let format = Transcript::FORMAT;
     let transcript =
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
-    let extraction = extract::rules::extract_by_rules(&transcript, kind);
+    let extraction = docmill_extract::rules::extract_by_rules(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = gate::GateLookups {
+    let lookups = docmill_gate::GateLookups {
         duplicate_of: None,
         today,
         quality_threshold: 0.7,
-        einvoice: gate::EinvoiceState::Absent,
+        einvoice: docmill_gate::EinvoiceState::Absent,
         pictures_shown: false,
     };
-    let verdict = gate::judge_extraction(&extraction, &transcript, kind, &lookups);
+    let verdict = docmill_gate::judge_extraction(&extraction, &transcript, kind, &lookups);
     EvalSample {
         status: if verdict.is_refused() { "failed" } else { "completed" }.to_owned(),
         reason: verdict.is_refused().then(|| "gate_refused".to_owned()),
@@ -72,7 +70,8 @@ fn shared_invoices() -> Option<PathBuf> {
 async fn real_invoices_are_read_by_labels_alone() {
     let Some(folder) = shared_invoices() else { return };
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let report = eval::run(&folder, None, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
+    let report =
+        docmill_eval::run(&folder, None, 1, |_, bytes| std::future::ready(read(&kinds, bytes)));
     let report = report.await.unwrap();
     let completed = report.all.completed * 47 / report.all.documents;
     assert!(completed >= 40, "{report}");
@@ -123,7 +122,7 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
             reasons: if total == 10 { vec!["vat_id_form".to_owned()] } else { Vec::new() },
         }
     };
-    let report = eval::run(folder.path(), None, 2, process).await.unwrap();
+    let report = docmill_eval::run(folder.path(), None, 2, process).await.unwrap();
     assert_eq!((report.all.documents, report.without_truth), (3, 1));
     // What is sent to a person although it is right is counted by reason.
     let counted = report.all.reasons.get("vat_id_form").unwrap();
@@ -152,9 +151,10 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
     let process = |text: &'static str| {
         move |_, _| async move { EvalSample { text: Some(text.to_owned()), ..EvalSample::default() } }
     };
-    let mut report = eval::run(folder.path(), None, 2, process("total due 10")).await.unwrap();
+    let mut report =
+        docmill_eval::run(folder.path(), None, 2, process("total due 10")).await.unwrap();
     assert_eq!(report.without_truth, 1, "the table is no document");
-    let as_is = eval::run(folder.path(), None, 2, process("total 10")).await.unwrap();
+    let as_is = docmill_eval::run(folder.path(), None, 2, process("total 10")).await.unwrap();
     report.add_unrepaired(&as_is);
     assert_eq!(report.kinds.keys().collect::<Vec<_>>(), ["degraded", "degraded:skew", "fax"]);
     let skew = report.kinds.get("degraded:skew").unwrap();
@@ -165,7 +165,7 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
     assert!(report.to_string().contains("without repair"));
     assert_eq!(serde_json::to_value(&report).unwrap()["kinds"]["fax"]["word_recall"], 1.0);
     fs::write(&table, "name\twhat\n").unwrap();
-    let bad = eval::run(folder.path(), None, 1, process("")).await.unwrap_err();
+    let bad = docmill_eval::run(folder.path(), None, 1, process("")).await.unwrap_err();
     assert!(bad.to_string().contains("SCANS.tsv"), "{bad}");
 }
 
@@ -173,12 +173,13 @@ async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_i
 async fn a_folder_that_cannot_be_scored_is_refused_with_the_reason() {
     let process = |_, _| async { EvalSample::default() };
     let empty = tempfile::tempdir().unwrap();
-    let error = eval::run(empty.path(), None, 1, process).await.unwrap_err();
+    let error = docmill_eval::run(empty.path(), None, 1, process).await.unwrap_err();
     assert!(matches!(error, EvalError::Nothing { .. }));
-    let missing = eval::run(&empty.path().join("none"), None, 1, process).await.unwrap_err();
+    let missing =
+        docmill_eval::run(&empty.path().join("none"), None, 1, process).await.unwrap_err();
     assert!(missing.to_string().contains("none"), "{missing}");
     let folder = folder();
     fs::write(folder.path().join("truth/a_1.json"), "[1]").unwrap();
-    let bad = eval::run(folder.path(), None, 1, process).await.unwrap_err();
+    let bad = docmill_eval::run(folder.path(), None, 1, process).await.unwrap_err();
     assert!(bad.to_string().contains("a_1.json"), "{bad}");
 }

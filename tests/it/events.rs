@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use aws_sdk_s3::primitives::ByteStream;
 use docmill_core::model::{DocumentId, IngestionId};
+use docmill_ledger::Ledger;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::Ledger;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_storage::store::s3::S3Store;
+use docmill_queue::sqs::SqsQueue;
+use docmill_storage::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;
@@ -65,15 +65,14 @@ async fn an_event_about_a_pdf_in_s3_ends_as_one_completed_row_however_often_it_c
     assert!(world.column(id, "extraction_input_tokens").await.unwrap().parse::<u64>().unwrap() > 0);
     let number = "SELECT structured_data->>'invoice_number' FROM docmill.document";
     assert_eq!(world.scalar(number).await, "S-3", "carried over by the trigger");
-    for key in [
-        docmill_storage::store::keys::transcription_key(id),
-        docmill_storage::store::keys::extraction_key(id),
-    ] {
+    for key in
+        [docmill_storage::keys::transcription_key(id), docmill_storage::keys::extraction_key(id)]
+    {
         assert!(world.store.head(&key).await.unwrap().is_some(), "{key} is stored");
     }
     assert_eq!(
         world.column(id, "transcription_file_path").await.unwrap(),
-        docmill_storage::store::keys::transcription_key(id)
+        docmill_storage::keys::transcription_key(id)
     );
     let depth = world.queue.depth().await.unwrap();
     assert_eq!(depth.ready + depth.in_flight, 0, "every message is gone");

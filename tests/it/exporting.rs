@@ -1,7 +1,7 @@
 //! What `docmill export` lists, against a real Postgres.
 
-use docmill::ops::inspect::{self, IngestionFilter};
 use docmill_core::model::IngestionId;
+use docmill_operations::inspect::{self, IngestionFilter};
 use sqlx::Executor as _;
 use time::OffsetDateTime;
 

@@ -2,7 +2,7 @@
 //! committed, deleted, put or renewed a moment before or is a moment later, one document has one end,
 //! one result and no more paid calls than were cut short, and no message or claim is left.
 //!
-//! The seams are those of `docmill::failpoint`, which says what acts there. A worker that stands still
+//! The seams are those of `docmill_pipeline::failpoint`, which says what acts there. A worker that stands still
 //! does so past its lease, while another takes over, and goes on beside it. In a bucket a lock lasts a
 //! minute at least, so that there it is `scripts/chaos.sh` that stops workers.
 
@@ -451,7 +451,7 @@ fn no_profile_of_a_release_has_debug_assertions_and_with_them_failpoints() {
     }
     let optimised = std::fs::read_to_string("scripts/optimised.toml").unwrap();
     assert!(!optimised.contains("debug-assertions"));
-    let module = std::fs::read_to_string("src/failpoint.rs").unwrap();
+    let module = std::fs::read_to_string("crates/pipeline/src/failpoint.rs").unwrap();
     let (shipped, _) = module.split_once("#[cfg(debug_assertions)]").unwrap();
     let code = shipped.lines().filter(|line| !line.trim_start().starts_with("//"));
     let code: String = code.collect();

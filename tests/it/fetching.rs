@@ -9,17 +9,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::pipeline::artefact::ArtefactSlot;
-use docmill::pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};
-use docmill::pipeline::fetch::{FetchedDocument, fetch_document};
-use docmill::pipeline::{ByteBudget, StepError};
 use docmill_core::config::{ByteSize, LimitsConfig};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, OutcomeReason};
 use docmill_documents::cpu::CpuPool;
-use docmill_ledger::ledger::memory::MemoryLedger;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::{
+use docmill_ledger::memory::MemoryLedger;
+use docmill_pipeline::artefact::ArtefactSlot;
+use docmill_pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};
+use docmill_pipeline::fetch::{FetchedDocument, fetch_document};
+use docmill_pipeline::{ByteBudget, StepError};
+use docmill_storage::folder::FolderStore;
+use docmill_storage::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
 
@@ -218,7 +218,7 @@ async fn slot(store: &dyn ObjectStore, id: IngestionId) -> TextSlot {
 }
 
 async fn slot_made_from(store: &dyn ObjectStore, id: IngestionId, identity: &str) -> TextSlot {
-    let key = docmill_storage::store::keys::extraction_key(id);
+    let key = docmill_storage::keys::extraction_key(id);
     let pool = Arc::new(CpuPool::new(1).unwrap());
     ArtefactSlot::load(store, &pool, key, identity.to_owned()).await.unwrap()
 }
@@ -266,7 +266,7 @@ async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost()
     keeper.note_lost();
     let answer = slot.write(&store, &hold, content("late")).await;
     assert_eq!(answer.unwrap_err().fault, Fault::ClaimLost);
-    let key = docmill_storage::store::keys::extraction_key(id);
+    let key = docmill_storage::keys::extraction_key(id);
     assert!(store.head(&key).await.unwrap().is_none());
 }
 
@@ -306,7 +306,7 @@ async fn an_artefact_that_is_too_large_to_read_is_made_anew_in_its_place() {
     let id = IngestionId::random();
     let (hold, _keeper) = claim(id);
     slot(&store, id).await.write(&store, &hold, content("once")).await.unwrap();
-    let key = docmill_storage::store::keys::extraction_key(id);
+    let key = docmill_storage::keys::extraction_key(id);
     let file = std::fs::File::options().write(true).open(folder.path().join(&key)).unwrap();
     file.set_len((256 << 20) + 1).unwrap();
     let mut large = slot(&store, id).await;

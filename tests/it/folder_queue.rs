@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use docmill_compat::objects::ObjectQueue;
+use docmill_compat::objects::engine::{RecordStore, StoreClock};
 use docmill_core::fault::{Fault, Result};
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
-use docmill_queue::queue::{MessageQueue, OutgoingMessage, QueueDepth};
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::{
+use docmill_queue::{MessageQueue, OutgoingMessage, QueueDepth};
+use docmill_storage::folder::FolderStore;
+use docmill_storage::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
 
@@ -50,7 +50,7 @@ async fn send(queue: &dyn MessageQueue, body: &str) {
     }
 }
 
-async fn take(queue: &dyn MessageQueue) -> Option<docmill_queue::queue::Delivery> {
+async fn take(queue: &dyn MessageQueue) -> Option<docmill_queue::Delivery> {
     queue.receive(1, Duration::ZERO).await.unwrap().pop()
 }
 

@@ -10,13 +10,11 @@ use docmill_core::config::{KindsConfig, LlmConfig, LlmProvider};
 use docmill_core::model::{
     BoundingBox, Extraction, OutcomeReason, PageSource, PageText, TextLine, TextWord, Transcript,
 };
-use docmill_extract::extract::reply::ReplyDefect;
-use docmill_extract::extract::{
-    CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
-};
-use docmill_gate::gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_extract::reply::ReplyDefect;
+use docmill_extract::{CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal};
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_llm::llm::openai::OpenAiClient;
+use docmill_gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_llm::openai::OpenAiClient;
 use docmill_testkit::openai::{Answer, Request, Script, Server, read_document};
 use serde_json::{Value, json};
 
@@ -137,7 +135,7 @@ fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
         einvoice: EinvoiceState::Absent,
         pictures_shown: false,
     };
-    gate::judge_extraction(extraction, transcript, &kind(), &lookups)
+    docmill_gate::judge_extraction(extraction, transcript, &kind(), &lookups)
 }
 
 /// Everything that is sent, without what is between `<document-…>` and `</document-…>` or around

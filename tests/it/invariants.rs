@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use docmill_core::model::ClaimToken;
-use docmill_ledger::ledger::{ClaimTerms, Ledger};
+use docmill_ledger::{ClaimTerms, Ledger};
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::sqs::Action;
 
@@ -78,7 +78,7 @@ async fn invariant_2_a_worker_whose_claim_was_taken_writes_nothing_more() {
     assert_eq!(world.column(id, "claim_token").await.unwrap(), thief.to_string());
     assert_eq!(world.column(id, "status").await.unwrap(), "in-progress");
     assert_eq!(world.column(id, "extraction_output_file_path").await, None);
-    let key = docmill_storage::store::keys::extraction_key(id);
+    let key = docmill_storage::keys::extraction_key(id);
     assert!(world.store.head(&key).await.unwrap().is_none(), "no artefact after the loss");
     assert!(world.attempts(id).await.is_empty());
     let depth = world.queue.depth().await.unwrap();

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill::app::App;
+use docmill_compat::objects::ObjectQueue;
 use docmill_core::config::QueueBackend;
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::s3::S3Store;
+use docmill_storage::ObjectStore;
+use docmill_storage::s3::S3Store;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;

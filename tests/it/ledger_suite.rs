@@ -11,17 +11,17 @@ mod together;
 
 use std::time::Duration;
 
-use docmill::pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, LaneBreaker, OutcomeReason,
     ProviderLane,
 };
-use docmill_ledger::ledger::{
+use docmill_ledger::{
     ClaimOutcome, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus, OperatorPause,
     QuarantinedMessage, ReadBack, VersionOutcome, WorkerStatus, WriteResult,
 };
+use docmill_pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 
 use fixture::{Fixture, START, failed, object, record, renewal, terms};
 
@@ -136,7 +136,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
         let before = (at.row(id).await, at.attempts(id).await);
         let ledger = at.ledger();
         let artefact = ArtefactRef { path: "p".to_owned(), identity: "i".to_owned() };
-        let saved = docmill_ledger::ledger::StoredTranscript {
+        let saved = docmill_ledger::StoredTranscript {
             artefact: artefact.clone(),
             quality: 0.5,
             sha256: "f".repeat(64),

@@ -14,13 +14,13 @@ use docmill_core::model::{
     BoundingBox, Extraction, OutcomeReason, PageSource, PageText, StatedConfidence, TextLine,
     TextWord, Transcript,
 };
-use docmill_extract::extract::reply::ReplyDefect;
-use docmill_extract::extract::{
+use docmill_extract::reply::ReplyDefect;
+use docmill_extract::{
     self, CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal,
 };
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_llm::llm::openai::OpenAiClient;
-use docmill_llm::llm::{FinishReason, Llm, Prompt};
+use docmill_llm::openai::OpenAiClient;
+use docmill_llm::{FinishReason, Llm, Prompt};
 use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server, document_lines};
 use serde_json::{Value, json};
 
@@ -379,11 +379,11 @@ async fn what_makes_an_extraction_another_changes_its_identity() {
     let other_model = LlmConfig { model: "model-2".to_owned(), ..config(&server) };
     let other_model = OpenAiClient::new(&other_model).unwrap();
     let other_kind = Kind { version: "changed".to_owned(), ..kind.clone() };
-    let base = extract::extraction_identity("transcript", &one, &kind);
-    assert_eq!(base, extract::extraction_identity("transcript", &client(&server), &kind));
-    assert_ne!(base, extract::extraction_identity("other transcript", &one, &kind));
-    assert_ne!(base, extract::extraction_identity("transcript", &other_model, &kind));
-    assert_ne!(base, extract::extraction_identity("transcript", &one, &other_kind));
+    let base = docmill_extract::extraction_identity("transcript", &one, &kind);
+    assert_eq!(base, docmill_extract::extraction_identity("transcript", &client(&server), &kind));
+    assert_ne!(base, docmill_extract::extraction_identity("other transcript", &one, &kind));
+    assert_ne!(base, docmill_extract::extraction_identity("transcript", &other_model, &kind));
+    assert_ne!(base, docmill_extract::extraction_identity("transcript", &one, &other_kind));
 }
 
 #[tokio::test]

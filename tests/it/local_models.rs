@@ -8,7 +8,7 @@ use std::time::Duration;
 use docmill::app::App;
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{Config, DeviceSource};
-use docmill_scheduler::scheduler::{ModelDemand, held_mib, read_states};
+use docmill_scheduler::{ModelDemand, held_mib, read_states};
 use docmill_testkit::models::{Answer, Script, Server};
 
 use crate::long_documents::scans;

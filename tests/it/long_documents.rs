@@ -12,10 +12,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use docmill::app::App;
-use docmill::ops::process::LocalPipeline;
-use docmill::pipeline::{
-    DocumentReader, PageSink, PipelineServices, ReadOptions, ReadRequest, RemoteOcr, StepError,
-};
 use docmill_core::config::Config;
 use docmill_core::model::{
     BoundingBox, EncodedImage, ImageEncoding, ImageHeader, IngestionId, PageReadResult, PageSource,
@@ -26,8 +22,12 @@ use docmill_documents::cpu::{ProcessPool, ProcessProgram};
 use docmill_documents::pages::serve::{self, PageError, PageReader, PageReaderFactory};
 use docmill_documents::pages::{ImagePdf, PageRaster, ParsedDocument};
 use docmill_ledger::db::operators::{self, AuditNote};
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, keys};
+use docmill_operations::process::LocalPipeline;
+use docmill_pipeline::{
+    DocumentReader, PageSink, PipelineServices, ReadOptions, ReadRequest, RemoteOcr, StepError,
+};
+use docmill_storage::folder::FolderStore;
+use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, keys};
 use docmill_testkit::sqs::Action;
 use serde_json::Value;
 
@@ -324,7 +324,7 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
     let world = World::new().await;
     let by = AuditNote { operator: "test".to_owned(), why: "a test".to_owned() };
     let (ledger, db) = (world.ledger().await, world.database.db());
-    let terms = docmill_ledger::ledger::ClaimTerms {
+    let terms = docmill_ledger::ClaimTerms {
         worker: "other".to_owned(),
         lease: Duration::from_secs(600),
         crash_limit: 3,
@@ -338,13 +338,13 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
         ids.push(id);
     }
     operators::cancel_ingestions(&db, &ids[..1], &by).await.unwrap();
-    let backends = docmill::ops::janitor::MaintenanceBackends {
+    let backends = docmill_operations::janitor::MaintenanceBackends {
         db,
         queue: Arc::clone(&world.queue),
         store: Arc::clone(&world.store),
     };
     let maintenance =
-        docmill::ops::janitor::Maintenance::new(backends, &world.config, "test".to_owned());
+        docmill_operations::janitor::Maintenance::new(backends, &world.config, "test".to_owned());
     let left = || async {
         let mut left = Vec::new();
         for id in &ids {

@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use docmill::app::App;
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     self, BlobForgeBucket, ConversionResult, DocumentConverter, OriginalDocument,
 };
-use docmill::ops::object_pipeline::ObjectPipeline;
-use docmill::ops::process::LocalPipeline;
-use docmill::ops::workspace::{
+use docmill_compat::object_pipeline::ObjectPipeline;
+use docmill_compat::objects::blobforge::{out_key, raw_key, todo_key};
+use docmill_compat::objects::engine::StoreClock;
+use docmill_compat::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
+use docmill_compat::workspace::{
     self, ArchiveLimits, DocumentSources, ReadOutcome, Workspace, WorkspaceReader,
     populate_workspace,
 };
-use docmill::pipeline::{ClaimHandle, ClaimRenewer, claim_handle};
-use docmill::shutdown::Shutdown;
 use docmill_core::config::{Config, EscalationModelConfig, LlmProvider};
 use docmill_core::fault::Fault;
 use docmill_core::model::{ClaimToken, IngestionId, Priority, digest};
-use docmill_queue::queue::objects::blobforge::{out_key, raw_key, todo_key};
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::{WorkspaceFormat, all_lock_keys, result_key};
-use docmill_storage::store::ObjectStore;
+use docmill_operations::process::LocalPipeline;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_pipeline::{ClaimHandle, ClaimRenewer, claim_handle};
+use docmill_storage::ObjectStore;
 use docmill_testkit::models::{Answer, Request, Script, Server, read_document};
 
 use crate::costs::prices;

@@ -10,7 +10,7 @@ use docmill_ledger::db::operators::{self, AuditNote, PauseScope};
 use docmill_ledger::db::registration::{self, NewDocument, NewIngestion};
 use docmill_ledger::db::reports::{self, IngestionFilter};
 use docmill_ledger::db::{janitor, overview, retention};
-use docmill_ledger::ledger::{
+use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, OperatorPause, WorkerStatus,
 };
 
@@ -183,7 +183,7 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
     let ClaimOutcome::Claimed(put_off) = claim(&database, ids[2]).await else {
         panic!("not claimed")
     };
-    let how = docmill_ledger::ledger::ClaimRelease {
+    let how = docmill_ledger::ClaimRelease {
         fault: docmill_core::fault::Fault::Unavailable,
         counted: false,
         after: Duration::from_secs(60),

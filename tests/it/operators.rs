@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::inspect;
-use docmill::ops::retry::{self, IngestionAction, PauseTarget};
-use docmill::ops::submit::{self, Submission, SubmitContext, SubmitOptions, SubmitStatus};
+use docmill_compat::objects::ObjectQueue;
 use docmill_core::config::QueueDestination;
 use docmill_core::fault::Fault;
 use docmill_core::model::{
@@ -17,14 +15,16 @@ use docmill_core::model::{
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{AuditNote, PauseScope};
-use docmill_ledger::ledger::decide::FRESH_ATTEMPTS;
-use docmill_ledger::ledger::{
+use docmill_ledger::decide::FRESH_ATTEMPTS;
+use docmill_ledger::{
     ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, Ledger, WriteResult,
 };
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::{Delivery, MessageQueue};
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
+use docmill_operations::inspect;
+use docmill_operations::retry::{self, IngestionAction, PauseTarget};
+use docmill_operations::submit::{self, Submission, SubmitContext, SubmitOptions, SubmitStatus};
+use docmill_queue::{Delivery, MessageQueue};
+use docmill_storage::folder::FolderStore;
+use docmill_storage::{GetOptions, GetResult, ObjectStore};
 
 use sha2::Digest;
 

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use docmill::worker::ack_batcher::{AckBatcher, MessageDisposition};
-use docmill::worker::heartbeat;
-use docmill::worker::registry::MessageRegistry;
 use docmill_core::config::{AcknowledgeMode, DatabaseConfig};
 use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
+use docmill_ledger::Ledger;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::Ledger;
 use docmill_testkit::openai::{Answer, Script};
 use docmill_testkit::silent_proxy::SilentProxy;
 use docmill_testkit::sqs::{Action, Failure};
+use docmill_worker::ack_batcher::{AckBatcher, MessageDisposition};
+use docmill_worker::heartbeat;
+use docmill_worker::registry::MessageRegistry;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
 

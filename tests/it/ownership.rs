@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use docmill::ops::retry;
-use docmill::worker::registry::MessageRegistry;
 use docmill_core::fault::Fault;
 use docmill_core::model::{ClaimToken, IngestionId};
 use docmill_ledger::db::operators::AuditNote;
-use docmill_ledger::ledger::{ClaimTerms, Ledger};
-use docmill_queue::queue::{Delivery, MessageQueue, ReceiptHandle};
+use docmill_ledger::{ClaimTerms, Ledger};
+use docmill_operations::retry;
+use docmill_queue::{Delivery, MessageQueue, ReceiptHandle};
 use docmill_testkit::openai::{Answer, Script};
+use docmill_worker::registry::MessageRegistry;
 
 use crate::support::documents;
 use crate::support::flaky::{FlakyLedger, Recording};

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::dashboard;
-use docmill::ops::retry::{self, IngestionAction};
-use docmill::ops::sending;
 use docmill_core::config::TierConfig;
 use docmill_core::fault::Fault;
 use docmill_core::model::{IngestionId, Priority};
 use docmill_ledger::db::operators::AuditNote;
-use docmill_queue::queue::OutgoingMessage;
+use docmill_operations::dashboard;
+use docmill_operations::retry::{self, IngestionAction};
+use docmill_operations::sending;
+use docmill_queue::OutgoingMessage;
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;

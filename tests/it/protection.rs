@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use docmill::worker::scale_in_protection::{self, ProtectionTiming};
 use docmill_testkit::ecs_agent::Agent;
 use docmill_testkit::openai::{Answer, Script};
+use docmill_worker::scale_in_protection::{self, ProtectionTiming};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::documents;

@@ -18,7 +18,6 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use docmill::pipeline::{DocumentReader, RemoteOcr};
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{
     ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, SecretString, TextractConfig,
@@ -31,6 +30,7 @@ use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::{OcrEngine, RemoteOcrProvider};
 use docmill_documents::pages::{PageRaster, PageRecogniser};
+use docmill_pipeline::{DocumentReader, RemoteOcr};
 use docmill_testkit::{document_ai as google, textract as amazon};
 
 use crate::support::page_processes::reader_here;

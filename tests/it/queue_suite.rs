@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill_core::fault::{Fault, Result};
-use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage, ReceiptHandle};
+use docmill_queue::{Delivery, MessageQueue, OutgoingMessage, ReceiptHandle};
 
 /// A kind of queue and the time it lives in.
 #[async_trait]

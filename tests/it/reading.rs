@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use docmill::pipeline::reading::DocumentReader;
-use docmill::pipeline::{RemoteOcr, StepError};
 use docmill_core::config::{ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{OutcomeReason, PageSource, TextLine, Transcript};
@@ -23,6 +21,8 @@ use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::ocr::tesseract::TesseractEngine;
 use docmill_documents::pages::{PageRaster, PageRecogniser};
+use docmill_pipeline::reading::DocumentReader;
+use docmill_pipeline::{RemoteOcr, StepError};
 use image::ImageFormat;
 
 use crate::support::page_processes::{docmill, lives, reader_here as reader, recipe};

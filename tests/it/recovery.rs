@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::dead;
-use docmill::ops::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::operators::AuditNote;
-use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms};
+use docmill_ledger::{ClaimOutcome, ClaimTerms};
+use docmill_operations::dead;
+use docmill_operations::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use docmill_testkit::openai::{Answer, Script};
 
 use crate::support::documents;

@@ -6,17 +6,17 @@ mod together;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use docmill::ops::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewFilter,
-    ReviewOrder,
-};
 use docmill_core::config::{KindsConfig, ReviewConfig};
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::operators::AuditNote;
-use docmill_storage::store::ObjectStore as _;
-use docmill_storage::store::memory::MemoryStore;
+use docmill_operations::review::{
+    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewFilter,
+    ReviewOrder,
+};
+use docmill_storage::ObjectStore as _;
+use docmill_storage::memory::MemoryStore;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor as _};
 

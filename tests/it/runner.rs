@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::pipeline::failure::RetryAttempt;
-use docmill::pipeline::{ClaimHandle, StepError, claim_handle};
-use docmill::runner::{
-    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
-    RenewalResult, Runner, RunnerHandle, RunnerOptions, WorkerStats,
-};
-use docmill::shutdown::Shutdown;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ClaimToken, IngestionId, OutcomeReason};
 use docmill_core::work_clock::{LinePlace, note_progress, wait_off_clock};
+use docmill_pipeline::failure::RetryAttempt;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
+use docmill_worker::runner::{
+    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
+    RenewalResult, Runner, RunnerHandle, RunnerOptions, WorkerStats,
+};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 

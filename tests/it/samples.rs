@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use docmill::app::App;
-use docmill::ops::process::ProcessReport;
 use docmill_core::config::Config;
+use docmill_operations::process::ProcessReport;
 use serde_json::Value;
 
 /// The fields of the data that the table's last three columns stand for.

@@ -11,8 +11,8 @@ use docmill_core::model::{
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::{Db, SchemaVersion};
-use docmill_ledger::ledger::decide::FRESH_ATTEMPTS;
-use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, Ledger};
+use docmill_ledger::decide::FRESH_ATTEMPTS;
+use docmill_ledger::{ClaimOutcome, ClaimTerms, Ledger};
 use sqlx::{AssertSqlSafe, Executor};
 
 use crate::support::postgres::TestDatabase;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::world::{SOON, World, until};
 use docmill_core::config::ByteSize;
 use docmill_core::model::{IngestionId, digest};
-use docmill_storage::store::{GetOptions, GetResult, keys};
+use docmill_storage::{GetOptions, GetResult, keys};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docmill::app::App;
-use docmill::ops::process::{LocalPipeline, ProcessReport};
 use docmill_core::config::{Config, LimitsConfig, OcrConfig, OcrEngineChoice};
 use docmill_core::fault;
 use docmill_core::model::{PageCrop, PictureRule, ReadRecipe, RepairSwitches, TextLine};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::ocr::page_engines::PageEngines;
 use docmill_documents::pages::{PageRaster, PageRecogniser};
+use docmill_operations::process::{LocalPipeline, ProcessReport};
 use docmill_testkit::models::{Answer, Request, Script, Server, Vendor};
 use image::ImageFormat;
 use serde_json::{Value, json};

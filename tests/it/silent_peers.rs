@@ -14,12 +14,12 @@ use docmill_core::config::{
     BedrockBatchConfig, LlmConfig, QueueConfig, StoreConfig, WebhooksConfig,
 };
 use docmill_documents::ocr::RemoteOcrProvider as _;
-use docmill_llm::llm::batch::SoughtBatch;
-use docmill_queue::queue::redis::RedisQueue;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_queue::queue::{MessageQueue, OutgoingMessage};
-use docmill_storage::store::s3::{BucketAccess, S3Store};
-use docmill_storage::store::{Etag, GetOptions, ObjectStore as _};
+use docmill_llm::batch::SoughtBatch;
+use docmill_queue::redis::RedisQueue;
+use docmill_queue::sqs::SqsQueue;
+use docmill_queue::{MessageQueue, OutgoingMessage};
+use docmill_storage::s3::{BucketAccess, S3Store};
+use docmill_storage::{Etag, GetOptions, ObjectStore as _};
 use docmill_testkit::silent_proxy::SilentProxy;
 use docmill_testkit::{document_ai as google, openai, sqs};
 use time::OffsetDateTime;

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use docmill_core::fault::Fault;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::memory::MemoryStore;
-use docmill_storage::store::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
+use docmill_storage::folder::FolderStore;
+use docmill_storage::memory::MemoryStore;
+use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// One store of each kind, empty, with what keeps it alive.
 struct Subject {

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
-use docmill::ops::submit::{
+use docmill_core::config::QueueDestination;
+use docmill_operations::submit::{
     self, Submission, SubmitContext, SubmitLine, SubmitOptions, SubmitSearch, SubmitStatus,
 };
-use docmill_core::config::QueueDestination;
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::s3::S3Store;
+use docmill_storage::ObjectStore;
+use docmill_storage::s3::S3Store;
 use tokio::sync::mpsc;
 
 use crate::support::moto::Moto;

@@ -4,7 +4,7 @@
 
 use docmill_core::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger, WriteResult};
+use docmill_ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger, WriteResult};
 use serde_json::{Value, json};
 
 use crate::support::postgres::TestDatabase;

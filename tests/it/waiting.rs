@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use docmill::pipeline::{ByteBudget, claim_handle};
 use docmill_client::throttle::{CallOutcome, Governor, LimiterKey, TokenEstimate};
 use docmill_core::config::{ByteSize, ThrottleConfig};
 use docmill_core::model::{ClaimToken, IngestionId};
 use docmill_core::work_clock::WorkClock;
 use docmill_documents::cpu::CpuPool;
 use docmill_documents::pages::ImagePdf;
+use docmill_pipeline::{ByteBudget, claim_handle};
 use sqlx::Row;
 
 use crate::long_documents::{Counting, reader, scanned_page, scans};

@@ -15,21 +15,21 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::ops::workspace::{
+use docmill_compat::objects::engine::StoreClock;
+use docmill_compat::objects::olmocr::index::{WorkGroup, WorkIndex};
+use docmill_compat::objects::olmocr::{
+    INDEX, WorkspaceFormat, all_lock_keys, flag_key, group_hash, ledger_key, result_key,
+};
+use docmill_compat::workspace::{
     ArchiveLimits, DocumentSources, DocumentStatus, DocumentText, GroupClaim, GroupClaimResult,
     GroupEntry, ReadOutcome, Workspace, WorkspaceOptions, WorkspaceReader, WorkspaceTally,
     WorkspaceWorkerSetup, load_stats, populate_workspace,
 };
-use docmill::pipeline::ClaimHandle;
-use docmill::shutdown::Shutdown;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::work_clock::note_progress;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::index::{WorkGroup, WorkIndex};
-use docmill_queue::queue::objects::olmocr::{
-    INDEX, WorkspaceFormat, all_lock_keys, flag_key, group_hash, ledger_key, result_key,
-};
-use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
+use docmill_pipeline::ClaimHandle;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
 
 use crate::support::controlled_store::ControlledStore;

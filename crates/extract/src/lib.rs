@@ -1,4 +1,53 @@
-//! From a transcript to structured data: from the XML of an e-invoice, by rules, by a model.
-//! Whether the data is right is for the gate to say.
+//! From a transcript to structured data.
+//!
+//! Readers, cheapest certain one first: the XML of an e-invoice ([`einvoice`]), a language model
+//! ([`ask::read_by_model`]) or, offline, labels and layout
+//! ([`rules`]). What kind of document it is a model says only where cheap signs tie
+//! ([`choose_kind`]). A reader reports what is on the document; whether that is acceptable is the
+//! gate's to say. Nothing here decides about retries across attempts.
 
-pub mod extract;
+pub mod ask;
+mod calls;
+mod choose;
+mod combine;
+pub mod einvoice;
+pub mod journal;
+mod merge;
+pub mod parts;
+pub mod prompt;
+pub mod reply;
+pub mod rules;
+pub mod schema;
+mod shown_pages;
+
+pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_model};
+pub use choose::{KindChoice, choice_identity, choose_kind};
+pub use combine::{combine_extractions, is_blank};
+pub use journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};
+pub use shown_pages::{PictureEntry, ShownDocument, ShownPage};
+
+use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_gate::kinds::Kind;
+use docmill_llm::Llm;
+
+/// The identity of what a model makes of a transcript, SHA-256 in hex: over the transcript's
+/// identity, provider, model, kind with its version, and the version of our own prompt text.
+///
+/// Limits are left out on purpose: stored calls are matched by their whole prompt, so a changed
+/// limit asks again only what it changes.
+pub fn extraction_identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind) -> String {
+    hash_parts(&[
+        "docmill extraction",
+        &prompt::VERSION.to_string(),
+        transcript_identity,
+        llm.provider(),
+        llm.model(),
+        &kind.name,
+        &kind.version,
+    ])
+}
+
+/// SHA-256 in hex over the parts of what is stored under this room's identities.
+fn hash_parts(parts: &[&str]) -> String {
+    sha256_of_parts(LengthOrder::BigEndian, parts)
+}

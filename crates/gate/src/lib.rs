@@ -1,5 +1,245 @@
-//! Kinds of documents as data, and the gate: the deterministic verdict on what was extracted.
-//! Needs no network, no model and no page, so that its rules are tried in seconds.
+//! The deterministic verdict on an extraction: a pure function over the data, the transcript, the
+//! kind's rules and the facts that the pipeline looked up.
+//!
+//! Amounts are compared as exact decimals. Findings name rules and fields, never values. What a
+//! consequence leads to (next model, refusal, flag) is the pipeline's to carry out.
 
-pub mod gate;
+mod checks;
+mod einvoice;
+mod forms;
+mod ground;
+mod instructions;
 pub mod kinds;
+mod payment;
+mod reread;
+mod rows;
+mod score;
+mod single_witness;
+mod subject;
+mod sums;
+mod tax;
+mod work_budget;
+
+use std::cell::OnceCell;
+
+use serde::{Deserialize, Serialize};
+use time::Date;
+
+use crate::kinds::{GateRule, Kind, RuleCheck, RuleConsequence};
+use docmill_core::model::{Extraction, IngestionId, Transcript};
+
+pub use self::einvoice::EinvoiceState;
+use self::ground::PrintedValues;
+use self::payment::PagePayments;
+pub use self::payment::fill_from_codes;
+pub use self::reread::{
+    PictureClaim, RereadClaim, add_reread_lines, confirms_value, unprinted_claims,
+};
+use self::subject::GateSubject;
+pub use docmill_core::model::{GroundedField, PageRegion};
+
+/// What the pipeline looked up for the gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateLookups {
+    /// An earlier document with the same supplier and number, if that is more than flagged: what is
+    /// only flagged is looked for as the result is recorded.
+    pub duplicate_of: Option<IngestionId>,
+    /// The day the verdict is given on.
+    pub today: Date,
+    /// 0..1: a transcript below it is flagged.
+    pub quality_threshold: f32,
+    /// What became of the XML in the document.
+    pub einvoice: EinvoiceState,
+    /// The model that extracted was shown pictures of pages.
+    pub pictures_shown: bool,
+}
+
+/// One rule that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateFinding {
+    /// Name of the rule.
+    pub rule: String,
+    /// The field at fault, if it is one.
+    pub field: Option<String>,
+    /// What follows for the data.
+    pub consequence: RuleConsequence,
+}
+
+/// Everything that failed, and how likely the data is right.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// In the order of the kind's rules.
+    pub findings: Vec<GateFinding>,
+    /// 0..1, see the module `score`. One signal beside the rules.
+    pub score: f32,
+    /// Where the values were found, in the order of the data.
+    pub grounded: Vec<GroundedField>,
+    /// The least certainty of the fields that a rule wants certain; none if the reader does not
+    /// weigh them.
+    #[serde(default)]
+    pub certainty: Option<f32>,
+    /// The kind's rule against a second document of one supplier and number, if it has one and it held:
+    /// whoever records the result looks once more.
+    #[serde(default)]
+    pub duplicate_rule: Option<String>,
+}
+
+impl Verdict {
+    /// Whether the data is refused if no stronger model is left to ask.
+    pub fn is_refused(&self) -> bool {
+        self.findings.iter().any(|finding| finding.consequence >= RuleConsequence::Review)
+    }
+
+    /// Whether another attempt (better pages, stronger model) may help. A rule that demands a
+    /// person is not helped by one.
+    pub fn needs_escalation(&self) -> bool {
+        self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Again)
+            && !self.findings.iter().any(|finding| finding.consequence == RuleConsequence::Review)
+    }
+
+    /// Whether a person has to review it.
+    pub fn needs_review(&self) -> bool {
+        !self.findings.is_empty()
+    }
+
+    /// Every finding as `rule` or `rule:field`, the grave ones first, each once.
+    pub fn review_reasons(&self) -> Vec<String> {
+        let mut findings: Vec<&GateFinding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| finding.consequence == RuleConsequence::Flag);
+        let mut reasons: Vec<String> = Vec::new();
+        for finding in findings {
+            let reason = match &finding.field {
+                Some(field) => format!("{}:{field}", finding.rule),
+                None => finding.rule.clone(),
+            };
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons
+    }
+}
+
+/// Findings of one rule that are kept: a long list that is wrong in every line needs no thousand.
+const MOST_FINDINGS: usize = 20;
+
+/// Values of which the place is kept; more would be a table of its own.
+const MOST_PLACES: usize = 2_000;
+
+/// Applies the kind's rules.
+pub fn judge_extraction(
+    extraction: &Extraction,
+    transcript: &Transcript,
+    kind: &Kind,
+    lookups: &GateLookups,
+) -> Verdict {
+    let instructions = instructions::find_instruction_lines(transcript, kind);
+    let ground =
+        PrintedValues::new(transcript, |page, at| !instructions.contains(&(page.number, at)));
+    let instructions = instructions.len();
+    let rows = OnceCell::new();
+    let payments = PagePayments::from_transcript(transcript);
+    let subject =
+        GateSubject { extraction, transcript, lookups, ground, instructions, rows, payments };
+    let attested = subject.attested_fields(kind);
+    let is_attested = |check: &RuleCheck, field: &Option<String>| {
+        check.asks_for_witness() && attested.iter().any(|(name, _)| Some(name) == field.as_ref())
+    };
+    let applies = |rule: &&GateRule| {
+        (rule.readers.is_empty() || rule.readers.contains(&extraction.reader))
+            && (!rule.only_ocr || subject.has_ocr_page())
+    };
+    let mut findings = Vec::new();
+    for rule in kind.rules.iter().filter(applies) {
+        let failed = subject.failed_fields(&rule.check).into_iter();
+        let read = failed.filter(|field| !rule.only_ocr || !subject.is_of_file(field.as_deref()));
+        let open = read.filter(|field| !is_attested(&rule.check, field));
+        findings.extend(open.take(MOST_FINDINGS).map(|field| finding_of(rule, field)));
+    }
+    let unwitnessed = single_witness::find_unwitnessed(&subject, kind).into_iter();
+    findings.extend(
+        unwitnessed.filter(|finding| {
+            attested.iter().all(|(field, _)| Some(field) != finding.field.as_ref())
+        }),
+    );
+    let mut grounded = grounded_fields(&subject);
+    for (field, place) in attested {
+        if grounded.iter().all(|known| known.field != field) {
+            grounded.push(GroundedField { field, place });
+        }
+    }
+    let score = score::verdict_score(kind, &findings, &witnessed_places(&subject, kind, &grounded));
+    // Where a rule has spoken already, the score only counts if it leads to something graver.
+    let gravest = findings.iter().map(|it| it.consequence).max();
+    for rule in kind.rules.iter().filter(applies) {
+        let low = matches!(rule.check, RuleCheck::Score { least } if score < least);
+        if low && gravest.is_none_or(|gravest| rule.consequence > gravest) {
+            findings.push(finding_of(rule, None));
+        }
+    }
+    let certainty = least_certainty(extraction, kind);
+    let mut held = kind.rules.iter().filter(applies);
+    let duplicate_rule = held.find(|rule| {
+        matches!(rule.check, RuleCheck::Duplicate) && subject.failed_fields(&rule.check).is_empty()
+    });
+    let duplicate_rule = duplicate_rule.map(|rule| rule.name.clone());
+    Verdict { findings, score, grounded, certainty, duplicate_rule }
+}
+
+/// Where the single values are read best. What is printed twice, or confirmed by other amounts, was
+/// not misread because one of its places is hardly legible.
+fn witnessed_places(
+    subject: &GateSubject<'_>,
+    kind: &Kind,
+    grounded: &[GroundedField],
+) -> Vec<PageRegion> {
+    let confirmed: Vec<&String> =
+        kind.rules.iter().flat_map(|rule| subject.confirmed_fields(&rule.check)).collect();
+    let single = grounded.iter().filter(|it| !it.field.contains('['));
+    let open = single.filter(|it| !confirmed.contains(&&it.field));
+    let best = open.map(|it| {
+        let places = subject.ground.value_places(subject.field_value(&it.field)).into_iter();
+        places.fold(it.place, |best, one| {
+            if one.confidence > best.confidence && !one.unwitnessed { one } else { best }
+        })
+    });
+    best.collect()
+}
+
+fn least_certainty(extraction: &Extraction, kind: &Kind) -> Option<f32> {
+    let named = kind.rules.iter().filter_map(|rule| match &rule.check {
+        RuleCheck::Certain { fields, .. } => Some(fields),
+        _ => None,
+    });
+    let named: Vec<&String> = named.flatten().collect();
+    let weighed = extraction.certainties.iter().filter(|one| named.contains(&&one.field));
+    weighed.map(|one| one.certainty).reduce(f32::min)
+}
+
+fn finding_of(rule: &GateRule, field: Option<String>) -> GateFinding {
+    GateFinding { rule: rule.name.clone(), field, consequence: rule.consequence }
+}
+
+/// The names of all fields and of those of lists, as rules name them.
+fn field_names(subject: &GateSubject<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (field, value) in &subject.extraction.data {
+        subject::names_within(field, value, &mut names);
+    }
+    names
+}
+
+/// The place of every value that is printed: the first, or the first that two readers saw.
+fn grounded_fields(subject: &GateSubject<'_>) -> Vec<GroundedField> {
+    let names = field_names(subject);
+    let values = names.iter().flat_map(|name| subject.named_values(name));
+    let found = values.filter_map(|(field, value)| {
+        let places = subject.ground.value_places(value);
+        let place = places.iter().find(|it| !it.unwitnessed).or(places.first()).copied()?;
+        Some(GroundedField { field, place })
+    });
+    found.take(MOST_PLACES).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,576 @@
-//! Everything that is written in SQL: schema and login, who holds which ingestion, what operators
-//! look up and change. Nothing outside this crate writes SQL.
+//! The port through which claims are taken, renewed, given back and recorded.
+//!
+//! The ledger decides who owns an ingestion; the queue never does. Every write after a claim
+//! carries the claim's token and succeeds only while that token is in the row and the row is
+//! in progress (invariant 2). Times are the ledger's own (`docmill_now()` in Postgres, a settable
+//! clock in memory), never the worker's.
+//!
+//! Two traits: [`AttemptLedger`] is what a running attempt needs, [`Ledger`] adds how claims begin
+//! and end. The service has the first alone for buckets and workspaces, whose locks say who owns
+//! what. Two implementations of both: `db::claims` is the real one; [`memory`] runs the same pure
+//! [`decide`] and serves documents that are worked on without a database, tests and simulations. A
+//! differential test holds them together on random histories.
+//! Not promised: order between different ingestions.
 
 pub mod db;
-pub mod ledger;
+pub mod decide;
+pub mod duplicate_key;
+pub mod memory;
+pub(crate) mod stored;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use docmill_core::config::SecretString;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{
+    ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
+    IngestionStage, IngestionStatus, LocalModelReport, ModelUsage, OutcomeReason, Priority,
+    ProviderLane, ReaderStatement,
+};
+
+/// The worker, lease and crash limit that a claim is made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// Who claims: unique per process, e.g. `host-pid-random`.
+    pub worker: String,
+    /// How long the claim lasts without a renewal.
+    pub lease: Duration,
+    /// A document on which this many claims ended without an outcome is given up as `crashed`.
+    pub crash_limit: u32,
+}
+
+/// An ingestion that is to be claimed, and the token that its claim shall have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The ingestion.
+    pub id: IngestionId,
+    /// A token that no other request has; the same when this very request is repeated.
+    pub token: ClaimToken,
+}
+
+impl ClaimRequest {
+    /// A request with a token of its own.
+    pub fn with_fresh_token(id: IngestionId) -> Self {
+        Self { id, token: ClaimToken::random() }
+    }
+}
+
+/// The ledger's answer for one ingestion.
+#[derive(Debug, Clone)]
+pub enum ClaimOutcome {
+    /// Ours: work on it.
+    Claimed(Box<ClaimedIngestion>),
+    /// A live lease of another claim; it ends after this time.
+    Busy(Duration),
+    /// Somebody holds the row's lock at this moment: nothing is known but that it is there.
+    Locked,
+    /// Its next attempt is due after this time (more than 2 s).
+    NotDue(Duration),
+    /// Given up as `crashed` just now: acknowledge.
+    Exhausted,
+    /// Nothing to do any more: acknowledge.
+    Terminal(IngestionStatus),
+    /// No such row (yet).
+    Unknown,
+}
+
+/// How an attempt that did not end the ingestion is given back.
+#[derive(Debug, Clone)]
+pub struct ClaimRelease {
+    /// The fault that ended the attempt.
+    pub fault: Fault,
+    /// Whether the attempt counts (it was the document's or our fault) or is given back.
+    pub counted: bool,
+    /// Not due again before this time has passed; zero: at once.
+    pub after: Duration,
+    /// The stage in which it happened.
+    pub stage: IngestionStage,
+    /// What an operator reads: ids, codes and counts, never document content.
+    pub detail: String,
+}
+
+/// The end of an ingestion.
+#[derive(Debug, Clone)]
+pub struct IngestionResult {
+    /// `None`: completed. Otherwise why not.
+    pub reason: Option<OutcomeReason>,
+    /// What the attempt got as far as.
+    pub stage: IngestionStage,
+    /// The stage that the attempt reached.
+    pub structured_data: Option<Map<String, Value>>,
+    /// Whether a person has to review it.
+    pub needs_human_review: bool,
+    /// Why a person has to review it: names of gate rules and reason codes.
+    pub review_reasons: Vec<String>,
+    /// Which reader produced the data.
+    pub reader: Option<String>,
+    /// Kind of document, if it is known.
+    pub kind: Option<String>,
+    /// Model, if one was called.
+    pub model: Option<String>,
+    /// Tokens of this attempt's calls and of the stored reply it used.
+    pub usage: ModelUsage,
+    /// What the reader says of its reading, if there was one.
+    pub stated: Option<ReaderStatement>,
+    /// What the gate found out, if it reached a verdict.
+    pub judged: Option<VerdictDetails>,
+    /// SHA-256 of the original, in hex, once it was read.
+    pub sha256: Option<String>,
+    /// The gate's rule against a second document of one supplier and number, if it held. It is asked once
+    /// more as a completed result is recorded, because two that run beside each other did not see each
+    /// other; then its name becomes a review reason.
+    pub duplicate_rule: Option<String>,
+    /// What an operator reads; never document content.
+    pub detail: String,
+}
+
+impl IngestionResult {
+    /// Adds to what an operator reads; nothing to add changes nothing.
+    pub fn add_detail(&mut self, more: &str) {
+        if !self.detail.is_empty() && !more.is_empty() {
+            self.detail.push_str("; ");
+        }
+        self.detail.push_str(more);
+    }
+}
+
+/// What a verdict holds beside its reasons.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerdictDetails {
+    /// 0..1: how likely the data is right.
+    pub score: f32,
+    /// Where on the pages the data's values stand.
+    pub grounded: Vec<GroundedField>,
+    /// The least certainty of a field, where the reader weighs them. Not kept in the row.
+    pub certainty: Option<f32>,
+}
+
+/// Whether a write under a token took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteResult {
+    /// The write took effect.
+    Yes,
+    /// The claim is no longer ours; nothing was written.
+    Lost,
+}
+
+/// A claim that is to be renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseRenewal {
+    /// The ingestion.
+    pub id: IngestionId,
+    /// The claim's token.
+    pub token: ClaimToken,
+    /// The stage that it has reached, if that is news (for operators).
+    pub new_stage: Option<IngestionStage>,
+}
+
+/// What came of the renewal of one lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseStatus {
+    /// It runs for another whole lease from when it was asked for.
+    Renewed,
+    /// The claim is no longer ours.
+    Lost,
+    /// The claim stands, but somebody else holds the row's lock: not renewed this time.
+    Locked,
+}
+
+/// The transcript of a claimed ingestion, stored and about to be referenced.
+#[derive(Debug, Clone)]
+pub struct StoredTranscript {
+    /// Key and hash of the stored transcript.
+    pub artefact: ArtefactRef,
+    /// Quality of the transcript, 0 to 1.
+    pub quality: f32,
+    /// SHA-256 of the original, in hex.
+    pub sha256: String,
+    /// Number of pages that were read.
+    pub pages: u32,
+    /// The repaired pages, if any reading came from one.
+    pub preprocessed: Option<FileRef>,
+}
+
+/// An object in the store, in the version in which it was found there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRegistration {
+    /// Id of the document: deterministic, see [`DocumentId::from_object`].
+    pub document: DocumentId,
+    /// Id of the ingestion if this version is not registered yet: deterministic, see
+    /// [`IngestionId::from_object_version`].
+    pub ingestion: IngestionId,
+    /// Where the object lies: a key, or `s3://bucket/key`.
+    pub file_path: String,
+    /// Last part of the key.
+    pub original_name: String,
+    /// The version the fetch must match.
+    pub etag: Option<String>,
+    /// Size of the object in bytes, if it is known.
+    pub size: Option<u64>,
+    /// Orders events of one object; hex, compared after left-padding with zeros. `None`: nobody
+    /// vouches for one, so it ends nothing that waits.
+    pub sequencer: Option<String>,
+    /// The tenant whose place it lies in.
+    pub tenant: Option<String>,
+}
+
+/// What becomes of a claimed ingestion whose object is another version than was registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionOutcome {
+    /// The row names the current version now: read that.
+    Adopted,
+    /// This other ingestion of the document is about the current version.
+    SupersededBy(IngestionId),
+    /// The claim is no longer ours; nothing was written.
+    Lost,
+}
+
+/// A message that is not one of ours, kept for a person (invariant 1).
+#[derive(Debug, Clone)]
+pub struct QuarantinedMessage {
+    /// The service's id of the message.
+    pub message_id: String,
+    /// The body, whole.
+    pub body: String,
+    /// Why it is kept: `malformed`, `unknown_ingestion` or `unknown_object`.
+    pub reason: String,
+    /// How often it was received.
+    pub receive_count: u32,
+}
+
+/// What was paid to one provider for one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSpending {
+    /// Name of the provider, e.g. `openai`.
+    pub provider: String,
+    /// The configured model; of pages the processor or operation.
+    pub model: String,
+    /// Number of calls that were answered.
+    pub calls: u32,
+    /// Number of pages the provider read.
+    pub pages: u32,
+    /// Tokens of the calls, summed up.
+    pub usage: ModelUsage,
+    /// Billionths of the currency; `None`: there is no price.
+    pub cost_nanos: Option<u64>,
+}
+
+/// How a question to a model stands in the batch lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchRequestState {
+    /// It waits for a batch, or for a batch's answer.
+    Waiting,
+    /// Its answer is stored.
+    Answered,
+    /// It is asked by a direct call: it was left to one, or its answer was used before.
+    Direct,
+}
+
+/// What the batch lane knows of an ingestion, and of one question about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchStanding {
+    /// How urgent the document is.
+    pub priority: Priority,
+    /// How long ago its first question was put into the lane; `None`: none was.
+    pub asked_ago: Option<Duration>,
+    /// How this question stands; `None`: it was not asked.
+    pub state: Option<BatchRequestState>,
+    /// Time until its deadline; zero once that has passed.
+    pub time_left: Duration,
+    /// Time since its deadline; zero before that.
+    pub overdue: Duration,
+}
+
+/// A question for the batch lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchEntry {
+    /// The ingestion that it is about.
+    pub id: IngestionId,
+    /// SHA-256, in hex, of the reading that it belongs to and of all that is asked.
+    pub request: String,
+    /// Who is asked, e.g. `openai`.
+    pub provider: String,
+    /// The configured model.
+    pub model: String,
+    /// Where that is asked: the address of the settings.
+    pub place: String,
+    /// Bytes of what is sent.
+    pub bytes: u64,
+    /// How long after the ingestion's first question its answer is waited for.
+    pub deadline: Duration,
+    /// The most that it may cost, in billionths of the currency; counted as spent at once.
+    pub reserved_nanos: u64,
+}
+
+/// What all workers have spent, perhaps for one tenant, since the day (UTC) began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpentToday {
+    /// Billionths of the currency.
+    pub cost_nanos: u64,
+    /// How long until the next day begins.
+    pub until_next_day: Duration,
+}
+
+/// What one ingestion has taken so far, in all its attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DocumentSpending {
+    /// Billionths of the currency, of what has a price.
+    pub cost_nanos: u64,
+    /// Tokens of every class, with a price or without.
+    pub tokens: u64,
+}
+
+impl DocumentSpending {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            cost_nanos: self.cost_nanos.saturating_add(other.cost_nanos),
+            tokens: self.tokens.saturating_add(other.tokens),
+        }
+    }
+}
+
+impl From<&ProviderSpending> for DocumentSpending {
+    fn from(spent: &ProviderSpending) -> Self {
+        let tokens = spent.usage.prompt_tokens().saturating_add(spent.usage.output);
+        Self { cost_nanos: spent.cost_nanos.unwrap_or(0), tokens }
+    }
+}
+
+/// What an operator has paused. All workers obey within seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorPause {
+    /// All work of all workers.
+    All,
+    /// One kind of document.
+    Kind(String),
+    /// The documents of the tenant with this name.
+    Tenant(String),
+    /// One provider of OCR or models.
+    Provider(String),
+}
+
+/// What else a pause may hold back, beside the tenant and the kind in the row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PauseTerms {
+    /// The kind that counts for an ingestion whose row names none.
+    pub default_kind: String,
+    /// Who is asked first, for each kind.
+    pub providers: Vec<FirstProvider>,
+}
+
+/// A provider of OCR or models that documents of one kind are given to first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstProvider {
+    /// The kind in the row; empty: the row names none.
+    pub kind: String,
+    /// The name under which operators pause the provider.
+    pub provider: String,
+}
+
+/// What a worker reports of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WorkerStatus {
+    /// Jobs that may run at the same time.
+    pub slots: u32,
+    /// Jobs that are running.
+    pub slots_used: u32,
+    /// How its calls to providers go.
+    pub lanes: Vec<ProviderLane>,
+    /// The models of its machine; `None`: it schedules none.
+    pub local_models: Option<LocalModelReport>,
+}
+
+/// What is written of a claim, read back after a lost commit reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadBack {
+    /// The holder has ended this attempt: by giving it back, or with the ingestion.
+    Recorded,
+    /// The claim is still ours and nothing was recorded.
+    StillHeld,
+    /// Neither: another claim has taken over, or an operator has cancelled it.
+    Lost,
+}
+
+/// What a running attempt asks, and what it writes down of itself. All that the pipeline needs of a
+/// ledger, so that it also runs where no database is.
+#[async_trait]
+pub trait AttemptLedger: Send + Sync {
+    /// References a stored transcript.
+    async fn save_transcription(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult>;
+
+    /// References a stored model reply.
+    async fn save_extraction(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        artefact: &ArtefactRef,
+    ) -> Result<WriteResult>;
+
+    /// The newest *completed* ingestion of another document with the same supplier and invoice
+    /// number (compared case-folded, white space removed) of the same tenant, since one customer's
+    /// documents are no other's business; for the gate's duplicate rule.
+    async fn find_duplicate(
+        &self,
+        document: DocumentId,
+        tenant: Option<&str>,
+        supplier: &str,
+        number: &str,
+    ) -> Result<Option<IngestionId>>;
+
+    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns
+    /// the ingestion now. Not idempotent; after an error it is not known whether it was added.
+    async fn add_spending(
+        &self,
+        id: IngestionId,
+        claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()>;
+
+    /// The sum of today's spending (UTC), of everybody or on behalf of one tenant.
+    async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday>;
+
+    /// What was spent on an ingestion so far, in all its attempts.
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending>;
+
+    /// How a question stands in the batch lane, and takes note of all answers there are about the
+    /// ingestion. `None`: there is no lane here.
+    async fn find_batch_standing(
+        &self,
+        _id: IngestionId,
+        _request: &str,
+    ) -> Result<Option<BatchStanding>> {
+        Ok(None)
+    }
+
+    /// Puts a question into the batch lane and counts what it may cost as spent; nothing if it is
+    /// there already.
+    async fn enter_batch_lane(
+        &self,
+        _token: ClaimToken,
+        _entry: &BatchEntry,
+    ) -> Result<WriteResult> {
+        Err(Error::internal("there is no batch lane without a database"))
+    }
+
+    /// Takes a question out of the lane for a direct call; `false`: it was settled before.
+    async fn leave_batch_lane(&self, _id: IngestionId, _request: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The answers to these questions are among the document's replies now. Repeating it changes
+    /// nothing.
+    async fn use_batch_answers(&self, _id: IngestionId, _requests: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    /// The object is another version than the row names: names the current one (its ETag) in the
+    /// row, unless another ingestion of the document that was not cancelled is about it already.
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome>;
+
+    /// The passwords that its producer has given for this document, the newest first; without a
+    /// database nobody can.
+    async fn document_passwords(&self, _document: DocumentId) -> Result<Vec<SecretString>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether an operator has blocked this content.
+    async fn is_blocked(&self, sha256: &str) -> Result<bool>;
+}
+
+/// Claims and their ends.
+#[async_trait]
+pub trait Ledger: AttemptLedger {
+    /// The current time by the ledger's clock.
+    async fn current_time(&self) -> Result<OffsetDateTime>;
+
+    /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
+    /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
+    /// attempt `crashed` on the way.
+    async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
+        let asked: Vec<_> = ids.iter().copied().map(ClaimRequest::with_fresh_token).collect();
+        self.claim_with_tokens(&asked, terms).await
+    }
+
+    /// [`Ledger::claim`] under tokens that the caller has chosen. Asked again with the same tokens,
+    /// because the first answer was lost, it answers with the claim that was made then, renews its
+    /// lease, and counts it no second time. No row is waited for that somebody else has locked.
+    async fn claim_with_tokens(
+        &self,
+        asked: &[ClaimRequest],
+        terms: &ClaimTerms,
+    ) -> Result<Vec<ClaimOutcome>>;
+
+    /// Renews leases to `lease` from now, and writes down what stage they have reached. One answer
+    /// per claim, in order; one that is locked or lost holds up no other.
+    async fn renew_leases(
+        &self,
+        claims: &[LeaseRenewal],
+        lease: Duration,
+    ) -> Result<Vec<LeaseStatus>>;
+
+    /// Ends the attempt without ending the ingestion: writes its `attempt` row, clears the lease.
+    async fn release_claim(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        how: &ClaimRelease,
+    ) -> Result<WriteResult>;
+
+    /// Ends the ingestion and its attempt in one transaction.
+    async fn record_result(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        end: &IngestionResult,
+    ) -> Result<WriteResult>;
+
+    /// What became of a [`Ledger::record_result`] or [`Ledger::release_claim`] whose reply was lost.
+    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
+
+    /// Registers a document and an ingestion for the current version of an object; returns the
+    /// ingestion. Repeating it changes nothing. If the newest ingestion of the document is about
+    /// this version already, whoever registered it, it is that one; unless it failed and the object
+    /// was put there once more (with a sequencer of its own). An in-progress ingestion of a version
+    /// with a lower sequencer that no worker holds ends `superseded` by this one.
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId>;
+
+    /// Those of these ids that have no row and were not erased.
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>>;
+
+    /// Keeps a copy of a message that is not one of ours. Repeating it changes nothing.
+    async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()>;
+
+    /// Lets those of the ingestions wait without a message that a pause holds back, or that are not
+    /// due for longer than `long`: the message of each that is returned is to be deleted, and comes
+    /// again when it is time. A ledger that returns none is right as well: messages are hidden then.
+    async fn park(
+        &self,
+        _ids: &[IngestionId],
+        _terms: &PauseTerms,
+        _long: Duration,
+    ) -> Result<Vec<IngestionId>> {
+        Ok(Vec::new())
+    }
+
+    /// Everything that operators have paused now.
+    async fn active_pauses(&self) -> Result<Vec<OperatorPause>>;
+
+    /// Writes the row that says that this worker lives, and how it is.
+    async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()>;
+}

@@ -1,4 +1,180 @@
-//! Language models as a port, with the vendors' protocols behind it. What is asked and what the
-//! reply is worth is for others to say.
+//! Language models, behind one small trait.
+//!
+//! An implementation sends one prompt with a JSON Schema and returns the text of the reply with
+//! its stop reason and usage. It does not read the reply, repair it or retry beyond the vendor
+//! SDK's own habits; `extract` does. Decorators (throttling, local memory) are `Llm` themselves.
 
-pub mod llm;
+pub mod anthropic;
+pub mod batch;
+pub mod bedrock;
+pub mod chain;
+mod events;
+mod exchange;
+pub mod gemini;
+pub mod governed;
+pub mod openai;
+mod picture;
+mod refusal;
+pub mod schema;
+mod spaces;
+pub mod traced;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::fault::Result;
+use docmill_core::model::{EncodedImage, ModelUsage, PictureRule};
+
+/// One request to a language model.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// Stable text first, so that prompt caching works. Shared, as the schema: thousands of prompts wait
+    /// at the same time.
+    pub system: Arc<str>,
+    /// The document, fenced, and what to do with it.
+    pub user: String,
+    /// Name of the schema: 1 to 64 of `[a-zA-Z0-9_-]`.
+    pub schema_name: String,
+    /// JSON schema that the reply must match.
+    pub schema: Arc<Value>,
+    /// Most tokens the reply may have.
+    pub max_output_tokens: u32,
+    /// Pictures that the model is shown, behind all text, so that what stays the same comes first.
+    pub pictures: Vec<PromptPicture>,
+}
+
+/// A picture of a prompt, sized by the vendor's rule by whoever drew it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptPicture {
+    /// The picture as it is sent.
+    pub image: Arc<EncodedImage>,
+    /// Tokens that it counts for by the vendor's rule.
+    pub tokens: u64,
+}
+
+impl PromptPicture {
+    /// Counts a picture by the rule that it was sized by.
+    pub fn new(image: Arc<EncodedImage>, rule: PictureRule) -> Self {
+        let tokens = rule.count_tokens(image.header.width, image.header.height);
+        Self { image, tokens }
+    }
+}
+
+impl Prompt {
+    /// Tokens of all of it, estimated.
+    pub fn estimate_tokens(&self) -> u64 {
+        let text = estimate_tokens(&self.system).saturating_add(estimate_tokens(&self.user));
+        text.saturating_add(self.picture_tokens())
+    }
+
+    /// Tokens of its pictures, by the vendor's rule.
+    pub fn picture_tokens(&self) -> u64 {
+        self.pictures.iter().map(|picture| picture.tokens).sum()
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The model had finished.
+    Complete,
+    /// It ran into the token limit: the text is cut.
+    Cut,
+    /// It declined, or a filter did.
+    Refused,
+    /// The prompt did not fit into its window: it generated nothing. A shorter one may fit.
+    TooLong,
+    /// It went in circles (white space without end) or broke its own form: what it wrote is of no
+    /// use, however long. The same question in other words may get an answer.
+    Garbled,
+}
+
+/// One reply of a language model.
+#[derive(Debug, Clone)]
+pub struct ModelReply {
+    /// The text, possibly cut or empty.
+    pub text: String,
+    /// Why the model stopped.
+    pub stop: FinishReason,
+    /// Tokens that the call used.
+    pub usage: ModelUsage,
+    /// The model that answered, as it names itself.
+    pub model: String,
+    /// What the response said about limits, for the governor.
+    pub limits: RateLimitHeaders,
+}
+
+/// Bytes of text for one token, as vendors estimate it.
+const BYTES_PER_TOKEN: usize = 4;
+/// No text of ours has more bytes for one token: a count below that is not of the whole prompt.
+const MOST_BYTES_PER_TOKEN: u64 = 12;
+
+/// Tokens of a text, estimated.
+pub fn estimate_tokens(text: &str) -> u64 {
+    u64::try_from(text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
+impl ModelReply {
+    /// The reply that stands for one without text: the prompt did not fit, or was declined before
+    /// it reached the model, or the text was too long to be read.
+    fn without_text(stop: FinishReason, model: &str) -> Self {
+        Self {
+            text: String::new(),
+            stop,
+            usage: ModelUsage::default(),
+            model: model.to_owned(),
+            limits: RateLimitHeaders::default(),
+        }
+    }
+
+    /// A reply that ran into its limit with white space is of no use, and not for its length.
+    fn check_whitespace(mut self) -> Self {
+        if self.stop == FinishReason::Cut && spaces::has_endless_whitespace(&self.text) {
+            self.stop = FinishReason::Garbled;
+        }
+        self
+    }
+
+    /// For servers that silently shorten a prompt: fewer tokens than the document alone can
+    /// have mean that pages are missing from it.
+    fn check_truncation(mut self, prompt: &Prompt) -> Self {
+        let document = u64::try_from(prompt.user.len()).unwrap_or(u64::MAX);
+        let least = document / MOST_BYTES_PER_TOKEN;
+        if self.usage.prompt_tokens() > 0 && self.usage.prompt_tokens() < least {
+            self.stop = FinishReason::TooLong;
+        }
+        self
+    }
+}
+
+/// A language model that answers prompts.
+#[async_trait]
+pub trait Llm: Send + Sync {
+    /// Name for pauses and metric labels, e.g. `openai`.
+    fn provider(&self) -> &str;
+
+    /// The configured model; part of a stored reply's identity.
+    fn model(&self) -> &str;
+
+    /// Asks once. Dropping the future aborts the call.
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply>;
+
+    /// Whether its provider is known to be down, or to deny us.
+    fn is_down(&self) -> bool {
+        false
+    }
+
+    /// Asks whether the server is there and takes our key, without spending a token. One that cannot
+    /// be asked so passes.
+    ///
+    /// # Errors
+    /// Which address did not answer or refused, and which setting to check.
+    async fn ping(&self) -> Result<()> {
+        Ok(())
+    }
+}

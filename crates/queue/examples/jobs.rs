@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use docmill_core::config::{QueueBackend, QueueConfig};
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_queue::queue::redis::RedisQueue;
-use docmill_queue::queue::{Delivery, MessageQueue, OutgoingMessage};
+use docmill_queue::redis::RedisQueue;
+use docmill_queue::{Delivery, MessageQueue, OutgoingMessage};
 
 /// A queue of jobs, and how long one that was taken is nobody else's without a renewal.
 pub(crate) struct JobQueue {

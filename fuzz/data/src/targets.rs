@@ -5,36 +5,36 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Arc, LazyLock};
 
+use docmill_compat::objects::blobforge::records::{
+    DeadMarker, FailedMarker, MarkerLock, QueueMarker, append_failure,
+};
+use docmill_compat::objects::blobforge::{hash_in, is_hash, marker_in};
+use docmill_compat::objects::olmocr::archive::{
+    ArchiveLimits, ArchiveStep, MemberContent, list_members, member_path, split_member,
+};
+use docmill_compat::objects::olmocr::index::{WorkIndex, path_problem};
+use docmill_compat::objects::olmocr::{finished_group, group_in_ledger};
 use docmill_core::config::{Config, ConfigNeeds, KindsConfig};
 use docmill_core::model::message::{MOST_ENTRIES, MessageBody};
 use docmill_core::model::{
     BoundingBox, Extraction, ExtractionMethod, ModelUsage, PageSource, PageText, StatedConfidence,
     TextLine, TextWord, Transcript,
 };
-use docmill_extract::extract::reply::{parse_json_object, read_reply};
-use docmill_extract::extract::rules::extract_by_rules;
-use docmill_extract::extract::schema::ReplySchema;
-use docmill_extract::extract::{RecordedReplies, einvoice::extract_einvoice};
+use docmill_extract::reply::{parse_json_object, read_reply};
+use docmill_extract::rules::extract_by_rules;
+use docmill_extract::schema::ReplySchema;
+use docmill_extract::{RecordedReplies, einvoice::extract_einvoice};
 use docmill_formats::einvoice::{EinvoiceFinding, parse_einvoice};
 use docmill_formats::notation::number::DecimalSeparator;
 use docmill_formats::notation::{
     account, currency, date, fold_text, number, printed_vat_id, vat_digits, vat_id,
 };
 use docmill_formats::xml::{XmlText, tree_lines};
-use docmill_gate::gate::{EinvoiceState, GateLookups, judge_extraction};
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_layout::layout::{read_layout, render_markdown, render_text, split_chunks};
-use docmill_llm::llm::anthropic::AnthropicClient;
-use docmill_llm::llm::openai::OpenAiClient;
-use docmill_queue::queue::objects::blobforge::records::{
-    DeadMarker, FailedMarker, MarkerLock, QueueMarker, append_failure,
-};
-use docmill_queue::queue::objects::blobforge::{hash_in, is_hash, marker_in};
-use docmill_queue::queue::objects::olmocr::archive::{
-    ArchiveLimits, ArchiveStep, MemberContent, list_members, member_path, split_member,
-};
-use docmill_queue::queue::objects::olmocr::index::{WorkIndex, path_problem};
-use docmill_queue::queue::objects::olmocr::{finished_group, group_in_ledger};
+use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+use docmill_layout::{read_layout, render_markdown, render_text, split_chunks};
+use docmill_llm::anthropic::AnthropicClient;
+use docmill_llm::openai::OpenAiClient;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;

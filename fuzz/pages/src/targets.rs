@@ -9,7 +9,7 @@ use docmill_documents::cpu::believes_answer;
 use docmill_documents::cpu::wire::{DocumentAnswer, ReplyFrame, RequestFrame, read_frame};
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::pages::open_document;
-use docmill_layout::layout::{read_layout, render_markdown};
+use docmill_layout::{read_layout, render_markdown};
 
 /// What is tried with the bytes of an input, by its name.
 type NamedTarget = (&'static str, fn(&[u8]));

@@ -1,7 +1,7 @@
 //! What changes documents and settings of a bucket.
 
 use crate::cli::{CommandContext, CommandExit, print};
-use crate::ops::bucket::{
+use docmill_compat::bucket::{
     self, BlobForgeBucket, BucketAction, BucketChange, BucketSettings, BucketState, SweepOptions,
 };
 use docmill_core::model::Priority;

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::cli::{CommandContext, CommandExit};
-use crate::ops::bucket::{self, BlobForgeBucket};
-use docmill_queue::queue::objects::blobforge::out_key;
-use docmill_storage::store::{GetOptions, GetResult};
+use docmill_compat::bucket::{self, BlobForgeBucket};
+use docmill_compat::objects::blobforge::out_key;
+use docmill_storage::{GetOptions, GetResult};
 
 /// A larger result is no preview's to read; bytes.
 const LARGEST: u64 = 1 << 30;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::BucketStateArg;
 use crate::cli::{CommandContext, CommandExit, print};
-use crate::ops::bucket::{
+use docmill_compat::bucket::{
     self, BlobForgeBucket, BucketCounts, BucketState, ManifestEntry, RebuildOptions,
     RegisteredWorker,
 };

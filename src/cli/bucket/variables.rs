@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 
-use crate::ops::bucket::{BlobForgeBucket, BucketSettings};
+use docmill_compat::bucket::{BlobForgeBucket, BucketSettings};
 
 /// The variables, and the settings of the bucket that took their place.
 const SHARED: [(&str, &str); 4] = [

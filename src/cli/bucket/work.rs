@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::cli::{CommandContext, CommandExit, print, standard_input};
-use crate::failpoint;
-use crate::ops::bucket::{self, BlobForgeBucket, IngestSource, IngestStatus, IngestedFile};
-use crate::runner::WorkerStats;
-use crate::shutdown::Shutdown;
 use docmill_client::telemetry;
+use docmill_compat::bucket::{self, BlobForgeBucket, IngestSource, IngestStatus, IngestedFile};
 use docmill_core::config::LogFormat;
 use docmill_core::model::Priority;
+use docmill_pipeline::failpoint;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_worker::runner::WorkerStats;
 
 /// Arguments of `ingest`.
 #[derive(Debug, clap::Args)]

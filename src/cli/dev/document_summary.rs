@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{print, submitted_ingestions};
-use crate::ops::Db;
-use crate::ops::inspect::{self, IngestionRow};
-use crate::ops::submit::{Submission, SubmitStatus};
 use docmill_core::model::{DocumentId, IngestionId, OutcomeReason};
+use docmill_operations::Db;
+use docmill_operations::inspect::{self, IngestionRow};
+use docmill_operations::submit::{Submission, SubmitStatus};
 
 /// One file and how it ended.
 #[derive(Debug, Clone, Serialize)]

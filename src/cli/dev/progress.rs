@@ -7,12 +7,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{print, submitted_ingestions};
-use crate::ops::Db;
-use crate::ops::inspect;
-use crate::ops::submit::Submission;
-use crate::runner::{ObservedJob, RunnerMonitor};
-use crate::shutdown::Shutdown;
 use docmill_core::model::IngestionId;
+use docmill_operations::Db;
+use docmill_operations::inspect;
+use docmill_operations::submit::Submission;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_worker::runner::{ObservedJob, RunnerMonitor};
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);

@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::{EvalArgs, open_pipeline, read_input};
 use crate::app::App;
-use crate::pipeline::StepError;
 use docmill_core::model::Transcript;
-use docmill_eval::eval::{self, EvalSample, FamilyPart, LabelledDocument};
-use docmill_extract::extract::rules::{self, CandidateEvidence};
+use docmill_eval::{self, EvalSample, FamilyPart, LabelledDocument};
+use docmill_extract::rules::{self, CandidateEvidence};
 use docmill_gate::kinds::KindSet;
+use docmill_pipeline::StepError;
 
 /// One line for each known field of a document: which signs each candidate has, and whether it
 /// is right. No values.
@@ -36,7 +36,7 @@ fn evidence_lines(kinds: &KindSet, document: &LabelledDocument, transcript: &Tra
             }
             let data = Map::from_iter([(field.clone(), one.value.clone())]);
             let sample = EvalSample { data: Some(data), ..EvalSample::default() };
-            !eval::score_document(document, &sample).faults.contains(field)
+            !docmill_eval::score_document(document, &sample).faults.contains(field)
         };
         let own = own.iter().map(|one| json!({ "right": is_right(one), "signs": one.signs }));
         let line = json!({
@@ -63,7 +63,7 @@ pub(super) async fn write_evidence(
 ) -> anyhow::Result<()> {
     let pipeline = open_pipeline(app, arguments).await?;
     let kinds = &pipeline.services().kinds;
-    let (tune, _) = eval::find_labelled(&arguments.dir, Some(FamilyPart::Tune))?;
+    let (tune, _) = docmill_eval::find_labelled(&arguments.dir, Some(FamilyPart::Tune))?;
     let mut lines = String::new();
     for document in &tune {
         let bytes = read_input(&document.path, app).await?;

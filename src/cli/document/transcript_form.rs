@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use docmill_core::model::{PageText, Transcript};
-use docmill_layout::layout::{self, DocumentLayout, PageBlock, PicturePaths, TextChunk};
+use docmill_layout::{self, DocumentLayout, PageBlock, PicturePaths, TextChunk};
 use serde::Serialize;
 
 /// How a document is printed.
@@ -66,7 +66,7 @@ pub(super) fn cut_document<'a>(
     found: &DocumentLayout,
     tokens: u32,
 ) -> DocumentChunks<'a> {
-    DocumentChunks { sha256: &read.sha256, chunks: layout::split_chunks(found, tokens) }
+    DocumentChunks { sha256: &read.sha256, chunks: docmill_layout::split_chunks(found, tokens) }
 }
 
 /// The document for people.
@@ -77,8 +77,8 @@ pub(super) fn render_document(
     format: TranscriptFormat,
 ) -> String {
     match format {
-        TranscriptFormat::Text => layout::render_text(found),
-        TranscriptFormat::Markdown => layout::render_with_pictures(found, pictures),
+        TranscriptFormat::Text => docmill_layout::render_text(found),
+        TranscriptFormat::Markdown => docmill_layout::render_with_pictures(found, pictures),
         TranscriptFormat::Lines | TranscriptFormat::Json | TranscriptFormat::Chunks => {
             let pages: Vec<String> = read.pages.iter().map(PageText::text).collect();
             pages.join("\u{c}\n")

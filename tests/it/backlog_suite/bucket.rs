@@ -8,18 +8,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     BlobForgeBucket, BucketSettings, BucketWorkerOptions, BucketWorkerSetup, ConversionOutput,
     ConversionResult, DocumentConverter, OriginalDocument,
 };
-use docmill::pipeline::ClaimHandle;
-use docmill::shutdown::Shutdown;
+use docmill_compat::objects::blobforge::{lock_key, out_key, raw_key, todo_key};
+use docmill_compat::objects::engine::StoreClock;
 use docmill_core::fault::Result;
 use docmill_core::model::{Priority, digest};
-use docmill_queue::queue::objects::blobforge::{lock_key, out_key, raw_key, todo_key};
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::folder::FolderStore;
+use docmill_pipeline::ClaimHandle;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
+use docmill_storage::folder::FolderStore;
 use tempfile::TempDir;
 
 use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};
@@ -105,7 +105,7 @@ impl BacklogSite for BucketSite {
             largest: 1 << 20,
             name: Some(format!("worker-{number}")),
             drain: terms.drain,
-            windows: docmill::ops::bucket::RunWindows::default(),
+            windows: docmill_compat::bucket::RunWindows::default(),
         };
         let convert = Arc::new(PlannedConverter(Arc::clone(&self.plan)));
         let worker = BucketWorkerSetup { bucket, convert, terms }.open().await.unwrap();

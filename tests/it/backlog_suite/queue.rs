@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
-use docmill_llm::llm::{Llm, ModelReply, Prompt};
+use docmill_llm::{Llm, ModelReply, Prompt};
 use docmill_testkit::openai::{Answer, Script};
 
 use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::runner::{IntakeGate, Runner, RunnerOptions};
-use docmill::shutdown::Shutdown;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_worker::runner::{IntakeGate, Runner, RunnerOptions};
 
 use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};
 use crate::runner::{Does, Script};

@@ -8,19 +8,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::ops::workspace::{
+use docmill_compat::objects::engine::StoreClock;
+use docmill_compat::objects::olmocr::{WorkspaceFormat, all_lock_keys, group_hash, result_key};
+use docmill_compat::workspace::{
     ArchiveLimits, DocumentSources, DocumentText, ReadOutcome, Workspace, WorkspaceOptions,
     WorkspaceReader, WorkspaceWorkerSetup, populate_workspace,
 };
-use docmill::pipeline::ClaimHandle;
-use docmill::shutdown::Shutdown;
 use docmill_core::fault::Result;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::{
-    WorkspaceFormat, all_lock_keys, group_hash, result_key,
-};
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
+use docmill_pipeline::ClaimHandle;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::folder::FolderStore;
+use docmill_storage::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
 
 use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use docmill::ops::bucket::BucketWorkerSetup;
-use docmill::runner::JobEnd;
-use docmill::shutdown::Shutdown;
+use docmill_compat::bucket::BucketWorkerSetup;
+use docmill_compat::objects::blobforge::{dead_key, out_key};
 use docmill_core::fault::Fault;
 use docmill_core::model::Priority;
-use docmill_queue::queue::objects::blobforge::{dead_key, out_key};
-use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::{GetOptions, GetResult, ObjectStore};
+use docmill_worker::runner::JobEnd;
 
 use super::{Fake, Manner, Place};
 
@@ -80,11 +80,7 @@ async fn a_failure_is_noted_once_at_whichever_write_its_worker_is_killed() {
         let bad = place.add("bad", Priority::Normal).await;
         for _ in 0..2 {
             place.claim("w-0", &bad).await;
-            place
-                .store
-                .delete(&docmill_queue::queue::objects::blobforge::lock_key(&bad))
-                .await
-                .unwrap();
+            place.store.delete(&docmill_compat::objects::blobforge::lock_key(&bad)).await.unwrap();
         }
         let convert = Fake::new(Manner::Fails(Fault::Transient));
         let was_killed = killed_after(writes, &place, &convert).await;

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     BlobForgeBucket, BucketClaimResult, BucketSettings, LockRenewal, MarkerCandidate, SweepOptions,
     WorkerIdentity, WorkerRegistration, claim_document, sweep_bucket,
 };
-use docmill::runner::JobEnd;
-use docmill::shutdown::Shutdown;
+use docmill_compat::objects::ObjectQueue;
+use docmill_compat::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
+use docmill_compat::objects::engine::{RecordStore, StoreClock};
 use docmill_core::fault::Fault;
 use docmill_core::model::Priority;
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::objects::blobforge::{dead_key, failed_key, lock_key, out_key, todo_key};
-use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
-use docmill_queue::queue::{MessageQueue, OutgoingMessage};
-use docmill_storage::store::ObjectStore;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_queue::{MessageQueue, OutgoingMessage};
+use docmill_storage::ObjectStore;
+use docmill_worker::runner::JobEnd;
 use serde_json::json;
 
 use crate::support::controlled_store::ControlledStore;
@@ -474,7 +474,8 @@ async fn a_marker_that_cannot_be_read_keeps_no_other_document_waiting() {
     stop.request();
     working.await.unwrap().unwrap();
     assert_eq!(place.marks(), std::slice::from_ref(&marker), "it stays, and nobody has it locked");
-    let shown = docmill::ops::bucket::find_document(&place.bucket, &bad, false).await.unwrap_err();
+    let shown =
+        docmill_compat::bucket::find_document(&place.bucket, &bad, false).await.unwrap_err();
     assert!(shown.context.contains(&marker), "{shown}");
 }
 
@@ -618,11 +619,10 @@ async fn each_dead_letter_is_read_once_in_a_reading_however_many_there_are() {
 #[tokio::test]
 async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
     let place = Place::new();
-    docmill_storage::store::conditions::check_conditional_writes(&*place.store, "").await.unwrap();
+    docmill_storage::conditions::check_conditional_writes(&*place.store, "").await.unwrap();
     place.store.lenient.store(true, std::sync::atomic::Ordering::SeqCst);
-    let refused = docmill_storage::store::conditions::check_conditional_writes(&*place.store, "")
-        .await
-        .unwrap_err();
+    let refused =
+        docmill_storage::conditions::check_conditional_writes(&*place.store, "").await.unwrap_err();
     assert!(refused.context.contains("If-None-Match"), "{refused}");
     assert!(place.store.keys("").is_empty(), "the probe is gone");
 }
@@ -633,7 +633,7 @@ async fn a_conversion_that_takes_too_long_is_a_failure() {
     let hash = place.add("endless", Priority::Normal).await;
     BucketSettings::set(&place.bucket, "conversion_timeout", 1).await.unwrap();
     let convert = Fake::new(Manner::Hangs);
-    let work = docmill::ops::bucket::BucketWorkerSetup {
+    let work = docmill_compat::bucket::BucketWorkerSetup {
         bucket: place.bucket.clone(),
         convert,
         terms: terms(true),

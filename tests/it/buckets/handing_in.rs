@@ -4,16 +4,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     self as bucket, BucketManifest, BucketState, IngestOptions, IngestReport, IngestSource as From,
     IngestStatus, RebuildOptions,
 };
-use docmill_core::fault::Fault;
-use docmill_core::model::Priority;
-use docmill_queue::queue::objects::blobforge::{
+use docmill_compat::objects::blobforge::{
     dead_key, failed_key, lock_key, out_key, raw_key, todo_key,
 };
-use docmill_storage::store::ObjectStore;
+use docmill_core::fault::Fault;
+use docmill_core::model::Priority;
+use docmill_storage::ObjectStore;
 use tempfile::TempDir;
 
 use super::{Place, hash_of};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use docmill::ops::bucket::BucketWorkerOptions;
-use docmill::shutdown::Shutdown;
+use docmill_compat::bucket::BucketWorkerOptions;
+use docmill_compat::objects::ObjectQueue;
+use docmill_compat::objects::engine::{RecordStore, StoreClock};
 use docmill_core::model::Priority;
-use docmill_queue::queue::MessageQueue;
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::objects::engine::{RecordStore, StoreClock};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_queue::MessageQueue;
 
 use super::{Fake, Manner, Place, terms};
 use crate::support::controlled_store::simulated_clock;

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     self as bucket, BlobForgeBucket, BucketManifest, BucketState, BucketWorkerSetup, IngestOptions,
     IngestSource as From, LockRenewal,
 };
-use docmill::shutdown::Shutdown;
+use docmill_compat::objects::blobforge::out_key;
+use docmill_compat::objects::engine::StoreClock;
 use docmill_core::model::Priority;
-use docmill_queue::queue::objects::blobforge::out_key;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_storage::store::prefixed::PrefixedStore;
-use docmill_storage::store::s3::S3Store;
-use docmill_storage::store::{GetOptions, GetResult, ObjectStore};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::prefixed::PrefixedStore;
+use docmill_storage::s3::S3Store;
+use docmill_storage::{GetOptions, GetResult, ObjectStore};
 
 use super::{Fake, Manner, terms};
 use crate::support::moto::Moto;
@@ -40,7 +40,7 @@ async fn a_bucket_below_an_odd_prefix_is_worked_on_by_four_workers() {
     let server = Moto::start().await;
     let whole = Arc::new(S3Store::with_client(client(&server).await, "papers"));
     let store: Arc<dyn ObjectStore> = Arc::new(PrefixedStore::new(whole.clone(), "a+b/100% é"));
-    docmill_storage::store::conditions::check_conditional_writes(&*store, "").await.unwrap();
+    docmill_storage::conditions::check_conditional_writes(&*store, "").await.unwrap();
     let bucket = Arc::new(BlobForgeBucket::new(store.clone(), StoreClock::default()));
     let dir = tempfile::tempdir().unwrap();
     for number in 0..24 {
@@ -95,7 +95,7 @@ async fn of_many_that_take_one_document_one_has_it_and_keeps_it() {
         Arc::new(S3Store::with_client(client(&server).await, "papers"));
     let bucket = Arc::new(BlobForgeBucket::new(store.clone(), StoreClock::default()));
     let hash = "ab".repeat(32);
-    let marker = docmill_queue::queue::objects::blobforge::todo_key(Priority::Normal, &hash);
+    let marker = docmill_compat::objects::blobforge::todo_key(Priority::Normal, &hash);
     store.put(&marker, "".into(), &Default::default()).await.unwrap();
     let tries: Vec<_> = (0..12)
         .map(|number| {
@@ -152,7 +152,7 @@ async fn pretending_endpoint(server: &Moto) -> (String, tokio::task::JoinHandle<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_only_pretends_to_delete_on_condition_is_refused_for_locks() {
-    use docmill_storage::store::conditions::{check_conditional_deletes, check_conditional_writes};
+    use docmill_storage::conditions::{check_conditional_deletes, check_conditional_writes};
     let server = Moto::start().await;
     let real = client(&server).await;
     let (endpoint, serving) = pretending_endpoint(&server).await;

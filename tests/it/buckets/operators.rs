@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     self as bucket, BucketAction, BucketClaimResult, BucketManifest, BucketSettings, BucketState,
     RebuildOptions, SweepOptions, sweep_bucket,
 };
-use docmill::ops::object_ledger::OWN_FOLDER;
-use docmill::runner::JobEnd;
-use docmill::shutdown::Shutdown;
+use docmill_compat::object_ledger::OWN_FOLDER;
+use docmill_compat::objects::blobforge::{dead_key, lock_key, out_key, raw_key, todo_key};
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
-use docmill_queue::queue::objects::blobforge::{dead_key, lock_key, out_key, raw_key, todo_key};
-use docmill_storage::store::{GetOptions, GetResult, ObjectStore as _, keys};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::{GetOptions, GetResult, ObjectStore as _, keys};
+use docmill_worker::runner::JobEnd;
 
 use super::{ABANDONED, Fake, Manner, Place, until};
 
@@ -322,7 +322,7 @@ async fn settings_of_others_survive_and_bad_ones_are_refused() {
     let place = Place::new();
     let theirs = "{\"max_retries\": 5, \"s3_supports_conditional_writes\": true}";
     let key = "registry/config.json";
-    use docmill_storage::store::ObjectStore as _;
+    use docmill_storage::ObjectStore as _;
     place.store.put(key, theirs.into(), &Default::default()).await.unwrap();
     BucketSettings::set(&place.bucket, "heartbeat_interval", 30).await.unwrap();
     let stored = place.store.json(key);

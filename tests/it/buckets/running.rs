@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::ops::bucket::{
+use docmill_compat::bucket::{
     BucketSettings, ConversionOutput, ConversionResult, DocumentConverter, OriginalDocument,
 };
-use docmill::pipeline::ClaimHandle;
-use docmill::shutdown::Shutdown;
+use docmill_compat::objects::blobforge::{failed_key, lock_key, out_key, todo_key};
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 use docmill_core::work_clock::note_progress;
-use docmill_queue::queue::objects::blobforge::{failed_key, lock_key, out_key, todo_key};
-use docmill_storage::store::ObjectStore;
+use docmill_pipeline::ClaimHandle;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
 
 use super::{Fake, Manner, Place, until};
 

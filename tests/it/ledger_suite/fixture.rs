@@ -10,9 +10,9 @@ use docmill_core::model::{
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{self, AuditNote};
-use docmill_ledger::ledger::decide::Sequencer;
-use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
-use docmill_ledger::ledger::{
+use docmill_ledger::decide::Sequencer;
+use docmill_ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
+use docmill_ledger::{
     ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, LeaseRenewal, Ledger,
     ObjectRegistration, VerdictDetails,
 };

@@ -8,8 +8,8 @@ use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, IngestionStage, OutcomeReason,
 };
-use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow};
-use docmill_ledger::ledger::{ClaimOutcome, ClaimRequest, LeaseRenewal, StoredTranscript};
+use docmill_ledger::memory::{LedgerAttempt, LedgerRow};
+use docmill_ledger::{ClaimOutcome, ClaimRequest, LeaseRenewal, StoredTranscript};
 use fastrand::Rng;
 
 use super::fixture::{Fixture, failed, object, record, renewal, terms};

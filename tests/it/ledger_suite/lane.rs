@@ -8,7 +8,7 @@ use docmill_ledger::db::batches::{
     note_late_answer, note_try, renew_try, settle_answer,
 };
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{AttemptLedger, BatchEntry, WriteResult};
+use docmill_ledger::{AttemptLedger, BatchEntry, WriteResult};
 
 use super::locks::{insert, take_all};
 use crate::support::postgres::TestDatabase;

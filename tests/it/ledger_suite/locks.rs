@@ -7,7 +7,7 @@ use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{
+use docmill_ledger::{
     AttemptLedger, ClaimOutcome, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, WriteResult,
 };
 

@@ -3,7 +3,7 @@
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, ModelUsage};
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{
+use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, ProviderSpending, StoredTranscript,
     WriteResult,
 };

@@ -2,7 +2,7 @@
 
 use docmill_client::throttle::Governor;
 use docmill_core::config::ThrottleConfig;
-use docmill_llm::llm::governed::GovernedLlm;
+use docmill_llm::governed::GovernedLlm;
 
 use super::*;
 

@@ -4,16 +4,16 @@
 use docmill_client::throttle::Governor;
 use docmill_core::config::{LlmServer, PromptCache, StructuredOutput, ThrottleConfig};
 use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, ModelUsage, PictureRule};
-use docmill_llm::llm::PromptPicture;
-use docmill_llm::llm::anthropic::AnthropicClient;
-use docmill_llm::llm::anthropic::batches::AnthropicBatches;
-use docmill_llm::llm::batch::BatchApi;
-use docmill_llm::llm::bedrock::BedrockClient;
-use docmill_llm::llm::bedrock::batches::BedrockBatches;
-use docmill_llm::llm::gemini::GeminiClient;
-use docmill_llm::llm::gemini::batches::GeminiBatches;
-use docmill_llm::llm::governed::GovernedLlm;
-use docmill_llm::llm::openai::batches::OpenAiBatches;
+use docmill_llm::PromptPicture;
+use docmill_llm::anthropic::AnthropicClient;
+use docmill_llm::anthropic::batches::AnthropicBatches;
+use docmill_llm::batch::BatchApi;
+use docmill_llm::bedrock::BedrockClient;
+use docmill_llm::bedrock::batches::BedrockBatches;
+use docmill_llm::gemini::GeminiClient;
+use docmill_llm::gemini::batches::GeminiBatches;
+use docmill_llm::governed::GovernedLlm;
+use docmill_llm::openai::batches::OpenAiBatches;
 use docmill_testkit::models::Vendor;
 use image::{GrayImage, ImageFormat};
 
@@ -360,7 +360,7 @@ async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
             self.0.model()
         }
 
-        async fn complete(&self, prompt: &Prompt) -> fault::Result<docmill_llm::llm::ModelReply> {
+        async fn complete(&self, prompt: &Prompt) -> fault::Result<docmill_llm::ModelReply> {
             self.0.complete(prompt).await
         }
     }

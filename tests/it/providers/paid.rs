@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use docmill::pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::DocumentAi as Google;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{EncodedImage, PagePicture, PageText, PageUsage, ProviderReading};
 use docmill_documents::ocr::ProviderCallLimits;
+use docmill_pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use tokio::sync::Semaphore;
 
 use super::*;

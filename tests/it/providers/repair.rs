@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use docmill::pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::DocumentAi as Google;
 use docmill_core::model::{EncodedImage, PageText, PageUsage};
+use docmill_pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_testkit::document_ai::{Said, Script, Server, Trouble};
 
 use super::*;

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::pipeline::remote_ocr::StoredOriginal;
-use docmill::pipeline::{ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::Textract as Amazon;
 use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
 use docmill_documents::ocr::{FileReader, PictureSizes, StoredFile};
-use docmill_storage::store::{
+use docmill_pipeline::remote_ocr::StoredOriginal;
+use docmill_pipeline::{ReadOptions, ReadRequest, StepError};
+use docmill_storage::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, S3Address,
 };
 use docmill_testkit::textract::{DETECT, File, GET, START, Script, Server};

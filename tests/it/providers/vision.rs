@@ -5,18 +5,18 @@ mod beside;
 mod failures;
 mod turns;
 
-use docmill::pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{LlmConfig, LlmProvider, VisionConfig, VisionRecipe};
 use docmill_core::model::{EncodedImage, PageText, PageUsage, ReadRecipe, ReadingRefusal};
 use docmill_documents::cpu::CpuPool;
 use docmill_documents::ocr::vision::VisionOcr;
-use docmill_llm::llm::Llm;
-use docmill_llm::llm::anthropic::AnthropicClient;
-use docmill_llm::llm::bedrock::BedrockClient;
-use docmill_llm::llm::gemini::GeminiClient;
-use docmill_llm::llm::governed::GovernedLlm;
-use docmill_llm::llm::openai::OpenAiClient;
+use docmill_llm::Llm;
+use docmill_llm::anthropic::AnthropicClient;
+use docmill_llm::bedrock::BedrockClient;
+use docmill_llm::gemini::GeminiClient;
+use docmill_llm::governed::GovernedLlm;
+use docmill_llm::openai::OpenAiClient;
+use docmill_pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_testkit::models::{Answer, Request, Script, SentPicture, Server, Vendor};
 use serde_json::json;
 

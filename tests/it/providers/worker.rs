@@ -3,7 +3,7 @@
 use docmill_core::config::OcrProvider::DocumentAi as Google;
 use docmill_core::config::{CostConfig, ModelPrice};
 use docmill_core::model::{DocumentId, IngestionId};
-use docmill_storage::store::{GetOptions, GetResult, keys};
+use docmill_storage::{GetOptions, GetResult, keys};
 use docmill_testkit::document_ai::{Said, Script, Seen, Server, Trouble};
 use docmill_testkit::sqs::Action;
 use docmill_testkit::textract::{DETECT, File, GET, START};

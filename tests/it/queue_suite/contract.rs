@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use docmill_core::config::QueueConfig;
-use docmill_queue::queue::MessageQueue as _;
-use docmill_queue::queue::redis::RedisQueue;
+use docmill_queue::MessageQueue as _;
+use docmill_queue::redis::RedisQueue;
 use redis::AsyncCommands as _;
 use redis_work_queue::{Item, KeyPrefix, WorkQueue};
 use serde_json::{Value, json};

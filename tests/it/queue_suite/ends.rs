@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docmill_queue::queue::Delivery;
+use docmill_queue::Delivery;
 
 use super::{Harness, acknowledge, all_done, look, part, send, take};
 

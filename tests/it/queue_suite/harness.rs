@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use docmill_compat::objects::ObjectQueue;
 use docmill_core::config::{QueueConfig, TierConfig};
 use docmill_core::model::Priority;
-use docmill_queue::queue::MessageQueue;
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::redis::RedisQueue;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::s3::S3Store;
+use docmill_queue::MessageQueue;
+use docmill_queue::redis::RedisQueue;
+use docmill_queue::sqs::SqsQueue;
+use docmill_storage::folder::FolderStore;
+use docmill_storage::s3::S3Store;
 use docmill_testkit::sqs::Server;
 
 use super::Harness;

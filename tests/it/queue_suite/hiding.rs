@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use docmill_core::fault::Fault;
-use docmill_queue::queue::{Delivery, OutgoingMessage, ReceiptHandle};
+use docmill_queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 use super::{Harness, PATIENT, acknowledge, all_done, faults, look, part, send, take, take_all};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use docmill_core::fault::Fault;
-use docmill_queue::queue::MessageQueue as _;
+use docmill_queue::MessageQueue as _;
 
 use super::{acknowledge, send, take_all};
 use crate::support::memory_queue::{Call, MemoryQueue};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use docmill_core::config::QueueConfig;
 use docmill_core::fault::Fault;
-use docmill_queue::queue::redis::{Cleaning, RedisQueue};
-use docmill_queue::queue::{Delivery, MessageQueue as _, OutgoingMessage};
+use docmill_queue::redis::{Cleaning, RedisQueue};
+use docmill_queue::{Delivery, MessageQueue as _, OutgoingMessage};
 use redis::AsyncCommands as _;
 use redis_work_queue::{Item, KeyPrefix, WorkQueue};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use docmill_core::config::QueueConfig;
 use docmill_core::fault::{Error, Fault};
-use docmill_queue::queue::redis::{Cleaning, RedisQueue};
-use docmill_queue::queue::{MessageQueue, OutgoingMessage};
+use docmill_queue::redis::{Cleaning, RedisQueue};
+use docmill_queue::{MessageQueue, OutgoingMessage};
 use redis::AsyncCommands as _;
 
 use super::{acknowledge, all_done, take};

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use docmill_core::config::QueueConfig;
 use docmill_core::fault::Fault;
-use docmill_queue::queue::sqs::SqsQueue;
-use docmill_queue::queue::{MessageQueue, OutgoingMessage, ReceiptHandle};
+use docmill_queue::sqs::SqsQueue;
+use docmill_queue::{MessageQueue, OutgoingMessage, ReceiptHandle};
 use docmill_testkit::sqs::{Action, Failure};
 
 use super::harness::Sqs;

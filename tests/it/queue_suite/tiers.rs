@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use docmill_core::config::TierConfig;
 use docmill_core::model::Priority;
-use docmill_queue::queue::{MessageQueue as _, OutgoingMessage, ReceiptHandle};
+use docmill_queue::{MessageQueue as _, OutgoingMessage, ReceiptHandle};
 
 use super::harness::Sqs;
 use super::{Harness as _, all_done, look, take, take_all};

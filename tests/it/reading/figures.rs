@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::*;
 use docmill_core::model::{BoundingBox, PageMarkKind, PageText};
-use docmill_layout::layout::{BlockContent, read_layout};
+use docmill_layout::{BlockContent, read_layout};
 
 /// Where the figure of [`illustrated`] is, in points from the top left.
 const PLACE: BoundingBox = BoundingBox { x: 100.0, y: 242.0, w: 300.0, h: 200.0 };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use docmill::app::App;
-use docmill::pipeline::{DocumentReader, StepError};
 use docmill_core::config::Config;
+use docmill_pipeline::{DocumentReader, StepError};
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 

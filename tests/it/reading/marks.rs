@@ -2,7 +2,7 @@
 
 use super::*;
 use docmill_core::model::{PageCode, PageText};
-use docmill_layout::layout::{BlockContent, read_layout, render_markdown};
+use docmill_layout::{BlockContent, read_layout, render_markdown};
 use qrcode::{Color, EcLevel, QrCode};
 
 pub(crate) const ORDER: &str =

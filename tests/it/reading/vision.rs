@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
 
-use docmill::pipeline::RemoteOcr;
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{ByteSize, OcrEngineChoice, VisionConfig};
 use docmill_core::model::{PageText, TextWord};
@@ -12,7 +11,8 @@ use docmill_documents::cpu::CpuPool;
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::pages::PageRaster;
-use docmill_llm::llm::openai::OpenAiClient;
+use docmill_llm::openai::OpenAiClient;
+use docmill_pipeline::RemoteOcr;
 use docmill_testkit::models::{Answer, Script, SentPicture, Server};
 use image::GrayImage;
 

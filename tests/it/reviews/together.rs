@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use docmill::ops::review::{LeaseWish, ReviewHold, claim_review, find_free_review, release_review};
+use docmill_operations::review::{
+    LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
+};
 use rust_decimal::Decimal;
 use sqlx::Row as _;
 use uuid::Uuid;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
-use docmill_ledger::ledger::memory::MemoryLedger;
-use docmill_ledger::ledger::{
+use docmill_ledger::memory::MemoryLedger;
+use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
     IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
     ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
     WorkerStatus, WriteResult,
 };
-use docmill_queue::queue::{
+use docmill_queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
 };
 use time::OffsetDateTime;

@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill::pipeline::{ByteBudget, ClaimHandle, StepError, verdict};
-use docmill::worker::work::IngestionWork;
 use docmill_core::config::ByteSize;
 use docmill_core::fault::Error;
 use docmill_core::model::{
     ClaimedIngestion, IngestionId, IngestionStage, LocalModelReport, OutcomeReason, ProviderLane,
 };
 use docmill_core::work_clock::{note_progress, wait_off_clock};
-use docmill_ledger::ledger::{IngestionResult, PauseTerms};
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::memory::MemoryStore;
+use docmill_ledger::{IngestionResult, PauseTerms};
+use docmill_pipeline::{ByteBudget, ClaimHandle, StepError, verdict};
+use docmill_storage::ObjectStore;
+use docmill_storage::memory::MemoryStore;
+use docmill_worker::work::IngestionWork;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 

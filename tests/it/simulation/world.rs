@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use docmill::ops::janitor::lost_messages;
-use docmill::shutdown::Shutdown;
-use docmill::worker::QueueWorker;
 use docmill_core::config::Config;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
-use docmill_ledger::ledger::memory::{LedgerAttempt, LedgerRow};
-use docmill_queue::queue::{MessageQueue as _, OutgoingMessage};
+use docmill_ledger::memory::{LedgerAttempt, LedgerRow};
+use docmill_operations::janitor::lost_messages;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_queue::{MessageQueue as _, OutgoingMessage};
+use docmill_worker::QueueWorker;
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -55,7 +55,7 @@ struct Worker {
     name: String,
     stop: Shutdown,
     gate: Arc<WorkerGate>,
-    task: JoinHandle<docmill_core::fault::Result<docmill::runner::WorkerStats>>,
+    task: JoinHandle<docmill_core::fault::Result<docmill_worker::runner::WorkerStats>>,
 }
 
 /// One schedule under way.

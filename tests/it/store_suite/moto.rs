@@ -3,7 +3,7 @@
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
-use docmill_storage::store::s3::S3Store;
+use docmill_storage::s3::S3Store;
 
 use crate::support::moto::Moto;
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
-use docmill_ledger::ledger::{
+use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
     IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
     ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
     WorkerStatus, WriteResult,
 };
-use docmill_llm::llm::{Llm, ModelReply, Prompt};
+use docmill_llm::{Llm, ModelReply, Prompt};
 use time::OffsetDateTime;
 
 /// How the ledger's recording of results misbehaves.

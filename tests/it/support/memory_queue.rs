@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_queue::queue::{
+use docmill_queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
 };
 use tokio::sync::Notify;

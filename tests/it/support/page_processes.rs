@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use docmill::pipeline::{DocumentReader, RemoteOcr};
 use docmill_core::config::{ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::cpu::confine::{ConfinementStatus, ProcessPermissions};
 use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::pages::serve::{self, PageReaderFactory};
+use docmill_pipeline::{DocumentReader, RemoteOcr};
 use tempfile::TempDir;
 
 /// Names the test that is run as a cell.

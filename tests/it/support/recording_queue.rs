@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill_core::fault::Result;
-use docmill_queue::queue::{
+use docmill_queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, QueueTier, ReceiptHandle,
 };
 use tokio::sync::Semaphore;

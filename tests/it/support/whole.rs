@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use docmill::pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, StepError};
 use docmill_core::model::{EncodedImage, PageText, PageUsage, Transcript};
+use docmill_pipeline::{DocumentReader, PageSink, ReadOptions, ReadRequest, StepError};
 
 /// Keeps nothing: the transcript is all that is wanted.
 struct Unkept;

@@ -2,7 +2,7 @@
 // The example begins here.
 use std::time::Duration;
 
-use docmill_api_client::api::{ApiClient, ApiFailure, DocumentUpload, EndedResult};
+use docmill_api_client::{ApiClient, ApiFailure, DocumentUpload, EndedResult};
 
 /// Hands a document in and waits for what is read from it.
 pub(super) async fn read_invoice(

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use docmill::app::App;
-use docmill::ops::page_drawing::PageDrawer;
-use docmill::shutdown::Shutdown;
-use docmill::web::console::{ConsolePages, ConsoleParts, UploadLimits};
+use docmill_console::{ConsolePages, ConsoleParts, UploadLimits};
 use docmill_core::config::{
     Config, ConfinementMode, CpuConfig, OcrConfig, OcrEngineChoice, ProcessSharing, QueueBackend,
     StoreBackend, WebRole, WebToken,
@@ -16,7 +14,9 @@ use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
 use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_gate::kinds::KindSet;
-use docmill_storage::store::ObjectStore;
+use docmill_operations::page_drawing::PageDrawer;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
 use reqwest::header::{HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill::app::App;
-use docmill::shutdown::Shutdown;
+use docmill_compat::objects::ObjectQueue;
 use docmill_core::config::QueueBackend;
 use docmill_core::model::{
     LaneBreaker, LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState, ProviderLane,
 };
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::ledger::{Ledger as _, WorkerStatus};
-use docmill_queue::queue::objects::ObjectQueue;
-use docmill_queue::queue::{MessageQueue as _, OutgoingMessage};
-use docmill_storage::store::folder::FolderStore;
+use docmill_ledger::{Ledger as _, WorkerStatus};
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_queue::{MessageQueue as _, OutgoingMessage};
+use docmill_storage::folder::FolderStore;
 use reqwest::StatusCode;
 
 use super::desk::{WebConsole, invoice};

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use docmill::app::App;
-use docmill::ops::inspect::{self, DocumentQuery};
-use docmill::shutdown::Shutdown;
 use docmill_ledger::db::Db;
+use docmill_operations::inspect::{self, DocumentQuery};
+use docmill_pipeline::shutdown::Shutdown;
 use reqwest::StatusCode;
 use sqlx::Executor as _;
 

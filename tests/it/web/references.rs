@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use docmill_core::config::AllowedPrefix;
-use docmill_storage::store::ObjectStore as _;
-use docmill_storage::store::s3::S3Store;
+use docmill_storage::ObjectStore as _;
+use docmill_storage::s3::S3Store;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 

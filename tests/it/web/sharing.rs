@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use docmill::ops::page_drawing::{OriginalPage, PageDrawer, PageDrawingError};
 use docmill_core::config::{CpuConfig, LimitsConfig, OcrConfig, StoreConfig};
 use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
-use docmill_storage::store::ObjectStore as _;
+use docmill_operations::page_drawing::{OriginalPage, PageDrawer, PageDrawingError};
+use docmill_storage::ObjectStore as _;
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use sha2::Digest as _;

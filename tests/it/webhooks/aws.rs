@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use aws_sdk_sqs::types::QueueAttributeName;
-use docmill::ops::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
-use docmill::shutdown::Shutdown;
 use docmill_client::webhook::SharedCredentialsProvider;
 use docmill_core::config::{Config, WebhookTarget};
+use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
+use docmill_pipeline::shutdown::Shutdown;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

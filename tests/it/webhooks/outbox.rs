@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::webhooks::{self, DeliveryQuery};
 use docmill_core::config::Config;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::webhooks as rows;
+use docmill_operations::webhooks::{self, DeliveryQuery};
 use sqlx::Executor as _;
 
 use super::receiver::{

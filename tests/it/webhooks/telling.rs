@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use docmill::ops::review::{self, AcceptedData, DecidingReviewer};
 use docmill_core::config::{ReviewConfig, WebhookEvent};
 use docmill_ledger::db::operators::AuditNote;
+use docmill_operations::review::{self, AcceptedData, DecidingReviewer};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -218,7 +218,7 @@ async fn a_target_that_says_gone_is_told_nothing_more_until_it_is_enabled_or_mov
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(receiver.received().len(), 1, "told although it said 410 Gone");
     let db = database.db();
-    assert!(docmill::ops::webhooks::enable_target(&db, "erp", &by()).await.unwrap());
+    assert!(docmill_operations::webhooks::enable_target(&db, "erp", &by()).await.unwrap());
     until(SOON, || async { receiver.taken().len() == 2 }).await;
     let audit = "SELECT operator || ' ' || action || ' ' || target FROM operator_action";
     assert_eq!(scalar(&database, audit).await, "ann enable webhook:erp");

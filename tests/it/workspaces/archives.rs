@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-use docmill::ops::workspace::{
+use docmill_compat::objects::olmocr::index::WorkGroup;
+use docmill_compat::workspace::{
     ArchiveLimits, DocumentSources, WorkspaceTally, load_stats, populate_workspace, reopen_groups,
 };
-use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
-use docmill_queue::queue::objects::olmocr::index::WorkGroup;
+use docmill_pipeline::shutdown::Shutdown;
 use std::sync::Arc;
 
 use super::{Desk, Fake, Manner, terms};

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use docmill::ops::workspace::{
+use docmill_compat::objects::olmocr::{flag_key, result_key};
+use docmill_compat::workspace::{
     ArchiveLimits, DocumentSources, load_stats, reopen_groups, sample_group_size,
 };
-use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
-use docmill_queue::queue::objects::olmocr::{flag_key, result_key};
+use docmill_pipeline::shutdown::Shutdown;
 
 use super::{Desk, Fake, Manner, terms};
 

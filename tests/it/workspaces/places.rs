@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
-use docmill::ops::workspace::{
+use docmill_compat::objects::engine::StoreClock;
+use docmill_compat::objects::olmocr::WorkspaceFormat;
+use docmill_compat::workspace::{
     ArchiveLimits, DocumentSources, WorkspaceWorkerSetup, populate_workspace,
 };
-use docmill::shutdown::Shutdown;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::WorkspaceFormat;
-use docmill_storage::store::ObjectStore;
-use docmill_storage::store::folder::FolderStore;
-use docmill_storage::store::prefixed::PrefixedStore;
-use docmill_storage::store::s3::S3Store;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
+use docmill_storage::folder::FolderStore;
+use docmill_storage::prefixed::PrefixedStore;
+use docmill_storage::s3::S3Store;
 
 use super::{Desk, Fake, open, terms};
 use crate::support::moto::Moto;

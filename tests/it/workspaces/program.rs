@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use docmill_queue::queue::objects::olmocr::{all_lock_keys, group_hash};
+use docmill_compat::objects::olmocr::{all_lock_keys, group_hash};
 use serde_json::Value;
 
 use crate::support::documents::{form, invoice, pdf};

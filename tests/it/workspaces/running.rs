@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use docmill::ops::workspace::{
+use docmill_compat::objects::engine::StoreClock;
+use docmill_compat::objects::olmocr::{WorkspaceFormat, all_lock_keys, ledger_key, result_key};
+use docmill_compat::workspace::{
     DocumentStatus, GroupEntry, UnreadDocument, Workspace, WorkspaceOptions, load_stats,
 };
-use docmill::shutdown::Shutdown;
 use docmill_core::fault::Fault;
-use docmill_queue::queue::objects::engine::StoreClock;
-use docmill_queue::queue::objects::olmocr::{
-    WorkspaceFormat, all_lock_keys, ledger_key, result_key,
-};
-use docmill_storage::store::ObjectStore;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
 
 use super::{Desk, Fake, Manner, terms};
 

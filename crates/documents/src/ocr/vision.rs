@@ -27,7 +27,7 @@ use super::{ProviderCallLimits, RemoteOcrProvider};
 use docmill_core::config::{VisionConfig, VisionRecipe};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{PagePicture, PageUsage, PictureFit, PictureRule, ProviderReading};
-use docmill_llm::llm::{Llm, Prompt, PromptPicture};
+use docmill_llm::{Llm, Prompt, PromptPicture};
 use judge::ReplyJudge;
 use recipe::PageRecipe;
 

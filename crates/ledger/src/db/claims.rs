@@ -51,7 +51,7 @@ use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
 use crate::db::{Db, parking, saturating_int};
-use crate::ledger::{
+use crate::{
     AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
     DocumentSpending, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration,
     OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,

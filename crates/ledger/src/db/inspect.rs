@@ -59,7 +59,7 @@ pub async fn inspect_database(db: &Db) -> Result<DatabaseInspection> {
         .context("looking at the server")
 }
 
-/// What [`crate::ledger`] takes for the time.
+/// What [`crate`] takes for the time.
 ///
 /// # Errors
 /// No answer from Postgres, or no schema.

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext, saturating_int};
-use crate::ledger::decide::FRESH_ATTEMPTS;
+use crate::decide::FRESH_ATTEMPTS;
 use docmill_core::fault::Result;
 use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::PauseTerms;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::PauseTerms;
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 

@@ -9,7 +9,7 @@ use super::recipe::{ModelPage, PageRecipe};
 use crate::pages::uncovered_cells;
 use docmill_core::config::{LlmProvider, LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
-use docmill_llm::llm::{FinishReason, ModelReply, Prompt, estimate_tokens};
+use docmill_llm::{FinishReason, ModelReply, Prompt, estimate_tokens};
 
 /// With fewer words that the witness is sure of nothing is said by how many were found.
 const FEW_WORDS: usize = 8;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::markdown;
 use docmill_core::config::VisionRecipe;
-use docmill_llm::llm::Prompt;
+use docmill_llm::Prompt;
 
 /// What a general model is asked.
 const GENERAL: &str = include_str!("general_prompt.txt");

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::db::batches::leave_to_direct;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{BatchEntry, BatchRequestState, BatchStanding, WriteResult, stored};
+use crate::{BatchEntry, BatchRequestState, BatchStanding, WriteResult, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::{ClaimToken, IngestionId, Priority};
 
-/// See [`crate::ledger::AttemptLedger::find_batch_standing`].
+/// See [`crate::AttemptLedger::find_batch_standing`].
 pub(super) async fn find_batch_standing(
     db: &Db,
     id: IngestionId,
@@ -50,7 +50,7 @@ WHERE i.id = $1
     }))
 }
 
-/// See [`crate::ledger::AttemptLedger::enter_batch_lane`].
+/// See [`crate::AttemptLedger::enter_batch_lane`].
 pub(super) async fn enter_batch_lane(
     db: &Db,
     token: ClaimToken,
@@ -100,7 +100,7 @@ SELECT count(*) AS "count!" FROM held
     Ok(if held > 0 { WriteResult::Yes } else { WriteResult::Lost })
 }
 
-/// See [`crate::ledger::AttemptLedger::leave_batch_lane`].
+/// See [`crate::AttemptLedger::leave_batch_lane`].
 pub(super) async fn leave_batch_lane(db: &Db, id: IngestionId, request: &str) -> Result<bool> {
     let ids = sqlx::query_scalar!(
         "SELECT id FROM batch_request WHERE ingestion_id = $1 AND request = $2",
@@ -113,7 +113,7 @@ pub(super) async fn leave_batch_lane(db: &Db, id: IngestionId, request: &str) ->
     Ok(leave_to_direct(db, &ids, "the deadline passed").await? > 0)
 }
 
-/// See [`crate::ledger::AttemptLedger::use_batch_answers`].
+/// See [`crate::AttemptLedger::use_batch_answers`].
 pub(super) async fn use_batch_answers(db: &Db, id: IngestionId, requests: &[String]) -> Result<()> {
     sqlx::query!(
         "UPDATE batch_request SET state = 'used'

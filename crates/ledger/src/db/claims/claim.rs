@@ -1,6 +1,6 @@
 //! Taking claims: one statement for what is received at the same time, of as many batches as there are.
 //!
-//! The CASE in it is [`crate::ledger::decide::decide_claim`] in SQL, with the same order of
+//! The CASE in it is [`crate::decide::decide_claim`] in SQL, with the same order of
 //! questions; only a claim that was made under the very token it is asked for comes before all
 //! that, and is answered again.
 
@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::coalesce::{BatchedStatement, RowAnswer, StatementBatcher};
 use super::{count_from_int, saturating_int};
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::{SOON, used_attempts};
-use crate::ledger::{ClaimOutcome, ClaimRequest, ClaimTerms};
+use crate::decide::{SOON, used_attempts};
+use crate::{ClaimOutcome, ClaimRequest, ClaimTerms};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
@@ -53,7 +53,7 @@ struct ClaimRow {
     answered_at: OffsetDateTime,
 }
 
-/// Claims ingestions, see [`crate::ledger::Ledger::claim_with_tokens`].
+/// Claims ingestions, see [`crate::Ledger::claim_with_tokens`].
 pub(super) struct ClaimStatement;
 
 /// A claim that is asked for.
@@ -91,7 +91,7 @@ impl BatchedStatement for ClaimStatement {
     }
 }
 
-/// Claims a batch of ingestions; see [`crate::ledger::Ledger::claim_with_tokens`].
+/// Claims a batch of ingestions; see [`crate::Ledger::claim_with_tokens`].
 ///
 /// What Postgres refuses as a whole (a trigger waits for a document that somebody has locked, say)
 /// is asked for one by one: one row that cannot be claimed holds up no other. An answer that is

@@ -5,10 +5,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{LeaseRenewal, LeaseStatus};
+use crate::{LeaseRenewal, LeaseStatus};
 use docmill_core::fault::Result;
 
-/// Extends the leases of claims; see [`crate::ledger::Ledger::renew_leases`].
+/// Extends the leases of claims; see [`crate::Ledger::renew_leases`].
 pub(super) async fn renew_leases(
     db: &Db,
     claims: &[LeaseRenewal],

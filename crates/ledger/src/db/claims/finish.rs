@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::{
+use crate::decide::{
     DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_keys,
 };
-use crate::ledger::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
+use crate::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
@@ -20,7 +20,7 @@ use docmill_core::model::{
 
 const RECORDING: &str = "recording an outcome";
 
-/// Gives a claim back; see [`crate::ledger::Ledger::release_claim`].
+/// Gives a claim back; see [`crate::Ledger::release_claim`].
 pub(super) async fn release_claim(
     db: &Db,
     id: IngestionId,
@@ -158,7 +158,7 @@ impl ResultRow {
     }
 }
 
-/// The ends of ingestions, see [`crate::ledger::Ledger::record_result`].
+/// The ends of ingestions, see [`crate::Ledger::record_result`].
 pub(super) struct EndStatement;
 
 impl BatchedStatement for EndStatement {
@@ -219,7 +219,7 @@ fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
     keys
 }
 
-/// Reads back what became of a claim; see [`crate::ledger::Ledger::read_back`]. An attempt that was
+/// Reads back what became of a claim; see [`crate::Ledger::read_back`]. An attempt that was
 /// closed as crashed or cancelled was closed by somebody else.
 pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
     let row = sqlx::query!(

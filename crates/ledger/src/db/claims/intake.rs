@@ -5,12 +5,12 @@ use sqlx::types::Json;
 
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{OperatorPause, QuarantinedMessage, WorkerStatus, stored};
+use crate::{OperatorPause, QuarantinedMessage, WorkerStatus, stored};
 use docmill_core::config::SecretString;
 use docmill_core::fault::Result;
 use docmill_core::model::DocumentId;
 
-/// Keeps a message that is not ours; see [`crate::ledger::Ledger::quarantine_message`].
+/// Keeps a message that is not ours; see [`crate::Ledger::quarantine_message`].
 /// Producers may use an id again for other data: both copies are kept.
 pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) -> Result<()> {
     sqlx::query!(
@@ -29,7 +29,7 @@ pub(super) async fn quarantine_message(db: &Db, message: &QuarantinedMessage) ->
     Ok(())
 }
 
-/// See [`crate::ledger::AttemptLedger::document_passwords`].
+/// See [`crate::AttemptLedger::document_passwords`].
 pub(super) async fn document_passwords(db: &Db, document: DocumentId) -> Result<Vec<SecretString>> {
     let found = sqlx::query_scalar!(
         "SELECT password FROM document_password WHERE document_id = $1
@@ -42,7 +42,7 @@ pub(super) async fn document_passwords(db: &Db, document: DocumentId) -> Result<
     Ok(found.into_iter().map(SecretString::from).collect())
 }
 
-/// What operators have paused; see [`crate::ledger::Ledger::active_pauses`].
+/// What operators have paused; see [`crate::Ledger::active_pauses`].
 pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
     let rows = sqlx::query!("SELECT scope, name FROM pause ORDER BY scope, name")
         .fetch_all(db.pool())
@@ -61,7 +61,7 @@ pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
         .collect())
 }
 
-/// Writes what a worker reports of itself; see [`crate::ledger::Ledger::save_worker_status`].
+/// Writes what a worker reports of itself; see [`crate::Ledger::save_worker_status`].
 pub(super) async fn save_worker_status(db: &Db, worker: &str, vitals: &WorkerStatus) -> Result<()> {
     sqlx::query!(
         "WITH clock AS MATERIALIZED (

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::duplicate_key::DuplicateKeys;
+use crate::duplicate_key::DuplicateKeys;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId};
 
-/// See [`crate::ledger::AttemptLedger::is_blocked`]; asked by SHA-256.
+/// See [`crate::AttemptLedger::is_blocked`]; asked by SHA-256.
 pub(super) struct BlockedLookup;
 
-/// See [`crate::ledger::AttemptLedger::find_duplicate`].
+/// See [`crate::AttemptLedger::find_duplicate`].
 pub(super) struct DuplicateLookup;
 
 /// What a duplicate is looked for by.
@@ -104,7 +104,7 @@ ORDER BY a.place
     }
 }
 
-/// See [`crate::ledger::Ledger::current_time`].
+/// See [`crate::Ledger::current_time`].
 pub(super) async fn current_time(db: &Db) -> Result<OffsetDateTime> {
     sqlx::query_scalar!(r#"SELECT docmill_now() AS "now!""#)
         .fetch_one(db.pool())

@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use crate::db::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::decide::Sequencer;
-use crate::ledger::{ObjectRegistration, VersionOutcome, stored};
+use crate::decide::Sequencer;
+use crate::{ObjectRegistration, VersionOutcome, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::{ClaimToken, IngestionId};
 
 const REGISTERING: &str = "registering an object";
 
-/// See [`crate::ledger::Ledger::register_object`].
+/// See [`crate::Ledger::register_object`].
 ///
 /// Older rows are superseded with SKIP LOCKED: a row that is locked is being claimed, renewed or
 /// ended just now, so a worker holds it, and waiting here for a row whose end waits for the
@@ -72,7 +72,7 @@ fn size_of(object: &ObjectRegistration) -> Option<i64> {
     object.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX))
 }
 
-/// See [`crate::ledger::AttemptLedger::adopt_version`].
+/// See [`crate::AttemptLedger::adopt_version`].
 pub(super) async fn adopt_version(
     db: &Db,
     id: IngestionId,
@@ -108,7 +108,7 @@ pub(super) async fn adopt_version(
     })
 }
 
-/// See [`crate::ledger::Ledger::find_unknown`].
+/// See [`crate::Ledger::find_unknown`].
 pub(super) async fn find_unknown(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
     let asked: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let unknown = sqlx::query_scalar!(

@@ -9,13 +9,13 @@ use uuid::Uuid;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::{saturating_int, write_result};
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{StoredTranscript, WriteResult, stored};
+use crate::{StoredTranscript, WriteResult, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId};
 
 /// Writes references under the tokens of their claims; see
-/// [`crate::ledger::AttemptLedger::save_transcription`] and
-/// [`crate::ledger::AttemptLedger::save_extraction`].
+/// [`crate::AttemptLedger::save_transcription`] and
+/// [`crate::AttemptLedger::save_extraction`].
 pub(super) struct ReferenceStatement;
 
 /// A reference in the form the statement reads.

@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::saturating_int;
 use crate::db::{Db, SqlErrorContext};
-use crate::ledger::{DocumentSpending, ProviderSpending, SpentToday, stored};
+use crate::{DocumentSpending, ProviderSpending, SpentToday, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-/// Writes down what was spent; see [`crate::ledger::AttemptLedger::add_spending`].
+/// Writes down what was spent; see [`crate::AttemptLedger::add_spending`].
 pub(super) struct SpendingStatement;
 
 /// What was spent in the form the statement reads.
@@ -103,7 +103,7 @@ ON CONFLICT (ingestion_id, claims, day, provider, model) DO UPDATE SET
     }
 }
 
-/// See [`crate::ledger::AttemptLedger::spent_today`].
+/// See [`crate::AttemptLedger::spent_today`].
 pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentToday> {
     let tenant = tenant.map(stored::strip_nul);
     // The sums are those of an index each: which one is read is told by the tenant.
@@ -128,7 +128,7 @@ pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentTo
     })
 }
 
-/// See [`crate::ledger::AttemptLedger::spent_on`].
+/// See [`crate::AttemptLedger::spent_on`].
 pub(super) async fn spent_on(db: &Db, id: IngestionId) -> Result<DocumentSpending> {
     let sums = sqlx::query!(
         r#"SELECT COALESCE(sum(cost_nanos), 0)::bigint AS "nanos!",

@@ -1,0 +1,100 @@
+//! The pipeline where an object store is all there is: buckets and workspaces.
+//!
+//! The steps of a worker with Postgres, over a ledger and artefacts in the store of the bucket or
+//! workspace itself: transcript, finished pages and replies of models are stored before they are
+//! used and found again by the next attempt at the same document, and the day's spending of all
+//! workers is summed. Who may work on a document is not decided here: the caller owns its lock, and
+//! says so with a claim.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::object_ledger::{KEPT_FOR, ObjectLedger};
+use docmill_core::fault::Result;
+use docmill_core::model::{DocumentId, DocumentRef, IngestionId};
+use docmill_operations::process::{ProcessReport, process_claimed};
+use docmill_pipeline::{ClaimHandle, PipelineContext, PipelineServices};
+use docmill_storage::ObjectStore;
+use docmill_storage::memory::MemoryStore;
+
+/// Where an original lies in the store that is made for it.
+const KEY: &str = "document";
+
+/// The pipeline of a bucket or workspace.
+pub struct ObjectPipeline {
+    services: Arc<PipelineServices>,
+    ledger: Arc<ObjectLedger>,
+}
+
+impl ObjectPipeline {
+    /// Over the store of a bucket or workspace, whose keys begin where that begins.
+    pub fn new(services: PipelineServices, store: Arc<dyn ObjectStore>) -> Self {
+        Self { services: Arc::new(services), ledger: ObjectLedger::new(store) }
+    }
+
+    /// The services that the pipeline works with.
+    pub fn services(&self) -> &PipelineServices {
+        &self.services
+    }
+
+    /// Takes a document, whose bytes are here already, through every step. `claim` covers it;
+    /// `name` is what logs and reports call it.
+    ///
+    /// # Errors
+    /// Something else than the document is at fault, or the claim is lost: then nothing more was
+    /// written.
+    pub async fn process_document(
+        &self,
+        document: DocumentId,
+        name: &Path,
+        bytes: &Bytes,
+        claim: &ClaimHandle,
+    ) -> Result<ProcessReport> {
+        let documents = Arc::new(MemoryStore::default());
+        documents.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
+        let id = ingestion_of(document);
+        let original = DocumentRef {
+            id: document,
+            file_path: KEY.to_owned(),
+            original_name: None,
+            etag: None,
+        };
+        // Whoever was asleep for longer than its lock must not take the document from its owner.
+        claim.ensure_live().await?;
+        let (claimed, attempt) = self.ledger.begin_attempt(id, original).await?;
+        let claim = claim.for_ingestion(id, claimed.token);
+        let context = PipelineContext {
+            documents,
+            artefacts: self.ledger.artefacts(),
+            ledger: Arc::new(attempt),
+            services: Arc::clone(&self.services),
+        };
+        process_claimed(&context, &claimed, &claim, name, bytes).await
+    }
+
+    /// Removes, in the background, what is kept of documents that nobody has come back for.
+    pub fn start_removal(&self) {
+        let ledger = Arc::clone(&self.ledger);
+        tokio::spawn(async move {
+            let days = KEPT_FOR.as_secs() / 86_400;
+            match ledger.remove_abandoned().await {
+                Ok(0) => {}
+                Ok(documents) => {
+                    tracing::info!(documents, "removed what was kept for more than {days} days");
+                }
+                Err(error) => {
+                    tracing::warn!(error = %error, "old artefacts stay for now: {error}");
+                }
+            }
+        });
+    }
+}
+
+/// The id of the one ingestion of a document of a bucket or workspace, under which its artefacts
+/// lie.
+pub fn ingestion_of(document: DocumentId) -> IngestionId {
+    IngestionId::first_for_document(document)
+}

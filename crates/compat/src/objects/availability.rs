@@ -1,0 +1,145 @@
+//! Whether a message may be had: by its lock and by its marker, read no more often than need be.
+//!
+//! What was read is remembered: an object that cannot become due before a known time, unless it is
+//! rewritten, is not read again until then. That saves reading every hidden message and every live
+//! lock at every listing, and is only a saving: forgetting all of it is always right.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::add_duration;
+use super::engine::to_millis;
+use super::marker_queue::MarkerQueue;
+use super::message::{QueuedMessage, end_of};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
+use docmill_storage::ObjectEntry;
+use parking_lot::Mutex;
+
+/// More than this is forgotten at once.
+const MOST: usize = 20_000;
+/// Stores keep times to the second: an object written within the last two may be rewritten
+/// without its time changing. Milliseconds.
+const SETTLED: u64 = 2_000;
+/// How long a message that cannot be read is passed over.
+const SET_ASIDE: Duration = Duration::from_secs(300);
+/// The same if it may be the store that was in passing trouble.
+const SET_ASIDE_BRIEFLY: Duration = Duration::from_secs(15);
+
+/// Answers about messages of listings.
+pub(super) struct AvailabilityCache {
+    queue: Arc<MarkerQueue>,
+    known: UnavailableUntil,
+}
+
+impl AvailabilityCache {
+    pub(super) fn new(queue: Arc<MarkerQueue>) -> Self {
+        Self { queue, known: UnavailableUntil::default() }
+    }
+
+    /// Whether an answer about the object costs no request.
+    pub(super) fn is_known(&self, entry: &ObjectEntry) -> bool {
+        self.known.known_until(entry).is_some()
+    }
+
+    /// Whether the message is known to be hidden or was set aside: told without a request.
+    pub(super) fn is_hidden(&self, entry: &ObjectEntry, now: u64) -> bool {
+        self.known.known_until(entry).is_some_and(|until| until > now)
+    }
+
+    /// Passes over a message that cannot be read, for a while or until it is rewritten: it is not to
+    /// keep the others waiting.
+    pub(super) fn set_aside(&self, entry: &ObjectEntry, error: &Error, now: u64) {
+        if self.is_hidden(entry, now) {
+            return;
+        }
+        let key = &entry.key;
+        tracing::warn!(key, error = %error, "a message is passed over for a while: {error}");
+        metrics::count_delivery("unreadable");
+        let time = match error.fault {
+            Fault::Transient => SET_ASIDE_BRIEFLY,
+            _ => SET_ASIDE,
+        };
+        self.known.insert(entry, add_duration(now, time));
+    }
+
+    /// Whether somebody's lock on the message still lasts.
+    pub(super) async fn is_locked(
+        &self,
+        name: &str,
+        lock: Option<&ObjectEntry>,
+        now: u64,
+    ) -> Result<bool> {
+        let Some(entry) = lock else { return Ok(false) };
+        if self.known.known_until(entry).is_some_and(|until| until > now) {
+            return Ok(true);
+        }
+        let Some(lock) = self.queue.read_lock(name).await? else { return Ok(false) };
+        let end = end_of(&lock.lease, to_millis(lock.modified));
+        self.known.note_until(entry, end, now);
+        Ok(end > now)
+    }
+
+    /// Whether the message is visible by its marker; `None` if it is gone.
+    pub(super) async fn is_due(&self, entry: &ObjectEntry, now: u64) -> Result<Option<bool>> {
+        if let Some(until) = self.known.known_until(entry) {
+            return Ok(Some(until <= now));
+        }
+        let Some(seen) = self.queue.engine().read::<QueuedMessage>(&entry.key).await? else {
+            return Ok(None);
+        };
+        self.known.note_until(entry, seen.value.not_before, now);
+        Ok(Some(seen.value.not_before <= now))
+    }
+}
+
+/// By key: the version's time, and until when it is of no interest.
+#[derive(Default)]
+struct UnavailableUntil(Mutex<HashMap<String, (SystemTime, u64)>>);
+
+impl UnavailableUntil {
+    /// Until when the object, unless rewritten, is known to be of no interest.
+    fn known_until(&self, entry: &ObjectEntry) -> Option<u64> {
+        let known = self.0.lock();
+        known.get(&entry.key).filter(|(at, _)| *at == entry.modified).map(|(_, until)| *until)
+    }
+
+    /// Notes that; `now` is the store's, as the entry's time is.
+    fn note_until(&self, entry: &ObjectEntry, until: u64, now: u64) {
+        if to_millis(entry.modified).saturating_add(SETTLED) <= now {
+            self.insert(entry, until);
+        }
+    }
+
+    /// The same whenever it was written.
+    fn insert(&self, entry: &ObjectEntry, until: u64) {
+        let mut known = self.0.lock();
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(entry.key.clone(), (entry.modified, until));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_rewritten_object_is_looked_at_again() {
+        let known = UnavailableUntil::default();
+        let present = SystemTime::now();
+        let (now, past) = (to_millis(present), present - Duration::from_secs(10));
+        let entry = ObjectEntry { key: "k".to_owned(), size: 1, modified: past };
+        known.note_until(&entry, 7, now);
+        assert_eq!(known.known_until(&entry), Some(7));
+        let rewritten = ObjectEntry { modified: past + Duration::from_secs(1), ..entry.clone() };
+        assert_eq!(known.known_until(&rewritten), None);
+        let fresh = ObjectEntry { key: "fresh".to_owned(), modified: present, ..entry };
+        known.note_until(&fresh, 7, now);
+        assert_eq!(known.known_until(&fresh), None, "its time may not tell a rewrite");
+    }
+}

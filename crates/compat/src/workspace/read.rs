@@ -1,0 +1,264 @@
+//! Reads a document's pages from its bytes: the same steps as with a database, without it. Their
+//! results are stored in the workspace until the document's line is in the ledger, so that a run
+//! that is killed pays nothing twice.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::english_filter::{LOOKED_AT, filter_text};
+use crate::object_pipeline::{ObjectPipeline, ingestion_of};
+use docmill_core::fault::{Fault, Result};
+use docmill_core::model::{
+    DocumentId, IngestionId, ModelUsage, OutcomeReason, PageSource, PageText, Transcript,
+};
+use docmill_layout::render_markdown;
+use docmill_operations::process::ProcessReport;
+use docmill_pipeline::{ClaimHandle, StepError, find_layout, run_on_text};
+
+/// What was read of a document.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DocumentText {
+    /// Numbers from 1, and texts.
+    pub pages: Vec<(u32, String)>,
+    /// Of each page the one language that it was read in, as ISO 639-1 has it, where that is known.
+    pub languages: Vec<Option<&'static str>>,
+    /// The whole as Markdown, if the reader was told to make it.
+    pub markdown: Option<String>,
+    /// Pages whose content was lost.
+    pub lost: usize,
+    /// Tokens that models were given for it, and gave back.
+    pub usage: ModelUsage,
+    /// What was extracted, and the gate's verdict.
+    pub extraction: Value,
+}
+
+/// Languages as Tesseract names them (ISO 639-2), and as olmOCR does (ISO 639-1).
+#[rustfmt::skip]
+const LANGUAGES: [(&str, &str); 30] = [
+    ("ara", "ar"), ("bul", "bg"), ("ces", "cs"), ("chi_sim", "zh"), ("chi_tra", "zh"),
+    ("dan", "da"), ("deu", "de"), ("ell", "el"), ("eng", "en"), ("est", "et"), ("fin", "fi"),
+    ("fra", "fr"), ("heb", "he"), ("hin", "hi"), ("hrv", "hr"), ("hun", "hu"), ("ita", "it"),
+    ("jpn", "ja"), ("kor", "ko"), ("nld", "nl"), ("nor", "no"), ("pol", "pl"), ("por", "pt"),
+    ("ron", "ro"), ("rus", "ru"), ("slk", "sk"), ("spa", "es"), ("swe", "sv"), ("tur", "tr"),
+    ("ukr", "uk"),
+];
+
+/// The outcome of reading a document.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReadOutcome {
+    /// The document was read; this is its text.
+    Whole(Box<DocumentText>),
+    /// Read to the end, nothing on it.
+    Empty,
+    /// The document itself is at fault: another reading would end the same way.
+    Refused {
+        /// Why, by our table of reasons.
+        code: String,
+        /// Counts and limits, never content.
+        detail: String,
+    },
+}
+
+/// Reads documents. A trait, because a worker is tested with readers that fail, hang or count.
+#[async_trait]
+pub trait WorkspaceReader: Send + Sync {
+    /// Pages of a document; `None` if it cannot be opened.
+    ///
+    /// # Errors
+    /// Something else than the document is at fault.
+    async fn count_pages(&self, bytes: Bytes) -> Result<Option<u32>>;
+
+    /// Reads one document of a group whose locks `claim` stands for.
+    ///
+    /// # Errors
+    /// Something else than the document is at fault, or the claim is lost.
+    async fn read_document(
+        &self,
+        path: &str,
+        bytes: Bytes,
+        claim: &ClaimHandle,
+    ) -> Result<ReadOutcome>;
+
+    /// What every document needs and is down or refuses us, by its name; `None`: nothing, as far as
+    /// is known.
+    fn find_outage(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The steps of [`ObjectPipeline`].
+pub struct PipelineReader {
+    /// Over the workspace's own store.
+    pub pipeline: ObjectPipeline,
+    /// How.
+    pub reading: WorkspaceReading,
+}
+
+/// How the documents of a workspace are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkspaceReading {
+    /// How often a document is read again at once because a page of it failed.
+    pub page_retries: u32,
+    /// Whether to make Markdown of what was read.
+    pub markdown: bool,
+    /// Whether what olmOCR's filter leaves out is left out.
+    pub apply_filter: bool,
+}
+
+#[async_trait]
+impl WorkspaceReader for PipelineReader {
+    async fn count_pages(&self, bytes: Bytes) -> Result<Option<u32>> {
+        match self.pipeline.services().reader.open_document(bytes, false).await {
+            Ok(document) => Ok(Some(document.page_count())),
+            Err(StepError::Rejected { .. }) => Ok(None),
+            Err(StepError::Fault(error)) => Err(error),
+        }
+    }
+
+    async fn read_document(
+        &self,
+        path: &str,
+        bytes: Bytes,
+        claim: &ClaimHandle,
+    ) -> Result<ReadOutcome> {
+        if let Some(detail) = self.find_objection(&bytes).await? {
+            return Ok(ReadOutcome::Refused { code: "filtered".to_owned(), detail });
+        }
+        let document = document_of(path);
+        let mut retries = 0;
+        loop {
+            // The path is only shown in reports; a file's name may say who a document is about.
+            let shown = Path::new("document");
+            match self.pipeline.process_document(document, shown, &bytes, claim).await {
+                Ok(processed) => return self.read_outcome(&processed).await,
+                Err(error)
+                    if error.fault == Fault::Transient && retries < self.reading.page_retries =>
+                {
+                    retries += 1;
+                    let document = crate::objects::olmocr::sha1_hex(path.as_bytes());
+                    tracing::warn!(error = %error, document, retries, "a page failed: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn find_outage(&self) -> Option<String> {
+        self.pipeline.services().find_outage()
+    }
+}
+
+/// A document is in one group only, whose lock keeps others away from what is stored of it; the
+/// same bytes under another path may be in another group.
+fn document_of(path: &str) -> DocumentId {
+    DocumentId::from_object("", path)
+}
+
+/// The id under which everything about the document of this path is stored while it is worked on.
+pub(super) fn artefact_id(path: &str) -> IngestionId {
+    ingestion_of(document_of(path))
+}
+
+impl PipelineReader {
+    /// What the filter has against a document, if it is asked. One that cannot be opened is refused
+    /// with its own reason when it is read.
+    async fn find_objection(&self, bytes: &Bytes) -> Result<Option<String>> {
+        if !self.reading.apply_filter {
+            return Ok(None);
+        }
+        match self.look_through(bytes).await {
+            Ok(objection) => Ok(objection),
+            Err(StepError::Rejected { .. }) => Ok(None),
+            Err(StepError::Fault(error)) => Err(error),
+        }
+    }
+
+    async fn look_through(&self, bytes: &Bytes) -> std::result::Result<Option<String>, StepError> {
+        let services = self.pipeline.services();
+        let document = services.reader.open_document(bytes.clone(), false).await?;
+        if services.reader.has_text_fields(&document).await? {
+            return Ok(Some("a form".to_owned()));
+        }
+        let mut text = String::new();
+        for index in 0..document.page_count().min(LOOKED_AT) {
+            text.push_str(&services.reader.printed_page(&document, index).await?.text.text());
+            text.push('\n');
+        }
+        run_on_text(services, move || filter_text(&text)).await
+    }
+
+    async fn read_outcome(&self, processed: &ProcessReport) -> Result<ReadOutcome> {
+        let refused = |code: &str, detail: &str| {
+            Ok(ReadOutcome::Refused { code: code.to_owned(), detail: detail.to_owned() })
+        };
+        let transcript = match (&processed.transcript, processed.reason) {
+            (Some(transcript), _) => transcript,
+            (None, Some(OutcomeReason::NoText)) => return Ok(ReadOutcome::Empty),
+            (None, reason) => {
+                return refused(reason.map_or("internal", OutcomeReason::code), &processed.detail);
+            }
+        };
+        let mut text = document_text(transcript, processed);
+        if self.reading.markdown {
+            match find_layout(self.pipeline.services(), transcript).await {
+                Ok(layout) => text.markdown = Some(render_markdown(&layout)),
+                Err(StepError::Rejected { reason, detail }) => {
+                    return refused(reason.code(), &detail);
+                }
+                Err(StepError::Fault(error)) => return Err(error),
+            }
+        }
+        Ok(ReadOutcome::Whole(Box::new(text)))
+    }
+}
+
+/// The language of a page, which is known where a reader of pictures chose one and no other.
+fn primary_language(page: &PageText) -> Option<&'static str> {
+    let [language] = page.languages.as_slice() else { return None };
+    LANGUAGES.iter().find(|(name, _)| name == language).map(|(_, code)| *code)
+}
+
+/// What was read counts also if the gate refused what was extracted from it.
+fn document_text(transcript: &Transcript, processed: &ProcessReport) -> DocumentText {
+    let lost = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
+    DocumentText {
+        pages: transcript.pages.iter().map(|page| (page.number, page.text())).collect(),
+        languages: transcript.pages.iter().map(primary_language).collect(),
+        markdown: None,
+        lost: transcript.pages.iter().filter(lost).count(),
+        usage: processed.usage,
+        extraction: json!({
+            "status": processed.status,
+            "reason": processed.reason,
+            "kind": processed.kind,
+            "reader": processed.reader,
+            "data": processed.data,
+            "review_reasons": processed.review_reasons,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_read_in_one_language_says_which_and_any_other_does_not() {
+        let page = |languages: &[&str]| {
+            let plain = PageText::from_native(1, (1.0, 1.0), 1.0, Vec::new());
+            PageText { languages: languages.iter().map(|it| (*it).to_owned()).collect(), ..plain }
+        };
+        for (languages, expected) in [
+            (&["deu"][..], Some("de")),
+            (&["eng"], Some("en")),
+            (&["eng", "deu"], None),
+            (&["osd"], None),
+            (&[], None),
+        ] {
+            assert_eq!(primary_language(&page(languages)), expected, "{languages:?}");
+        }
+    }
+}

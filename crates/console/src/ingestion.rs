@@ -1,0 +1,421 @@
+//! One ingestion: how it stands, how it came there, and what an operator can do about it.
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::response::{Html, Redirect};
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, PostedForm, QueryFields};
+use super::findings::explain_reason;
+use super::layout::{
+    age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, money, state_mark,
+};
+use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
+use super::state::ConsoleState;
+use docmill_core::config::WebRole;
+use docmill_core::model::IngestionId;
+use docmill_operations::inspect::{
+    self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow, MessageRecord, OperatorActionRow,
+};
+use docmill_operations::retry::{self, IngestionAction, IngestionChange};
+
+/// The newest ingestion that an id means and the visitor sees: its own id, or its document's.
+pub(super) async fn find_visible(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: Uuid,
+) -> Result<IngestionHistory, ConsoleFailure> {
+    let found = inspect::load_histories(state.database(), &id.to_string()).await?;
+    let mut visible = found.into_iter().filter(|it| visitor.sees(it.ingestion.tenant.as_deref()));
+    visible.next().ok_or_else(ConsoleFailure::missing)
+}
+
+/// An id that stands in the address.
+pub(super) fn read_id(text: &str) -> Result<Uuid, ConsoleFailure> {
+    Uuid::parse_str(text).map_err(|_| ConsoleFailure::missing())
+}
+
+/// `/ingestions/{id}`.
+pub(super) async fn show_ingestion(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    QueryFields(wanted): QueryFields,
+) -> Result<Html<String>, ConsoleFailure> {
+    let story = find_visible(&state, &visitor, read_id(&id)?).await?;
+    let row = &story.ingestion;
+    let id = IngestionId(row.id);
+    let title = row.original_name.clone().unwrap_or_else(|| row.file_path.clone());
+    let body = html! {
+        @if let Some(done) = wanted.get("done").and_then(words_of_change) {
+            p.notice role="status" { (done) }
+        }
+        p { (state_mark(&row.status)) " " (row.reason.as_deref().unwrap_or_default()) " · registered "
+            (age_since(row.created_at)) " ago" }
+        (why_it_waits(&story))
+        @if visitor.role >= WebRole::Operator { (actions(&state, &visitor, row)) }
+        (facts(row))
+        (reasons(&state, row))
+        (attempts_table(&story.attempts))
+        (costs_table(&inspect::list_attempt_costs(state.database(), id).await?))
+        @if let Some(record) = inspect::load_message_record(state.database(), id).await? {
+            (messages_facts(&state, row, &record))
+        }
+        @if visitor.role >= WebRole::Operator {
+            (actions_table(&inspect::list_operator_actions(state.database(), id).await?))
+        }
+        (pages_links(&state, row))
+        @if let Some(data) = &row.structured_data { h2 { "Data" } (data_table(data)) }
+        (places_list(&state, &story))
+    };
+    Ok(frame_page(&state, Some(&visitor), &title, &body))
+}
+
+fn why_it_waits(story: &IngestionHistory) -> Markup {
+    html! {
+        @if let (Some(state), Some(why)) = (&story.state, &story.explanation) {
+            p.notice { "Why it does not move: " (state_mark(state)) " – " (foreign_name(why)) }
+        }
+    }
+}
+
+fn facts(row: &IngestionRow) -> Markup {
+    let score = |value: Option<f64>| value.map(|value| format!("{value:.2}"));
+    let number = |value: Option<i64>| value.map(|value| value.to_string());
+    html! {
+        dl.facts {
+            (fact("Detail", row.detail.as_deref()))
+            (fact("File", row.original_name.as_deref()))
+            (fact("Lies at", Some(&row.file_path)))
+            (fact("Ingestion", Some(&row.id.to_string())))
+            (fact("Document", Some(&row.document_id.to_string())))
+            (fact("SHA-256", row.sha256.as_deref()))
+            (fact("Kind", row.kind.as_deref()))
+            (fact("Tenant", row.tenant.as_deref()))
+            (fact("Pages", row.pages.map(|pages| pages.to_string()).as_deref()))
+            (fact("Reader", row.reader.as_deref()))
+            (fact("Model", row.extraction_model.as_deref()))
+            (fact("Tokens read", number(row.extraction_input_tokens).as_deref()))
+            (fact("Tokens written", number(row.extraction_output_tokens).as_deref()))
+            (fact("Quality of the pages", score(row.transcription_quality_score).as_deref()))
+            (fact("Score of the gate", score(row.gate_score.map(f64::from)).as_deref()))
+            (fact("Worker", row.worker.as_deref()))
+            (fact("Attempts that count", Some(&row.attempt_count.to_string())))
+            (fact("Transcript", row.transcription_file_path.as_deref()))
+        }
+    }
+}
+
+fn reasons(state: &ConsoleState, row: &IngestionRow) -> Markup {
+    let kind = state.kinds().for_name(row.kind.as_deref());
+    let findings = row.review_reasons.iter().map(|code| explain_reason(kind.map(|it| &**it), code));
+    html! {
+        @if row.needs_human_review {
+            h2 { "What the gate found" }
+            ul { @for finding in findings {
+                li { (finding.words) " " span.hint { (finding.code) } }
+            } }
+            p { a href=(state.link(&format!("/reviews/{}", row.document_id))) { "Review the document" } }
+        }
+    }
+}
+
+/// Pages whose links are shown; the others are reached from page to page.
+const LINKED_PAGES: i32 = 20;
+
+fn pages_links(state: &ConsoleState, row: &IngestionRow) -> Markup {
+    let link = |page: i32| state.link(&format!("/ingestions/{}/pages/{page}", row.id));
+    let count = row.pages.unwrap_or(1);
+    html! {
+        @if row.transcription_file_path.is_some() {
+            h2 { "Pages" }
+            p.actions { @for page in 1..=count.min(LINKED_PAGES) {
+                a href=(link(page)) { "Page " (page) }
+            } }
+        }
+    }
+}
+
+/// Where on the pages the values stand, each a link to its mark.
+fn places_list(state: &ConsoleState, story: &IngestionHistory) -> Markup {
+    let places = FieldPlaces::read(story.grounded.clone());
+    let mut places = places.iter().enumerate().peekable();
+    html! {
+        @if places.peek().is_some() {
+            h2 { "Where the values were found" }
+            dl.facts { @for (at, place) in places { div {
+                dt { (place.field) }
+                dd { a href=(state.link(&place_path(story, at, place))) { "page " (place.page) } }
+            } } }
+        }
+    }
+}
+
+fn place_path(story: &IngestionHistory, at: usize, place: &FieldPlace) -> String {
+    format!("/ingestions/{}/pages/{}#{}", story.ingestion.id, place.page, mark_id(at))
+}
+
+fn attempts_table(attempts: &[AttemptRow]) -> Markup {
+    html! {
+        h2 { "Attempts" }
+        @if attempts.is_empty() { p { "None has ended." } } @else {
+            div.wide tabindex="0" { table {
+                thead { tr { th.number { "claim" } th { "began" } th { "took" } th { "reached" } th { "outcome" } th { "worker" } th { "detail" } } }
+                tbody { @for attempt in attempts { tr {
+                    td.number { (attempt.claims) }
+                    td { @match attempt.started_at { Some(at) => (moment(at)), None => "–" } }
+                    td { (took(attempt)) }
+                    td { (attempt.stage.as_deref().unwrap_or("–")) }
+                    td { (attempt.outcome) @if !attempt.counted { " (given back)" } }
+                    td { (attempt.worker.as_deref().unwrap_or("–")) }
+                    td { (foreign_name(attempt.detail.as_deref().unwrap_or_default())) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn costs_table(costs: &[AttemptCost]) -> Markup {
+    html! {
+        @if !costs.is_empty() {
+            h2 { "Costs" }
+            div.wide tabindex="0" { table {
+                thead { tr { th.number { "claim" } th { "paid to" } th.number { "calls" } th.number { "pages" } th.number { "tokens read" } th.number { "tokens written" } th.number { "cost" } } }
+                tbody { @for cost in costs { tr {
+                    td.number { (cost.claims) } td { (cost.provider) " " (cost.model) }
+                    td.number { (cost.calls) } td.number { (cost.pages) }
+                    td.number { (cost.input_tokens) } td.number { (cost.output_tokens) }
+                    td.number { (money(cost.cost_nanos)) @if cost.unpriced_calls > 0 { " (some without a price)" } }
+                } } }
+            } }
+        }
+    }
+}
+
+/// What is known of its messages.
+fn messages_facts(state: &ConsoleState, row: &IngestionRow, record: &MessageRecord) -> Markup {
+    let open = row.status == "in-progress";
+    html! {
+        h2 { "Messages" }
+        dl.facts {
+            div { dt { "Now" } dd { (where_message_is(record, open)) } }
+            div { dt { "Last one sent" } dd { (moment(record.sent_at)) ", " (age_since(record.sent_at)) " ago" } }
+            (fact("Sent again because nothing came of it", Some(&record.resends.to_string())))
+            (fact("Tier", Some(&record.priority)))
+        }
+        @if open { p.hint {
+            "What the queue gave up is among the " a href=(state.link("/dead-letters")) { "dead letters" } "."
+        } }
+    }
+}
+
+fn where_message_is(record: &MessageRecord, open: bool) -> Markup {
+    html! {
+        @if !open { "none is needed any more" }
+        @else if let Some(pause) = &record.parked_by {
+            "none, while there is the pause " (foreign_name(pause))
+        }
+        @else if let Some(until) = record.parked_until { "none, until " (moment(until)) }
+        @else { "one in the queue; were it lost, another is sent" }
+    }
+}
+
+fn actions_table(actions: &[OperatorActionRow]) -> Markup {
+    html! {
+        @if !actions.is_empty() {
+            h2 { "What operators did" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "when" } th { "who" } th { "what" } th { "why" } } }
+                tbody { @for action in actions { tr {
+                    td { (moment(action.done_at)) } td { (foreign_name(&action.operator)) }
+                    td { (action.action) } td { (foreign_name(&action.why)) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn took(attempt: &AttemptRow) -> String {
+    let Some(started) = attempt.started_at else { return "–".to_owned() };
+    let length = attempt.ended_at - started;
+    match length.whole_seconds() {
+        seconds if seconds < 10 => format!("{:.2} s", length.as_seconds_f64()),
+        seconds => age_text(u64::try_from(seconds).unwrap_or_default()),
+    }
+}
+
+/// Data as a person reads it.
+pub(super) fn data_table(data: &Value) -> Markup {
+    html! {
+        @match data {
+            Value::Object(fields) => {
+                dl.facts { @for (name, value) in fields { div.whole[is_table(value)] { dt { (name) } dd { (data_value(value)) } } } }
+            }
+            other => (data_value(other)),
+        }
+    }
+}
+
+/// Whether it is a list of lines, each with fields.
+fn is_table(value: &Value) -> bool {
+    value.as_array().is_some_and(|lines| !lines.is_empty() && lines.iter().all(Value::is_object))
+}
+
+/// Lines as a table, with a column for each field that one of them has.
+fn lines_table(lines: &[Value]) -> Markup {
+    let mut columns: Vec<&str> = Vec::new();
+    for name in lines.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { @for name in &columns { th { (name) } } } }
+            tbody { @for line in lines { tr { @for name in &columns {
+                td { (data_value(line.get(name).unwrap_or(&Value::Null))) }
+            } } } }
+        } }
+    }
+}
+
+fn data_value(value: &Value) -> Markup {
+    html! {
+        @match value {
+            Value::Null => "–",
+            Value::String(text) => bdi { (text) },
+            Value::Array(lines) if is_table(value) => (lines_table(lines)),
+            Value::Array(items) => ol { @for item in items { li { (data_value(item)) } } },
+            Value::Object(fields) => {
+                @for (name, value) in fields { span.hint { (name) ": " } (data_value(value)) "; " }
+            }
+            other => (other.to_string()),
+        }
+    }
+}
+
+fn actions(state: &ConsoleState, visitor: &ConsoleVisitor, row: &IngestionRow) -> Markup {
+    let open = row.status == "in-progress";
+    let retry = if open { "Work on it now…" } else { "Work on it once more…" };
+    html! {
+        div.actions {
+            (action_form(state, visitor, row, "retry", retry))
+            @if open { (action_form(state, visitor, row, "cancel", "Cancel it…")) }
+        }
+    }
+}
+
+fn action_form(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    row: &IngestionRow,
+    verb: &str,
+    label: &str,
+) -> Markup {
+    html! {
+        details {
+            summary { (label) }
+            form method="post" action=(state.link(&format!("/ingestions/{}/{verb}", row.id))) {
+                (form_secret(visitor))
+                div.field { label for={ (verb) "-why" } { "Why" } input id={ (verb) "-why" } name="why"; }
+                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
+                button.first { (verb) }
+            }
+        }
+    }
+}
+
+/// Refuses a change that was not confirmed.
+pub(super) fn require_confirmation(form: &FieldValues) -> Result<(), ConsoleFailure> {
+    match form.get("confirm") {
+        Some("yes") => Ok(()),
+        _ => Err(ConsoleFailure::wrong_request("Say that you mean it: go back and tick the box.")),
+    }
+}
+
+/// `POST /ingestions/{id}/retry`.
+pub(super) async fn post_retry(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Redirect, ConsoleFailure> {
+    require_confirmation(&form)?;
+    let why = form.get("why").unwrap_or_default();
+    let change = retry_visible(&state, &visitor, read_id(&id)?, why).await?;
+    Ok(redirect_to_change(&state, &change))
+}
+
+/// `POST /ingestions/{id}/cancel`.
+pub(super) async fn post_cancel(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Redirect, ConsoleFailure> {
+    require_confirmation(&form)?;
+    let why = form.get("why").unwrap_or_default();
+    let change = cancel_visible(&state, &visitor, read_id(&id)?, why).await?;
+    Ok(redirect_to_change(&state, &change))
+}
+
+/// Retries an ingestion that the visitor sees.
+pub(super) async fn retry_visible(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: Uuid,
+    why: &str,
+) -> Result<IngestionChange, ConsoleFailure> {
+    let ids = [IngestionId(find_visible(state, visitor, id).await?.ingestion.id)];
+    let by = visitor.audit_note(why);
+    let done = retry::retry_ingestions(state.database(), state.queue(), &ids, &by).await?;
+    done.into_iter().next().ok_or_else(ConsoleFailure::missing)
+}
+
+/// Cancels an ingestion that the visitor sees.
+pub(super) async fn cancel_visible(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: Uuid,
+    why: &str,
+) -> Result<IngestionChange, ConsoleFailure> {
+    let ids = [IngestionId(find_visible(state, visitor, id).await?.ingestion.id)];
+    let by = visitor.audit_note(why);
+    let done = retry::cancel_ingestions(state.database(), &ids, &by).await?;
+    done.into_iter().next().ok_or_else(ConsoleFailure::missing)
+}
+
+fn redirect_to_change(state: &ConsoleState, change: &IngestionChange) -> Redirect {
+    let (id, done) = (change.ingestion_id, code_of_change(change.change));
+    Redirect::to(&state.link(&format!("/ingestions/{id}?done={done}")))
+}
+
+fn code_of_change(change: IngestionAction) -> &'static str {
+    match change {
+        IngestionAction::Reopened => "reopened",
+        IngestionAction::SentAgain => "sent_again",
+        IngestionAction::BeingWorkedOn => "being_worked_on",
+        IngestionAction::Moved => "moved",
+        IngestionAction::Cancelled => "cancelled",
+        IngestionAction::AlreadyEnded => "already_ended",
+        IngestionAction::NotSent => "not_sent",
+    }
+}
+
+/// Words for a code in the address; nothing for what is none.
+fn words_of_change(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "reopened" => "It is open again, and its message is sent.",
+        "sent_again" => "It is due now, and its message is sent again.",
+        "being_worked_on" => "A worker has it right now; it goes on.",
+        "moved" => "It has the new priority.",
+        "cancelled" => "It is cancelled.",
+        "already_ended" => "It had ended before; nothing was done.",
+        "not_sent" => "It is open, but its message could not be sent: the janitor will do that.",
+        _ => return None,
+    })
+}

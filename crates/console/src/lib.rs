@@ -1,0 +1,291 @@
+//! `docmill web`: the pages for operators and reviewers, and the interface for programs.
+//!
+//! Server-rendered, usable without script, and nothing is loaded from elsewhere. Whoever asks is known
+//! before a handler runs; which role a route needs stands here, beside the route. What is done here
+//! is done by the same operations as on the command line. Not promised: sessions that outlive the
+//! process, or that several processes share.
+
+mod access;
+mod api;
+mod api_forms;
+mod case_page;
+mod connections;
+mod failure;
+mod fields;
+mod findings;
+mod fresh;
+mod guard;
+pub mod health_port;
+mod ingestion;
+mod layout;
+mod listing;
+mod openapi;
+mod openapi_schemas;
+mod overview;
+mod page_sheets;
+mod page_view;
+mod pauses;
+mod pictures;
+mod proxy_user;
+mod references;
+mod review_check;
+mod review_desk;
+mod review_form;
+mod review_queue;
+mod reviews;
+mod sign_in;
+mod state;
+mod transcripts;
+mod uploads;
+mod webhook_api;
+mod webhooks;
+
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Json, Router};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+pub use state::{ConsoleParts, UploadLimits};
+
+use connections::ConnectionLimits;
+use docmill_core::config::WebRole;
+use failure::ConsoleFailure;
+use openapi::{ApiOperation, ApiRoute, ROUTES};
+use state::{ConsoleState, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE};
+
+/// Browsers open several connections each; a large form over a slow line takes its time.
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    port: "web port",
+    most: 256,
+    head_time: Duration::from_secs(5),
+    connection_time: Duration::from_secs(30),
+};
+/// Bytes of a form, or of data with all lines of a document.
+const LARGEST_FORM: usize = 4 << 20;
+/// Bytes of a body, where nothing else is said.
+const USUAL_BODY: usize = 64 << 10;
+/// Media type of our scripts.
+const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
+
+/// The pages, ready to be served.
+pub struct ConsolePages {
+    router: Router,
+}
+
+impl ConsolePages {
+    /// Pages over these parts.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn new(parts: ConsoleParts) -> Result<Self, String> {
+        let state = ConsoleState::new(parts)
+            .map_err(|error| format!("no random numbers for sessions: {error}"))?;
+        Ok(Self { router: build_router(&state) })
+    }
+
+    /// Serves the pages until it is dropped.
+    pub async fn serve(self, listener: TcpListener) {
+        connections::serve_connections(listener, self.router, LIMITS).await;
+    }
+}
+
+/// A new token, and its SHA-256 as the configuration keeps it.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub fn make_token() -> Result<(String, String), String> {
+    let secret = access::make_secret().map_err(|error| format!("no random numbers: {error}"))?;
+    let token = format!("dm_{secret}");
+    let hash = access::hash_secret(&token);
+    Ok((token, hash))
+}
+
+fn build_router(state: &ConsoleState) -> Router {
+    let pages = public_pages()
+        .merge(with_role(viewer_pages(), WebRole::Viewer))
+        .merge(with_role(reviewer_pages(), WebRole::Reviewer))
+        .merge(with_role(operator_pages(), WebRole::Operator))
+        .nest("/api/v1", api_routes())
+        .fallback(answer_nothing)
+        .layer(DefaultBodyLimit::max(USUAL_BODY))
+        .layer(from_fn_with_state(state.clone(), guard::admit_visitor))
+        .layer(from_fn_with_state(state.clone(), write_failures))
+        .with_state(state.clone());
+    let base = &state.config().base_path;
+    let whole = match base.is_empty() {
+        true => pages,
+        false => {
+            let first = state.link("/overview");
+            let to_first = move || async move { Redirect::to(&first) };
+            Router::new().route(&format!("{base}/"), get(to_first)).nest(base, pages)
+        }
+    };
+    whole.layer(from_fn(guard::seal_answer))
+}
+
+fn with_role(routes: Router<ConsoleState>, role: WebRole) -> Router<ConsoleState> {
+    routes.route_layer(from_fn_with_state(role, guard::require_role))
+}
+
+fn public_pages() -> Router<ConsoleState> {
+    Router::new()
+        .route("/sign-in", get(sign_in::show_sign_in).post(sign_in::sign_in))
+        .route("/assets/{name}", get(serve_asset))
+}
+
+fn viewer_pages() -> Router<ConsoleState> {
+    Router::new()
+        .route("/", get(show_first))
+        .route("/overview", get(overview::show_overview))
+        .route("/dead-letters", get(overview::show_dead_letters))
+        .route("/ingestions", get(listing::show_ingestions))
+        .route("/ingestions/{id}", get(ingestion::show_ingestion))
+        .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
+        .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
+        .route("/documents", get(listing::show_search))
+        .route("/reviews", get(review_queue::show_reviews))
+        .route("/reviews/{id}", get(reviews::show_review))
+        .route("/pauses", get(pauses::show_pauses))
+        .route("/webhooks", get(webhooks::show_webhooks))
+        .route("/sign-out", post(sign_in::sign_out))
+}
+
+fn reviewer_pages() -> Router<ConsoleState> {
+    let large = DefaultBodyLimit::max(LARGEST_FORM);
+    Router::new()
+        .route("/reviews/next", get(review_desk::show_next))
+        .route("/reviews/{id}", post(reviews::post_review).layer(large))
+        .route("/reviews/{id}/check", post(review_check::post_check).layer(large))
+        .route("/reviews/{id}/undo", post(reviews::post_undo))
+        .route("/reviews/{id}/renew", post(review_desk::post_renew))
+        .route("/reviews/{id}/release", post(review_desk::post_release))
+}
+
+fn operator_pages() -> Router<ConsoleState> {
+    Router::new()
+        .route("/ingestions/{id}/retry", post(ingestion::post_retry))
+        .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
+        .route("/dead-letters/redrive", post(overview::post_redrive))
+        .route("/pauses", post(pauses::post_pause))
+        .route("/pauses/end", post(pauses::post_resume))
+        .route("/webhooks/replay", post(webhooks::post_replay))
+}
+
+fn api_routes() -> Router<ConsoleState> {
+    let add = |router: Router<ConsoleState>, route: &ApiRoute| {
+        let alone = Router::new().route(route.path, handler_of(route.operation));
+        router.merge(with_role(alone, route.role))
+    };
+    ROUTES.iter().fold(Router::new(), add)
+}
+
+fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
+    match operation {
+        ApiOperation::Overview => get(api::get_overview),
+        ApiOperation::Submit => post(uploads::post_document).layer(DefaultBodyLimit::disable()),
+        ApiOperation::Reference => post(references::post_reference),
+        ApiOperation::Upload => post(references::post_upload),
+        ApiOperation::Completion => post(references::post_completion),
+        ApiOperation::Ingestions => get(api::list_ingestions),
+        ApiOperation::Ingestion => get(api::get_ingestion),
+        ApiOperation::Result => get(api::get_result),
+        ApiOperation::Transcript => get(transcripts::get_transcript),
+        ApiOperation::Page => get(transcripts::get_page),
+        ApiOperation::Picture => get(pictures::get_picture),
+        ApiOperation::Chunks => get(transcripts::get_chunks),
+        ApiOperation::Retry => post(api::post_retry),
+        ApiOperation::Cancel => post(api::post_cancel),
+        ApiOperation::Reviews => get(api::list_reviews),
+        ApiOperation::Review => get(api::get_review),
+        ApiOperation::Decision => {
+            post(api::post_decision).layer(DefaultBodyLimit::max(LARGEST_FORM))
+        }
+        ApiOperation::Undo => post(api::post_undo),
+        ApiOperation::Webhooks => get(webhook_api::list_targets),
+        ApiOperation::Deliveries => get(webhook_api::list_deliveries),
+        ApiOperation::Replay => post(webhook_api::post_replay),
+        ApiOperation::Enable => post(webhook_api::post_enable),
+        ApiOperation::Description => get(describe),
+    }
+}
+
+async fn describe(State(state): State<ConsoleState>) -> Response {
+    let kinds: Vec<&str> = state.kinds().iter().map(|kind| kind.name.as_str()).collect();
+    Json(openapi::describe_api(&state.config().base_path, &kinds)).into_response()
+}
+
+/// The overview, or the list for those who see one tenant alone.
+async fn show_first(
+    State(state): State<ConsoleState>,
+    axum::Extension(visitor): axum::Extension<access::ConsoleVisitor>,
+) -> Redirect {
+    let first = if visitor.tenant.is_none() { "/overview" } else { "/ingestions" };
+    Redirect::to(&state.link(first))
+}
+
+async fn answer_nothing() -> ConsoleFailure {
+    ConsoleFailure::missing()
+}
+
+/// Style sheet and script, which may be kept: another version has another name.
+async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Response {
+    let (kind, text) = match request.uri().path() {
+        path if path == state.style_path() => ("text/css; charset=utf-8", STYLE),
+        path if path == state.review_script_path() => (SCRIPT_TYPE, REVIEW_SCRIPT),
+        path if path == state.picture_script_path() => (SCRIPT_TYPE, PICTURE_SCRIPT),
+        _ => return ConsoleFailure::missing().into_response(),
+    };
+    let kept = HeaderValue::from_static("public, max-age=31536000, immutable");
+    let kind = HeaderValue::from_static(kind);
+    ([(header::CACHE_CONTROL, kept), (header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Writes what went wrong as a page, or for programs as `application/problem+json`.
+async fn write_failures(
+    State(state): State<ConsoleState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let api = guard::is_api(request.uri().path());
+    let response = next.run(request).await;
+    let status = response.status();
+    let is_written = response.extensions().get::<ConsoleFailure>().is_none()
+        && response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.to_str().is_ok_and(|kind| kind.starts_with("text/html")));
+    if !(status.is_client_error() || status.is_server_error()) || is_written {
+        return response;
+    }
+    let failure = response.extensions().get::<ConsoleFailure>().cloned();
+    let failure = failure.unwrap_or_else(|| ConsoleFailure::from_status(status));
+    let mut headers = response.headers().clone();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::CONTENT_TYPE);
+    let mut written = match api {
+        true => problem_json(&failure),
+        false => layout::failure_page(&state, &failure).into_response(),
+    };
+    headers.extend(written.headers().clone());
+    *written.headers_mut() = headers;
+    *written.status_mut() = failure.status;
+    written
+}
+
+fn problem_json(failure: &ConsoleFailure) -> Response {
+    let problem = json!({
+        "type": "about:blank",
+        "title": failure.status.canonical_reason().unwrap_or_default(),
+        "status": failure.status.as_u16(),
+        "code": failure.code,
+        "detail": failure.detail,
+    });
+    let kind = HeaderValue::from_static("application/problem+json");
+    (StatusCode::OK, [(header::CONTENT_TYPE, kind)], problem.to_string()).into_response()
+}

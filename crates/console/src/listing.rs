@@ -1,0 +1,266 @@
+//! Lists of ingestions, and the search for documents.
+//!
+//! Pages follow each other by what was shown last, never by number: the hundredth costs what the
+//! first does. Words are looked for among the newest documents as far as a moment lets it, and further back
+//! whenever that is asked for.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, QueryFields};
+use super::layout::{age_since, foreign_name, frame_page, moment, next_link, state_mark};
+use super::state::ConsoleState;
+use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
+use docmill_ledger::db::Db;
+use docmill_operations::inspect::{
+    self, DocumentQuery, FoundDocuments, IngestionFilter, IngestionRow,
+};
+
+/// Rows of a page.
+pub(super) const PAGE: u32 = 50;
+/// How long words are looked for, and the piece that is being looked through then.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// The same for who asks to look further back.
+const PATIENCE_FURTHER: Duration = Duration::from_secs(2);
+
+/// One page of a list, and where the next begins.
+#[derive(Debug)]
+pub(super) struct IngestionPage {
+    /// The rows.
+    pub(super) rows: Vec<IngestionRow>,
+    /// The cursor of the next page; `None`: this was the last.
+    pub(super) next: Option<Uuid>,
+}
+
+/// The ingestions that a query string asks for, as far as the visitor sees them.
+pub(super) async fn load_page(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    wanted: &FieldValues,
+    limit: u32,
+) -> Result<IngestionPage, ConsoleFailure> {
+    let filter = read_filter(visitor, wanted)?;
+    let after = read_cursor(wanted)?.map(IngestionId);
+    let mut rows =
+        inspect::list_ingestions(state.database(), &filter, limit.saturating_add(1), after).await?;
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = rows.len() > most;
+    rows.truncate(most);
+    let next = rows.last().filter(|_| more).map(|row| row.id);
+    Ok(IngestionPage { rows, next })
+}
+
+fn read_filter(
+    visitor: &ConsoleVisitor,
+    wanted: &FieldValues,
+) -> Result<IngestionFilter, ConsoleFailure> {
+    let status = match wanted.get("status") {
+        None => None,
+        Some(code) => Some(IngestionStatus::from_code(code).ok_or_else(|| {
+            let text = "status is one of in-progress, completed, failed, cancelled";
+            ConsoleFailure::wrong_request(text)
+        })?),
+    };
+    let since = wanted
+        .get("since")
+        .map(inspect::parse_look_back)
+        .transpose()
+        .map_err(|problem| ConsoleFailure::wrong_request(format!("since: {problem}")))?
+        .map(|length| OffsetDateTime::now_utc() - length);
+    Ok(IngestionFilter {
+        status,
+        reason: wanted.text("reason"),
+        kind: wanted.text("kind"),
+        tenant: visitor.narrow_tenant(wanted.text("tenant")),
+        needs_review: None,
+        since,
+    })
+}
+
+/// The id that the next page begins after.
+pub(super) fn read_cursor(wanted: &FieldValues) -> Result<Option<Uuid>, ConsoleFailure> {
+    let parse = |text: &str| {
+        let wrong = |_| ConsoleFailure::wrong_request("cursor is not one that we gave");
+        Uuid::parse_str(text).map_err(wrong)
+    };
+    wanted.get("cursor").map(parse).transpose()
+}
+
+/// `/ingestions`.
+pub(super) async fn show_ingestions(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
+) -> Result<Html<String>, ConsoleFailure> {
+    let page = load_page(&state, &visitor, &wanted, PAGE).await?;
+    let next = page
+        .next
+        .map(|id| state.link(&format!("/ingestions?{}", wanted.with("cursor", &id.to_string()))));
+    let body = html! {
+        (filters(&state, &visitor, &wanted))
+        @if page.rows.is_empty() { p { "Nothing passes these filters." } } @else {
+            div.wide { table {
+                thead { tr {
+                    th { "ingestion" } th { "file" } th { "status" } th { "reason or stage" }
+                    th { "kind" } th { "tenant" } th.number { "attempts" } th { "review" } th { "age" }
+                } }
+                tbody { @for row in &page.rows { (ingestion_row(&state, row)) } }
+            } }
+        }
+        (next_link(next))
+    };
+    let failed = wanted.get("status") == Some("failed");
+    let title = if failed { "Failed ingestions" } else { "Ingestions" };
+    Ok(frame_page(&state, Some(&visitor), title, &body))
+}
+
+fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {
+    let id = row.id.to_string();
+    let dash = |text: Option<&str>| text.unwrap_or("–").to_owned();
+    html! {
+        tr {
+            td { a href=(state.link(&format!("/ingestions/{id}"))) { (id) } }
+            td { (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) }
+            td { (state_mark(&row.status)) }
+            td { (dash(row.reason.as_deref().or(row.stage.as_deref()))) }
+            td { (dash(row.kind.as_deref())) }
+            td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
+            td.number { (row.attempt_count) }
+            td { @if row.needs_human_review { (row.review_reasons.join(", ")) } @else { "–" } }
+            td { (age_since(row.created_at)) }
+        }
+    }
+}
+
+fn filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
+    let statuses = ["in-progress", "completed", "failed", "cancelled"];
+    let chosen = |name: &str, value: &str| wanted.get(name) == Some(value);
+    let value = |name: &str| wanted.get(name).unwrap_or_default().to_owned();
+    html! {
+        form.filters method="get" action=(state.link("/ingestions")) {
+            div { label for="status" { "Status" }
+                select id="status" name="status" { option value="" { "any" }
+                    @for code in statuses { option value=(code) selected[chosen("status", code)] { (code) } } } }
+            div { label for="reason" { "Reason" }
+                select id="reason" name="reason" { option value="" { "any" }
+                    @for code in OutcomeReason::ALL.map(OutcomeReason::code) {
+                        option value=(code) selected[chosen("reason", code)] { (code) } } } }
+            div { label for="kind" { "Kind" }
+                select id="kind" name="kind" { option value="" { "any" }
+                    @for kind in state.kinds().iter() {
+                        option value=(kind.name) selected[chosen("kind", &kind.name)] { (kind.title) } } } }
+            @if visitor.tenant.is_none() {
+                div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(value("tenant")); }
+            }
+            div { label for="since" { "Registered within" }
+                input id="since" name="since" placeholder="2h" value=(value("since")); }
+            button { "Show" }
+        }
+    }
+}
+
+/// `/documents`: what a person remembers of a document.
+pub(super) async fn show_search(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
+) -> Result<Response, ConsoleFailure> {
+    let asked = wanted.text("q");
+    if let Some(id) = asked.as_deref().and_then(|text| Uuid::parse_str(text).ok()) {
+        return Ok(Redirect::to(&state.link(&format!("/ingestions/{id}"))).into_response());
+    }
+    let mut found = FoundDocuments::default();
+    if let Some(text) = &asked {
+        let query = read_search(&visitor, text);
+        let after = read_cursor(&wanted)?;
+        let patience = if after.is_some() { PATIENCE_FURTHER } else { PATIENCE };
+        let database = state.database();
+        found = match &query.sha256 {
+            Some(_) => find_by_hash(database, &query, after).await?,
+            None => inspect::look_for_documents(database, &query, PAGE, after, patience).await?,
+        };
+    }
+    let next = found.next.map(|last| {
+        state.link(&format!("/documents?{}", wanted.with("cursor", &last.to_string())))
+    });
+    let body = html! {
+        form.filters method="get" action=(state.link("/documents")) role="search" {
+            div {
+                label for="q" { "Id, file name, hash, supplier, number or label" }
+                input id="q" name="q" accesskey="s" size="40" value=(asked.as_deref().unwrap_or_default());
+            }
+            button { "Find" }
+        }
+        @if asked.is_some() { (documents_table(&state, &found)) }
+        @match found.looked_back_to {
+            Some(time) => (further_link(next, time)),
+            None => (next_link(next)),
+        }
+    };
+    Ok(frame_page(&state, Some(&visitor), "Search", &body).into_response())
+}
+
+/// Those with this hash, which an index finds at any size.
+async fn find_by_hash(
+    database: &Db,
+    query: &DocumentQuery,
+    after: Option<Uuid>,
+) -> Result<FoundDocuments, ConsoleFailure> {
+    let rows = inspect::find_documents(database, query, PAGE, after).await?;
+    let full = rows.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
+    let next = rows.last().filter(|_| full).map(|row| row.id);
+    Ok(FoundDocuments { rows, next, looked_back_to: None })
+}
+
+/// Says how far was looked, and leads on.
+fn further_link(href: Option<String>, looked_back_to: OffsetDateTime) -> Markup {
+    html! {
+        p.hint { "Looked through what was registered since " (moment(looked_back_to)) " (UTC)." }
+        @if let Some(href) = href { p { a.button rel="next" href=(href) { "Look further back" } } }
+    }
+}
+
+/// Six and more digits of hex are the beginning of a hash, everything else are words.
+fn read_search(visitor: &ConsoleVisitor, text: &str) -> DocumentQuery {
+    let tenant = visitor.tenant.clone();
+    let is_hash = (6..=64).contains(&text.len())
+        && text.chars().all(|c| c.is_ascii_hexdigit())
+        && text.chars().any(|c| c.is_ascii_alphabetic());
+    if is_hash {
+        return DocumentQuery { sha256: Some(text.to_owned()), tenant, ..DocumentQuery::default() };
+    }
+    let words = text.split_whitespace().take(8).map(str::to_owned).collect();
+    DocumentQuery { words, tenant, ..DocumentQuery::default() }
+}
+
+fn documents_table(state: &ConsoleState, found: &FoundDocuments) -> Markup {
+    let rows = &found.rows;
+    let nothing = match found.looked_back_to {
+        Some(_) => "Nothing was found so far.",
+        None => "Nothing was found.",
+    };
+    html! {
+        @if rows.is_empty() { p { (nothing) } } @else {
+            div.wide { table {
+                thead { tr { th { "file" } th { "supplier" } th { "number" } th { "tenant" } th { "status" } th { "ingestion" } } }
+                tbody { @for row in rows { tr {
+                    td { (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) }
+                    td { (foreign_name(row.supplier_name.as_deref().unwrap_or("–"))) }
+                    td { (foreign_name(row.invoice_number.as_deref().unwrap_or("–"))) }
+                    td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
+                    td { (state_mark(row.status.as_deref().unwrap_or("–"))) " " (row.reason.as_deref().unwrap_or_default()) }
+                    td { @if let Some(id) = row.ingestion_id {
+                        a href=(state.link(&format!("/ingestions/{id}"))) { (id) } } }
+                } } }
+            } }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The service at one glance, and its dead letters.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{Html, Redirect};
+use maud::{Markup, html};
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::fields::{PostedForm, QueryFields};
+use super::ingestion::require_confirmation;
+use super::layout::{
+    age_text_of, foreign_name, form_secret, frame_page, moment, money, state_mark,
+};
+use super::state::{ConsoleState, OverviewAnswer};
+use docmill_core::config::WebRole;
+use docmill_core::fault::Fault;
+use docmill_operations::dashboard::{ServiceOverview, describe_turns};
+use docmill_operations::dead;
+
+/// Dead letters that are shown.
+const LETTERS: usize = 50;
+/// How long a page waits for the end of a redrive.
+const REDRIVE_SHOWN: Duration = Duration::from_secs(20);
+
+/// Everybody's documents together: not for visitors who see one tenant alone.
+pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), ConsoleFailure> {
+    match visitor.tenant {
+        None => Ok(()),
+        Some(_) => {
+            let text = "This tells of all tenants, and your token is for one of them.";
+            Err(ConsoleFailure::forbidden(text))
+        }
+    }
+}
+
+/// `/overview`.
+pub(super) async fn show_overview(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+) -> Result<Html<String>, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let answer = state.load_overview().await?;
+    let service = &answer.service;
+    let body = html! {
+        (tiles(&answer))
+        @for pause in &service.pauses {
+            p.notice { "Paused: " (pause.scope) " " (foreign_name(&pause.name)) " by "
+                (foreign_name(&pause.paused_by)) " " (foreign_name(&pause.why)) }
+        }
+        (queue_section(service))
+        (lanes_section(service))
+        (local_models_section(service))
+        (states_section(&state, service))
+        (working_section(&state, service))
+        (ended_section(service))
+        (failures_section(&state, service))
+        p.hint { "Up to two seconds old. Load the page again for what is new." }
+    };
+    Ok(frame_page(&state, Some(&visitor), "Overview", &body))
+}
+
+fn tiles(answer: &OverviewAnswer) -> Markup {
+    let service = &answer.service;
+    let open: i64 = service.in_flight.iter().map(|state| state.count).sum();
+    let ready = service.queue.map(|depth| depth.ready.to_string());
+    let dead = service.queue.and_then(|depth| depth.dead).map(|dead| dead.to_string());
+    let oldest = service.oldest_s.map(age_text_of);
+    let workers = service.workers;
+    let (live, used, slots) = (workers.live, workers.slots_used, workers.slots);
+    let tile = |name: &str, value: Option<String>| {
+        html! { li { strong { (value.as_deref().unwrap_or("–")) } (name) } }
+    };
+    html! {
+        ul.tiles {
+            (tile("not ended", Some(open.to_string())))
+            (tile("oldest of these", oldest))
+            (tile("messages ready", ready))
+            (tile("dead letters", dead))
+            (tile("workers seen", Some(live.to_string())))
+            (tile("slots used", Some(format!("{used} of {slots}"))))
+            (tile("spent today (UTC)", Some(money(answer.cost.as_ref().map_or(0, |sum| sum.cost_nanos)))))
+        }
+        @if answer.cost.as_ref().is_some_and(|sum| sum.unpriced_calls > 0) {
+            p.hint { "Some calls of today have no price in the configuration." }
+        }
+    }
+}
+
+fn queue_section(service: &ServiceOverview) -> Markup {
+    html! {
+        @if let Some(problem) = &service.queue_problem {
+            p.notice.bad { "The queue does not answer: " (problem) }
+        }
+        @if !service.tiers.is_empty() {
+            h2 { "Messages by tier" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "tier" } th.number { "ready" } th.number { "hidden" } th.number { "delayed" } } }
+                tbody { @for tier in &service.tiers { tr {
+                    td { (tier.priority.code()) } td.number { (tier.ready) }
+                    td.number { (tier.in_flight) } td.number { (tier.delayed) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn lanes_section(service: &ServiceOverview) -> Markup {
+    let is_well = |down: i64, denied: i64| down == 0 && denied == 0;
+    html! {
+        @if !service.lanes.is_empty() {
+            h2 { "Calls to providers" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "provider" } th { "breaker" } th.number { "under way" } th.number { "wait" } th.number { "a minute at most" } th.number { "workers" } } }
+                tbody { @for lane in &service.lanes { tr {
+                    td { (lane.provider) " " (lane.model) }
+                    td { @if is_well(lane.down, lane.denied) { "closed" }
+                        @else { (state_mark("failed")) " open in " (lane.down) " of them"
+                            @if lane.denied > 0 { "; denied: credentials or money" } } }
+                    td.number { (lane.in_flight) } td.number { (lane.waiting) }
+                    td.number { @match lane.rate { Some(rate) => (format!("{:.0}", rate * 60.0)), None => "–" } }
+                    td.number { (lane.workers) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// Models on the machines of workers: who has memory, who waits for it, and what there is.
+fn local_models_section(service: &ServiceOverview) -> Markup {
+    html! {
+        @if !service.local_models.is_empty() {
+            h2 { "Models on the workers' machines" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "model" } th.number { "MiB needed" } th { "with its workers" } th.number { "under way" } th.number { "wait for memory" } th { "the oldest for" } } }
+                tbody { @for model in &service.local_models { tr {
+                    td { (model.model) }
+                    td.number { @match model.needs_mib { Some(mib) => (mib), None => "all of a device" } }
+                    td { (describe_turns(model)) }
+                    td.number { (model.running) } td.number { (model.waiting) }
+                    td { @match model.oldest_s { Some(age) => (age_text_of(age)), None => "–" } }
+                } } }
+            } }
+        }
+        @if !service.local_devices.is_empty() {
+            h2 { "Their memory, in MiB" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "device" } th { "of" } th.number { "in all" } th.number { "held by models" } th.number { "free" } th { "read" } } }
+                tbody { @for device in &service.local_devices { tr {
+                    td { (device.device) }
+                    td { (device.worker) @if device.workers > 1 { " and " (device.workers - 1) " more" } }
+                    td.number { (device.total_mib) } td.number { (device.held_mib) }
+                    td.number { (device.free_mib) } td { (age_text_of(device.read_s)) " ago" }
+                } } }
+            } }
+        }
+    }
+}
+
+fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
+    html! {
+        h2 { "Not ended" }
+        @if service.in_flight.is_empty() { p { "Nothing." } } @else {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "state" } th.number { "number" } th { "oldest" } } }
+                tbody { @for count in &service.in_flight { tr {
+                    td { (state_mark(&count.state)) } td.number { (count.count) }
+                    td { (age_text_of(count.oldest_s)) }
+                } } }
+            } }
+            p { a href=(state.link("/ingestions?status=in-progress")) { "List them" } }
+        }
+    }
+}
+
+fn working_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
+    html! {
+        h2 { "Worked on, longest first" }
+        @if service.working.is_empty() { p { "Nothing." } } @else {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "ingestion" } th { "stage" } th { "for" } th { "kind" } th { "worker" } th.number { "attempt" } } }
+                tbody { @for job in &service.working { tr {
+                    td { a href=(state.link(&format!("/ingestions/{}", job.ingestion_id))) { (job.ingestion_id) } }
+                    td { (job.stage.as_deref().unwrap_or("–")) } td { (age_text_of(job.age_s)) }
+                    td { (job.kind.as_deref().unwrap_or("–")) } td { (job.worker.as_deref().unwrap_or("–")) }
+                    td.number { (job.attempt_count) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn ended_section(service: &ServiceOverview) -> Markup {
+    html! {
+        h2 { "Ended" }
+        div.wide tabindex="0" { table {
+            thead { tr { th { "within" } th.number { "completed" } th.number { "of these flagged" } th.number { "failed" } th.number { "cancelled" } } }
+            tbody { @for ended in &service.throughput { tr {
+                td { (ended.minutes) " min" } td.number { (ended.completed) } td.number { (ended.flagged) }
+                td.number { (ended.failed) } td.number { (ended.cancelled) }
+            } } }
+        } }
+    }
+}
+
+fn failures_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
+    html! {
+        h2 { "Failed within a day" }
+        @if service.failures.is_empty() { p { "Nothing." } } @else {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "reason" } th.number { "number" } th { "latest" } } }
+                tbody { @for failure in &service.failures { tr {
+                    td { a href=(state.link(&format!("/ingestions?status=failed&reason={}", failure.reason))) { (failure.reason) } }
+                    td.number { (failure.count) } td { (moment(failure.latest)) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// `/dead-letters`: messages that the queue gave up; they stay where they are.
+pub(super) async fn show_dead_letters(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
+) -> Result<Html<String>, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let letters = match dead::list_letters(state.database(), state.queue(), LETTERS).await {
+        Ok(letters) => letters,
+        Err(error) if error.fault == Fault::Misconfigured => {
+            return Err(ConsoleFailure::conflict(error.to_string()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let body = html! {
+        @if let Some(done) = wanted.get("done") { p.notice role="status" { (words_of_redrive(done)) } }
+        p.hint { "At most " (LETTERS) " are shown." }
+        @if visitor.role >= WebRole::Operator && !letters.is_empty() { (redrive_form(&state, &visitor)) }
+        @if letters.is_empty() { p { "None." } } @else {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "ingestion" } th { "its state" } th { "reason" } } }
+                tbody { @for letter in &letters { tr {
+                    td { @match letter.ingestion {
+                        Some(id) => a href=(state.link(&format!("/ingestions/{id}"))) { (id) },
+                        None => (letter.message_id),
+                    } }
+                    td { (state_mark(&letter.state)) } td { (letter.reason.as_deref().unwrap_or("–")) }
+                } } }
+            } }
+        }
+    };
+    Ok(frame_page(&state, Some(&visitor), "Dead letters", &body))
+}
+
+fn redrive_form(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
+    html! {
+        details {
+            summary { "Send them again…" }
+            form method="post" action=(state.link("/dead-letters/redrive")) {
+                (form_secret(visitor))
+                p { "Failed ingestions are opened again, what is open is sent, and letters of what has \
+                     ended otherwise go. All of them, not only those that are shown." }
+                div.field { label for="reason" { "Only those that failed for this reason (a code; empty: all)" }
+                    input id="reason" name="reason"; }
+                div.field { label for="redrive-why" { "Why" } input id="redrive-why" name="why"; }
+                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
+                button.first { "redrive" }
+            }
+        }
+    }
+}
+
+/// `POST /dead-letters/redrive`.
+pub(super) async fn post_redrive(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    PostedForm(form): PostedForm,
+) -> Result<Redirect, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    require_confirmation(&form)?;
+    let (database, queue) = (state.database().clone(), state.queue_handle());
+    let (reason, by) =
+        (form.text("reason"), visitor.audit_note(form.get("why").unwrap_or_default()));
+    // It goes on though the one who asked goes away: half of a batch would stay hidden for minutes.
+    let redrive = tokio::spawn(async move {
+        let done = dead::redrive_letters(&database, queue.as_ref(), reason.as_deref(), &by).await;
+        if let Err(error) = &done {
+            tracing::error!(error = %error, "dead letters could not all be sent again: {error}");
+        }
+        done
+    });
+    let done = match tokio::time::timeout(REDRIVE_SHOWN, redrive).await {
+        Ok(Ok(done)) => {
+            let done = done?;
+            format!("{}-{}-{}", done.sent.len() + done.as_they_were, done.cleared, done.left)
+        }
+        Ok(Err(_panicked)) => {
+            return Err(ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR));
+        }
+        Err(_elapsed) => "going-on".to_owned(),
+    };
+    Ok(Redirect::to(&state.link(&format!("/dead-letters?done={done}"))))
+}
+
+/// Words for what the address says of a redrive; whatever else stands there says nothing.
+fn words_of_redrive(done: &str) -> String {
+    if done == "going-on" {
+        return "They are being sent, and that goes on. Look again in a moment.".to_owned();
+    }
+    let counts: Vec<u64> = done.split('-').filter_map(|count| count.parse().ok()).collect();
+    match counts.as_slice() {
+        [sent, cleared, left] => format!(
+            "Sent again: {sent}. Gone, because what they stood for has ended: {cleared}. Left: {left}."
+        ),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Who asks, as a proxy says that has signed the user in.
+//!
+//! The headers of `web.proxy` count only if the connection comes from its networks; a request that
+//! carries one from elsewhere pretends to be somebody, and is refused whole. They open pages and not
+//! the interface for programs: a browser sends them with whatever another site makes it send, and
+//! only forms carry a secret. Not promised: that the proxy has asked anybody; that is its own.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::state::ConsoleState;
+use crate::connections::PeerAddress;
+
+/// Bytes of a user's name.
+const LONGEST_NAME: usize = 200;
+
+/// The name of the user whom the proxy vouches for, in lower case; `None`: there is no proxy, or it
+/// says nothing.
+///
+/// # Errors
+/// A header of the proxy comes from elsewhere, or names nobody that could be.
+pub(super) fn read_user(
+    state: &ConsoleState,
+    request: &Request,
+) -> Result<Option<String>, ConsoleFailure> {
+    let proxy = &state.config().proxy;
+    if !proxy.is_used() {
+        return Ok(None);
+    }
+    let headers = request.headers();
+    let said = [&proxy.user_header, &proxy.groups_header];
+    if !said.iter().any(|name| headers.contains_key(name.as_str())) {
+        return Ok(None);
+    }
+    let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
+    if !peer.is_some_and(|peer: IpAddr| proxy.trusts(peer)) {
+        return Err(state.note_pretender(peer));
+    }
+    let mut named = headers.get_all(proxy.user_header.as_str()).iter();
+    match (named.next(), named.next()) {
+        (None, _) => Ok(None),
+        (Some(name), None) => read_name(name).map(Some),
+        // Which of them the proxy wrote cannot be told.
+        (Some(_), Some(_)) => Err(ConsoleFailure::forbidden("The proxy names several users.")),
+    }
+}
+
+/// One person has one name, however it is written: the second of four eyes is somebody else.
+fn read_name(name: &HeaderValue) -> Result<String, ConsoleFailure> {
+    let text = std::str::from_utf8(name.as_bytes()).ok().map(|text| text.trim().to_lowercase());
+    text.filter(|name| {
+        !name.is_empty() && name.len() <= LONGEST_NAME && !name.chars().any(char::is_control)
+    })
+    .ok_or_else(|| ConsoleFailure::forbidden("The name that the proxy gives is none."))
+}
+
+/// The visitor with the rights of the user's groups.
+///
+/// # Errors
+/// No group of the user may anything here.
+pub(super) fn find_visitor(
+    state: &ConsoleState,
+    user: &str,
+    headers: &HeaderMap,
+) -> Result<ConsoleVisitor, ConsoleFailure> {
+    let proxy = &state.config().proxy;
+    let lines = match proxy.groups_header.parse::<HeaderName>() {
+        Ok(name) => headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect(),
+        Err(_) => Vec::new(),
+    };
+    let groups: Vec<&str> = lines.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
+    let group = proxy.find_group(&groups).ok_or_else(|| {
+        ConsoleFailure::forbidden("None of your groups may anything here (web.proxy.groups).")
+    })?;
+    Ok(state.access().visitor_of_proxy(user, group))
+}

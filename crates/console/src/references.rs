@@ -1,0 +1,216 @@
+//! Handing in what lies in the store already, and what is put there past us.
+//!
+//! A reference is taken by the rule by which events of the bucket are: `store.allow` names the places
+//! and whose they are. An upload goes straight to the store, to an address that is signed for one
+//! object of a size for a while; when it is handed in it is read, copied to where documents lie and
+//! taken away, so that whoever keeps the address changes nothing any more. Not promised: that what was
+//! put there and never handed in goes by itself; docs/web.md names the bucket's rule for that.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
+
+use super::access::ConsoleVisitor;
+use super::api_forms::{JsonBody, WholeNumber};
+use super::failure::ConsoleFailure;
+use super::ingestion::read_id;
+use super::state::ConsoleState;
+use super::uploads::{
+    self, NamedTerms, RequestName, answer_by_name, describe_submission, file_name, fingerprint,
+    read_key, submit_arrived, submit_context,
+};
+use docmill_core::model::digest::encode_hex;
+use docmill_operations::submit;
+use docmill_storage::{GetOptions, GetResult, keys};
+
+/// How long an address takes an upload.
+const SIGNED_FOR: Duration = Duration::from_secs(900);
+/// Signs of the owner's digest in keys.
+const OWNER_SIGNS: usize = 16;
+
+/// An object that stays where it is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReferenceRequest {
+    /// `s3://bucket/key`, or a key of the store's own bucket.
+    object: String,
+    kind: Option<String>,
+    tenant: Option<String>,
+    priority: Option<String>,
+}
+
+/// An upload that is to come.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UploadRequest {
+    /// Bytes that will come, no more and no fewer.
+    size: WholeNumber,
+}
+
+/// What is said of an upload that has come.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CompletionRequest {
+    name: String,
+    kind: Option<String>,
+    tenant: Option<String>,
+    priority: Option<String>,
+}
+
+/// `POST /documents/reference`.
+pub(super) async fn post_reference(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<ReferenceRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let (places, named) = (state.places(), request.object.as_str());
+    let (bucket, key) = match named.strip_prefix("s3://") {
+        Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
+        None => (places.bucket.as_str(), named),
+    };
+    let whose = find_tenant(&state, &visitor, bucket, key)?;
+    let terms = NamedTerms {
+        kind: request.kind.clone(),
+        tenant: request.tenant.clone().or_else(|| whose.clone()),
+        priority: request.priority.clone(),
+    };
+    let options = terms.into_options(&state, &visitor)?;
+    if whose.is_some() && options.tenant != whose {
+        return Err(ConsoleFailure::forbidden("This place is another tenant's."));
+    }
+    let asked = json!([bucket, key, options.kind, options.tenant, options.priority]);
+    let name = RequestName {
+        visitor: &visitor.name,
+        key: read_key(&headers)?,
+        fingerprint: fingerprint(&asked),
+    };
+    let (address, stored) = (format!("s3://{bucket}/{key}"), places.object_name(bucket, key));
+    answer_by_name(&state, name, async || {
+        let context = submit_context(&state);
+        let done = Box::pin(submit::submit_object(context, &address, &stored, &options)).await?;
+        describe_submission(&done)
+    })
+    .await
+}
+
+/// Whose documents lie there. A visitor of one tenant reaches only what is that tenant's own.
+fn find_tenant(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    bucket: &str,
+    key: &str,
+) -> Result<Option<String>, ConsoleFailure> {
+    let refused = || Err(ConsoleFailure::forbidden("This place is not in store.allow for you."));
+    let strange = key.is_empty() || key.ends_with('/') || key.contains('\0');
+    if strange || keys::is_own_artefact(key) {
+        return refused();
+    }
+    match (state.places().find_place(bucket, key), &visitor.tenant) {
+        (None, _) => refused(),
+        (Some(place), Some(own)) if place.tenant != Some(own.as_str()) => refused(),
+        (Some(place), _) => Ok(place.tenant.map(ToOwned::to_owned)),
+    }
+}
+
+/// `POST /uploads`: an address that takes one object.
+pub(super) async fn post_upload(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<UploadRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let size = u64::try_from(request.size.0).unwrap_or_default();
+    if size > state.limits().largest {
+        return Err(ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+    if size == 0 {
+        return Err(ConsoleFailure::wrong_request("A document has at least one byte."));
+    }
+    // The same key names the same upload; its address is signed anew and kept nowhere.
+    let owner = owner_of(&visitor);
+    let id = match read_key(&headers)? {
+        Some(key) => {
+            let named = format!("{owner} {size} {key}");
+            Uuid::new_v5(&Uuid::NAMESPACE_OID, named.as_bytes())
+        }
+        None => Uuid::new_v4(),
+    };
+    let key = keys::upload_key(&owner, id);
+    let until = OffsetDateTime::now_utc() + SIGNED_FOR;
+    let signed = state.store().presign_write(&key, size, SIGNED_FOR).await?;
+    let Some(signed) = signed else {
+        let text = "This store takes no uploads past us: send the document to /documents.";
+        return Err(ConsoleFailure::conflict(text));
+    };
+    let answer = json!({
+        "upload_id": id, "method": "PUT", "url": signed.url, "headers": signed.headers,
+        "expires_at": until.format(&Rfc3339).unwrap_or_default(),
+    });
+    Ok(Json(answer).into_response())
+}
+
+/// Uploads are known to whoever asked for them, and to nobody else.
+fn owner_of(visitor: &ConsoleVisitor) -> String {
+    let owner = format!("{}\n{}", visitor.name, visitor.tenant.as_deref().unwrap_or_default());
+    encode_hex(Sha256::digest(owner)).chars().take(OWNER_SIGNS).collect()
+}
+
+/// `POST /uploads/{upload_id}/complete`: hands in what has come.
+pub(super) async fn post_completion(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<CompletionRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let id = read_id(&id)?;
+    let name = file_name(&request.name);
+    let terms =
+        NamedTerms { kind: request.kind, tenant: request.tenant, priority: request.priority };
+    let options = terms.into_options(&state, &visitor)?;
+    let asked = json!([id, name, options.kind, options.tenant, options.priority]);
+    let named = RequestName {
+        visitor: &visitor.name,
+        key: read_key(&headers)?,
+        fingerprint: fingerprint(&asked),
+    };
+    let key = keys::upload_key(&owner_of(&visitor), id);
+    answer_by_name(&state, named, async || {
+        let _place = state.upload_place(&visitor).await?;
+        let arrived = fetch_upload(&state, &visitor, &key, &name).await?;
+        let answer = submit_arrived(&state, &arrived, &options).await?;
+        // Last: whoever asks again after a crash before here finds it there.
+        if let Err(error) = state.store().delete(&key).await {
+            tracing::warn!(error = %error, "an upload that was handed in stays in the store: {error}");
+        }
+        Ok::<Value, ConsoleFailure>(answer)
+    })
+    .await
+}
+
+async fn fetch_upload(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    key: &str,
+    name: &str,
+) -> Result<uploads::ArrivedDocument, ConsoleFailure> {
+    let what = GetOptions { at_most: state.limits().largest, if_match: None };
+    match state.store().get(key, what).await? {
+        GetResult::Found(object) => uploads::keep_bytes(state, visitor, object.bytes, name).await,
+        GetResult::TooLarge { .. } => {
+            Err(ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE))
+        }
+        GetResult::Missing | GetResult::Changed => Err(ConsoleFailure::missing()),
+    }
+}

@@ -1,0 +1,86 @@
+//! What the rules say of a form while somebody types: advice beside the inputs, asked for by the
+//! page's script. Nothing is written.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::Serialize;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::fields::PostedForm;
+use super::findings::explain_reason;
+use super::ingestion::read_id;
+use super::review_desk::load_visible_case;
+use super::review_form::read_changes;
+use super::state::ConsoleState;
+use super::transcripts::{load_transcript, work_in_place};
+use docmill_core::model::Transcript;
+use docmill_operations::review;
+
+/// What is shown beside the inputs.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct TypedAdvice {
+    /// What cannot be taken as it was typed.
+    problem: Option<String>,
+    /// Whether anything differs from what was shown.
+    changed: bool,
+    /// By field, what the rules object to.
+    fields: BTreeMap<String, Vec<String>>,
+    /// What they object to in the document as a whole.
+    whole: Vec<String>,
+}
+
+/// `POST /reviews/{document}/check`.
+pub(super) async fn post_check(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Json<TypedAdvice>, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let Some(kind) = state.kinds().for_name(case.kind.as_deref()) else {
+        return Ok(Json(TypedAdvice::default()));
+    };
+    let before = review::read_fields(&case).unwrap_or_default();
+    let typed = read_changes(kind, &before, &form).and_then(|changes| {
+        let changed = !changes.is_empty();
+        let data = review::apply_fields(kind, &case, &changes)?;
+        Ok((changed, data))
+    });
+    let (changed, data) = match typed {
+        Ok(typed) => typed,
+        Err(failure) if failure.status == StatusCode::UNPROCESSABLE_ENTITY => {
+            let problem = Some(failure.detail);
+            return Ok(Json(TypedAdvice { problem, changed: true, ..TypedAdvice::default() }));
+        }
+        Err(failure) => return Err(failure),
+    };
+    // Without the pages nothing can be said of what stands on them.
+    let Some(key) = &case.transcription_file_path else {
+        return Ok(Json(TypedAdvice { changed, ..TypedAdvice::default() }));
+    };
+    let bytes = load_transcript(&state, &visitor, key).await?;
+    let rules = kind.clone();
+    let judge = move || {
+        let transcript: Transcript = serde_json::from_slice(&bytes).ok()?;
+        Some(review::check_typed_data(&rules, data, &transcript))
+    };
+    let reasons = work_in_place(&state, &visitor, judge).await?;
+    let mut advice = TypedAdvice { changed, ..TypedAdvice::default() };
+    for reason in reasons.unwrap_or_default() {
+        let finding = explain_reason(Some(kind), &reason);
+        for field in &finding.fields {
+            let words = advice.fields.entry(field.clone()).or_default();
+            if !words.contains(&finding.words) {
+                words.push(finding.words.clone());
+            }
+        }
+        if finding.fields.is_empty() {
+            advice.whole.push(finding.words);
+        }
+    }
+    Ok(Json(advice))
+}

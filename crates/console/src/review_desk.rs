@@ -1,0 +1,249 @@
+//! Reviewers beside each other: whose a document is while its page is open, what is led to next, and
+//! how a decision is undone.
+//!
+//! Nothing here keeps a decision from being made: that somebody else has the document is asked once
+//! more in the decision's own transaction. Not promised: that a page which was left without its script
+//! gives the document back before the lease ends.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::{Extension, Json};
+use maud::{Markup, html};
+use serde_json::json;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, PostedForm};
+use super::ingestion::read_id;
+use super::layout::{foreign_name, form_secret};
+use super::state::ConsoleState;
+use docmill_core::config::WebRole;
+use docmill_operations::review::{self, LeaseWish, ReviewCase, ReviewFilter, ReviewHold};
+
+/// Documents that are tried in a row when others are as quick.
+const TRIES: usize = 20;
+
+/// The document as a reviewer sees it, if the visitor may.
+pub(super) async fn load_visible_case(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: Uuid,
+) -> Result<ReviewCase, ConsoleFailure> {
+    let case = review::load_case(state.database(), &id.to_string()).await?;
+    if !visitor.sees(case.tenant.as_deref()) {
+        return Err(ConsoleFailure::missing());
+    }
+    Ok(case)
+}
+
+/// How a visitor stands to a document whose page is open.
+#[derive(Debug, Clone)]
+pub(super) enum ReviewSeat {
+    /// It is the visitor's; the id is that of the open page.
+    Own(Uuid),
+    /// Somebody else has it.
+    Others(ReviewHold),
+    /// It calls for nobody, or the visitor only looks.
+    Open,
+    /// It is not known: Postgres did not say, or did not allow it.
+    Unknown,
+}
+
+/// Makes a document the visitor's, if it calls for a person and the visitor may decide.
+pub(super) async fn take_seat(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    take_over: bool,
+) -> ReviewSeat {
+    if visitor.role < WebRole::Reviewer || !case.needs_human_review {
+        return match case.held.clone().filter(|hold| hold.reviewer != visitor.audit_name()) {
+            Some(other) => ReviewSeat::Others(other),
+            None => ReviewSeat::Open,
+        };
+    }
+    let page = Uuid::new_v4();
+    let reviewer = visitor.audit_name();
+    let wish = LeaseWish {
+        reviewer: &reviewer,
+        page,
+        opens: true,
+        take_over,
+        lease: state.review().lease,
+    };
+    match review::claim_review(state.database(), case.document_id, &wish).await {
+        Ok(Some(hold)) if hold.reviewer == reviewer => ReviewSeat::Own(page),
+        Ok(Some(other)) => ReviewSeat::Others(other),
+        Ok(None) => ReviewSeat::Open,
+        Err(error) => {
+            tracing::warn!(error = %error, "a document could not be claimed for review: {error}");
+            ReviewSeat::Unknown
+        }
+    }
+}
+
+/// Who has the document, for people.
+pub(super) fn seat_notice(seat: &ReviewSeat, may: bool) -> Markup {
+    html! {
+        @match seat {
+            ReviewSeat::Others(hold) => p.notice role="status" {
+                (foreign_name(&hold.reviewer)) " has it since " (review::clock_time(hold.since))
+                " (UTC)." @if may { " Go on with the next free one, or take it over." }
+            },
+            ReviewSeat::Unknown => p.notice.bad role="status" {
+                "It could not be noted that you have this document: somebody else may decide about it too."
+            },
+            ReviewSeat::Own(_) | ReviewSeat::Open => {}
+        }
+    }
+}
+
+/// A free document for this visitor, after `left` in the queue and then from its start, claimed for
+/// him; the path of the queue if there is none.
+pub(super) async fn next_path(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    left: Option<Uuid>,
+) -> Result<String, ConsoleFailure> {
+    let wanted = ReviewFilter { tenant: visitor.narrow_tenant(None), ..ReviewFilter::default() };
+    let reviewer = visitor.audit_name();
+    let db = state.database();
+    let (mut after, mut from_start) = (left, left.is_none());
+    for _ in 0..TRIES {
+        let found = review::find_free_review(db, &wanted, &reviewer, after).await?;
+        let Some(id) = found.filter(|id| !from_start || Some(*id) != left) else {
+            if from_start {
+                break;
+            }
+            (after, from_start) = (None, true);
+            continue;
+        };
+        let wish = LeaseWish {
+            reviewer: &reviewer,
+            page: Uuid::new_v4(),
+            opens: true,
+            take_over: false,
+            lease: state.review().lease,
+        };
+        let hold = review::claim_review(db, id, &wish).await?;
+        if hold.is_some_and(|hold| hold.reviewer == reviewer) {
+            return Ok(format!("/reviews/{id}"));
+        }
+        after = Some(id);
+    }
+    Ok("/reviews".to_owned())
+}
+
+/// `GET /reviews/next`: to the first free document.
+pub(super) async fn show_next(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+) -> Result<Redirect, ConsoleFailure> {
+    Ok(Redirect::to(&state.link(&next_path(&state, &visitor, None).await?)))
+}
+
+/// Gives the document back and leads to the next free one.
+pub(super) async fn skip_document(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    document: Uuid,
+) -> Result<Response, ConsoleFailure> {
+    let reviewer = visitor.audit_name();
+    review::release_review(state.database(), document, &reviewer, None).await?;
+    let next = next_path(state, visitor, Some(document)).await?;
+    Ok(Redirect::to(&state.link(&next)).into_response())
+}
+
+fn read_page(form: &FieldValues) -> Result<Uuid, ConsoleFailure> {
+    let page = form.get("page").and_then(|text| text.parse().ok());
+    page.ok_or_else(|| ConsoleFailure::wrong_request("The form does not name its page."))
+}
+
+/// `POST /reviews/{document}/renew`: the page is still open. Says who has the document.
+pub(super) async fn post_renew(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let reviewer = visitor.audit_name();
+    let wish = LeaseWish {
+        reviewer: &reviewer,
+        page: read_page(&form)?,
+        opens: false,
+        take_over: false,
+        lease: state.review().lease,
+    };
+    let hold = review::claim_review(state.database(), case.document_id, &wish).await?;
+    let says = match &hold {
+        Some(hold) if hold.reviewer == reviewer => String::new(),
+        Some(other) => {
+            let since = review::clock_time(other.since);
+            format!("{} has taken it over, since {since} (UTC).", other.reviewer)
+        }
+        None => "Meanwhile somebody has decided about it.".to_owned(),
+    };
+    Ok(Json(json!({ "held": says.is_empty(), "says": says })).into_response())
+}
+
+/// `POST /reviews/{document}/release`: the page was left.
+pub(super) async fn post_release(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let (page, reviewer) = (read_page(&form)?, visitor.audit_name());
+    review::release_review(state.database(), case.document_id, &reviewer, Some(page)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What was done last, and how it is undone while it can be. `shown` is the document of the page.
+pub(super) async fn done_notice(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    wanted: &FieldValues,
+    shown: Option<Uuid>,
+) -> Result<Markup, ConsoleFailure> {
+    let words = match wanted.get("done") {
+        Some("accepted") => "The last document is accepted.",
+        Some("corrected") => "The last document is corrected.",
+        Some("rejected") => "The last document is rejected.",
+        Some("first") => "The last document waits for a second person, who has to say the same.",
+        Some("undone") => "Your decision is undone: the document is as it was.",
+        _ => "",
+    };
+    let last = wanted.get("undo").and_then(|text| text.parse().ok()).or(shown);
+    let until = match last.filter(|_| visitor.role >= WebRole::Reviewer) {
+        Some(id) => review::find_undoable(state.database(), id, &visitor.audit_name()).await?,
+        None => None,
+    };
+    Ok(html! {
+        @if !words.is_empty() || until.is_some() {
+            div.notice role="status" {
+                @if !words.is_empty() { (words) " " }
+                @if let (Some(id), Some(until)) = (last, until) { (undo_form(state, visitor, id, until)) }
+            }
+        }
+    })
+}
+
+fn undo_form(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    document: Uuid,
+    until: OffsetDateTime,
+) -> Markup {
+    html! {
+        form.inline method="post" action=(state.link(&format!("/reviews/{document}/undo"))) {
+            (form_secret(visitor))
+            button accesskey="u" { "Undo your decision" }
+            span.hint { " until " (review::clock_time(until)) ":" (format!("{:02}", until.second())) " (UTC)" }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Decisions about one document that needs a person: what a reviewer says, and what follows. The queue
+//! is in `review_queue`, the page in `case_page`; how reviewers get along beside each other is in
+//! `review_desk`.
+//!
+//! A decision is about the version that was shown. Where another came first, nothing is written, and
+//! the reviewer is shown what is there now and what he had typed.
+
+use std::collections::BTreeMap;
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use maud::html;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::access::ConsoleVisitor;
+use super::case_page::{ReviewTurn, case_page};
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, PostedForm, QueryFields};
+use super::ingestion::read_id;
+use super::review_desk::{done_notice, load_visible_case, next_path, skip_document, take_seat};
+use super::review_form::read_changes;
+use super::state::ConsoleState;
+use docmill_core::fault::Fault;
+use docmill_operations::review::{
+    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
+};
+
+/// What a reviewer says about a document.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum ReviewerVerdict {
+    /// This data is right.
+    Accept(AcceptedData),
+    /// Other data is right.
+    Correct(DataCorrection),
+    /// It is no document to be recorded.
+    Reject,
+}
+
+/// A verdict with what belongs to it.
+pub(super) struct SaidVerdict<'a> {
+    /// The verdict.
+    pub(super) verdict: ReviewerVerdict,
+    /// The reviewer's words; may be empty.
+    pub(super) why: &'a str,
+    /// Whether it holds also if somebody else has the document open.
+    pub(super) take_over: bool,
+}
+
+/// Writes a verdict about `case` down.
+///
+/// # Errors
+/// `version_changed` if the document is no longer as in `case`; `held` if somebody else has it open;
+/// what does not fit is refused.
+pub(super) async fn record_verdict(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    said: SaidVerdict<'_>,
+) -> Result<RecordedDecision, ConsoleFailure> {
+    let db = state.database();
+    let by = DecidingReviewer {
+        by: visitor.audit_note(said.why),
+        config: state.review(),
+        take_over: said.take_over,
+    };
+    let done = match said.verdict {
+        ReviewerVerdict::Accept(which) => review::accept_document(db, case, which, &by).await,
+        ReviewerVerdict::Correct(correction) => {
+            review::correct_document(db, case, state.kinds(), correction, &by).await
+        }
+        ReviewerVerdict::Reject => review::reject_document(db, case, &by).await,
+    };
+    match done {
+        Err(error) if error.fault == Fault::Rejected => {
+            let now = review::load_case(db, &case.document_id.to_string()).await?;
+            let is_others = |hold: &review::ReviewHold| {
+                !review::is_same_person(&hold.reviewer, &by.by.operator)
+            };
+            if now.version != case.version {
+                Err(stale_version(&now))
+            } else if !by.take_over && now.held.as_ref().is_some_and(is_others) {
+                Err(ConsoleFailure::held(error.to_string()))
+            } else {
+                Err(error.into())
+            }
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Says who was faster, if it was a person.
+pub(super) fn stale_version(now: &ReviewCase) -> ConsoleFailure {
+    let by = now.revisions.last().filter(|last| last.decided_at == now.version);
+    ConsoleFailure::stale_version(match by {
+        Some(last) => format!(
+            "Meanwhile {} has decided ({}). Nothing of yours was written: look again.",
+            last.reviewer, last.decision
+        ),
+        None => "The document has changed since you looked at it. Nothing of yours was written: \
+                 look again."
+            .to_owned(),
+    })
+}
+
+/// `/reviews/{document}`.
+pub(super) async fn show_review(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    QueryFields(wanted): QueryFields,
+) -> Result<Html<String>, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let notice = done_notice(&state, &visitor, &wanted, Some(case.document_id)).await?;
+    let seat = take_seat(&state, &visitor, &case, false).await;
+    let turn = ReviewTurn { notice, seat, typed: None, lost: BTreeMap::new() };
+    Ok(case_page(&state, &visitor, &case, &turn).await)
+}
+
+/// `POST /reviews/{document}`.
+pub(super) async fn post_review(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    match form.get("decision") {
+        Some("skip") => return skip_document(&state, &visitor, case.document_id).await,
+        Some("take_over") => return take_over(&state, &visitor, &case, &form).await,
+        _ => {}
+    }
+    let done = match read_verdict(&state, &case, &form) {
+        Ok(verdict) => {
+            let why = form.get("why").unwrap_or_default();
+            let said = SaidVerdict { verdict, why, take_over: false };
+            record_verdict(&state, &visitor, &case, said).await
+        }
+        Err(failure) => Err(failure),
+    };
+    match done {
+        Ok(done) => {
+            let code = if done.awaits_second { "first" } else { done.decision.code() };
+            let next = next_path(&state, &visitor, None).await?;
+            let path = format!("{next}?done={code}&undo={}", case.document_id);
+            Ok(Redirect::to(&state.link(&path)).into_response())
+        }
+        Err(failure) if failure.status == StatusCode::PRECONDITION_FAILED => {
+            show_lost(&state, &visitor, &case, &form, &failure).await
+        }
+        Err(failure) if is_told_on_page(failure.status) => {
+            let seat = take_seat(&state, &visitor, &case, false).await;
+            let turn = ReviewTurn::again(&failure.detail, seat, Some(&form));
+            let page = case_page(&state, &visitor, &case, &turn).await;
+            Ok((failure.status, page).into_response())
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// `POST /reviews/{document}/undo`.
+pub(super) async fn post_undo(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(_): PostedForm,
+) -> Result<Response, ConsoleFailure> {
+    let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let by = visitor.audit_note("");
+    match review::undo_decision(state.database(), case.document_id, &by).await {
+        Ok(_) => {
+            let path = format!("/reviews/{}?done=undone", case.document_id);
+            Ok(Redirect::to(&state.link(&path)).into_response())
+        }
+        Err(error) => {
+            let failure = ConsoleFailure::from(error);
+            match failure.status {
+                StatusCode::UNPROCESSABLE_ENTITY => {
+                    show_problem(&state, &visitor, &case, &failure).await
+                }
+                _ => Err(failure),
+            }
+        }
+    }
+}
+
+/// Whether the reviewer can go on where he is: what he said was refused, or somebody has it.
+fn is_told_on_page(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT)
+}
+
+/// The document as it is, with what went wrong.
+async fn show_problem(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    failure: &ConsoleFailure,
+) -> Result<Response, ConsoleFailure> {
+    let seat = take_seat(state, visitor, case, false).await;
+    let turn = ReviewTurn::again(&failure.detail, seat, None);
+    let page = case_page(state, visitor, case, &turn).await;
+    Ok((failure.status, page).into_response())
+}
+
+/// Makes the document the visitor's whoever has it, and keeps what was typed.
+async fn take_over(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    form: &FieldValues,
+) -> Result<Response, ConsoleFailure> {
+    if read_version(form) != Some(case.version) {
+        return show_lost(state, visitor, case, form, &stale_version(case)).await;
+    }
+    let seat = take_seat(state, visitor, case, true).await;
+    let notice = html! { p.notice role="status" { "It is yours now." } };
+    let turn = ReviewTurn { notice, seat, typed: Some(form), lost: BTreeMap::new() };
+    Ok(case_page(state, visitor, case, &turn).await.into_response())
+}
+
+/// The version that the form was made for.
+fn read_version(form: &FieldValues) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(form.get("version")?, &Rfc3339).ok()
+}
+
+/// The document as it is now, and what was typed about the one before.
+async fn show_lost(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    seen: &ReviewCase,
+    form: &FieldValues,
+    failure: &ConsoleFailure,
+) -> Result<Response, ConsoleFailure> {
+    let now = load_visible_case(state, visitor, seen.document_id).await?;
+    let seat = take_seat(state, visitor, &now, false).await;
+    let mut turn = ReviewTurn::again(&failure.detail, seat, None);
+    if let Some(kind) = state.kinds().for_name(now.kind.as_deref()) {
+        let data = review::read_fields(&now).unwrap_or_default();
+        turn.lost = read_changes(kind, &data, form).unwrap_or_default();
+    }
+    let page = case_page(state, visitor, &now, &turn).await;
+    Ok((failure.status, page).into_response())
+}
+
+/// What the form says about the version that it was made for.
+fn read_verdict(
+    state: &ConsoleState,
+    case: &ReviewCase,
+    form: &FieldValues,
+) -> Result<ReviewerVerdict, ConsoleFailure> {
+    if read_version(form) != Some(case.version) {
+        return Err(stale_version(case));
+    }
+    let changes = match state.kinds().for_name(case.kind.as_deref()) {
+        Some(kind) => read_changes(kind, &review::read_fields(case).unwrap_or_default(), form)?,
+        None => BTreeMap::new(),
+    };
+    match form.get("decision") {
+        Some("correct") if changes.is_empty() => {
+            Err(ConsoleFailure::refused("You have changed nothing: accept the document as it is."))
+        }
+        Some("correct") => Ok(ReviewerVerdict::Correct(DataCorrection::Fields(changes))),
+        Some("reject") => Ok(ReviewerVerdict::Reject),
+        Some("accept" | "accept_newest") if !changes.is_empty() => {
+            let text = "You have changed fields: save what you changed, or load the page again.";
+            Err(ConsoleFailure::refused(text))
+        }
+        Some("accept") => Ok(ReviewerVerdict::Accept(AcceptedData::Document)),
+        Some("accept_newest") => Ok(ReviewerVerdict::Accept(AcceptedData::Newest)),
+        _ => Err(ConsoleFailure::wrong_request("The form does not say what you have decided.")),
+    }
+}

@@ -1,0 +1,316 @@
+//! What every page is made from.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use time::OffsetDateTime;
+
+use super::access::{AccessControl, ConsoleVisitor, hash_secret};
+use super::failure::ConsoleFailure;
+use crate::fresh::SharedAnswer;
+use docmill_core::config::{QueueDestination, ReviewConfig, StoreConfig, WebConfig};
+use docmill_gate::kinds::KindSet;
+use docmill_operations::Db;
+use docmill_operations::dashboard::{self, ServiceOverview};
+use docmill_operations::inspect::{self, CostGrouping, CostSum};
+use docmill_operations::page_drawing::PageDrawer;
+use docmill_operations::tenant_shares::{TakenShare, TenantShares};
+use docmill_queue::MessageQueue;
+use docmill_storage::ObjectStore;
+
+/// What the pages look like.
+pub(super) const STYLE: &str = include_str!("console.css");
+/// What the page of a review does by itself.
+pub(super) const REVIEW_SCRIPT: &str = include_str!("review.js");
+/// What pictures of pages do by themselves.
+pub(super) const PICTURE_SCRIPT: &str = include_str!("page_picture.js");
+
+/// What the pages ask and change.
+pub struct ConsoleParts {
+    /// Postgres, over connections that no job needs.
+    pub database: Db,
+    /// Where a retry is sent to.
+    pub queue: Arc<dyn MessageQueue>,
+    /// Where transcripts lie.
+    pub store: Arc<dyn ObjectStore>,
+    /// The kinds of documents, for the forms of reviewers.
+    pub kinds: KindSet,
+    /// Where the pages are, and who may see them.
+    pub config: WebConfig,
+    /// What may be handed in.
+    pub limits: UploadLimits,
+    /// Which places of the store documents may be handed in from.
+    pub places: StoreConfig,
+    /// What holds for decisions of reviewers.
+    pub review: ReviewConfig,
+    /// Draws pages for those who look at them; `None`: nobody is shown pictures.
+    pub drawer: Option<Arc<PageDrawer>>,
+}
+
+/// What may be handed in, and how the queue is named then.
+#[derive(Debug, Clone)]
+pub struct UploadLimits {
+    /// Bytes of a document.
+    pub largest: u64,
+    /// The queue as traces name it.
+    pub destination: QueueDestination,
+}
+
+/// Documents that are handed in at the same time: each is in memory as a whole for a moment. As many
+/// of the largest may lie on the disk.
+const UPLOADS: usize = 4;
+/// Transcripts that are read and written in other forms at the same time: each takes a core meanwhile.
+const RENDERINGS: usize = 4;
+/// How long somebody waits for one of these places.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// Bytes of transcripts, and of what is made of them, that are in memory until they are sent.
+const TRANSCRIPT_BYTES: usize = 256 << 20;
+/// Unknown tokens within [`STRANGER_WINDOW`] that are answered one by one.
+const STRANGERS: u32 = 100;
+/// See [`STRANGERS`].
+const STRANGER_WINDOW: Duration = Duration::from_secs(60);
+
+/// How many unknown tokens came since when.
+#[derive(Debug)]
+struct StrangerCount {
+    since: Instant,
+    count: u32,
+}
+
+/// The service at one glance, and what it cost today.
+#[derive(Debug, Clone)]
+pub(super) struct OverviewAnswer {
+    /// Everything but money.
+    pub(super) service: ServiceOverview,
+    /// What was spent today (UTC); `None`: nothing.
+    pub(super) cost: Option<CostSum>,
+}
+
+/// Shared by all requests.
+#[derive(Clone)]
+pub(super) struct ConsoleState {
+    shared: Arc<ConsoleStateInner>,
+}
+
+struct ConsoleStateInner {
+    parts: ConsoleParts,
+    access: AccessControl,
+    style_path: String,
+    review_script_path: String,
+    picture_script_path: String,
+    overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
+    uploads: TenantShares,
+    arriving: TenantShares,
+    renderings: TenantShares,
+    transcripts: TenantShares,
+    strangers: Mutex<StrangerCount>,
+}
+
+impl ConsoleState {
+    /// # Errors
+    /// The system gives no random numbers.
+    pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
+        let access = AccessControl::new(&parts.config)?;
+        let name_of = |asset: &str| hash_secret(asset).chars().take(12).collect::<String>();
+        let style_path = format!("/assets/{}.css", name_of(STYLE));
+        let review_script_path = format!("/assets/{}.js", name_of(REVIEW_SCRIPT));
+        let picture_script_path = format!("/assets/{}.js", name_of(PICTURE_SCRIPT));
+        let overview = SharedAnswer::new();
+        let largest = usize::try_from(parts.limits.largest).unwrap_or(usize::MAX);
+        let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
+        let shared = ConsoleStateInner {
+            parts,
+            access,
+            style_path,
+            review_script_path,
+            picture_script_path,
+            overview,
+            uploads: TenantShares::new(UPLOADS),
+            arriving: TenantShares::new(largest.saturating_mul(UPLOADS)),
+            renderings: TenantShares::new(RENDERINGS),
+            transcripts: TenantShares::new(TRANSCRIPT_BYTES),
+            strangers,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub(super) fn database(&self) -> &Db {
+        &self.shared.parts.database
+    }
+
+    pub(super) fn queue(&self) -> &dyn MessageQueue {
+        self.shared.parts.queue.as_ref()
+    }
+
+    /// The queue, for what goes on when the one who asked has gone.
+    pub(super) fn queue_handle(&self) -> Arc<dyn MessageQueue> {
+        Arc::clone(&self.shared.parts.queue)
+    }
+
+    pub(super) fn store(&self) -> &dyn ObjectStore {
+        self.shared.parts.store.as_ref()
+    }
+
+    pub(super) fn kinds(&self) -> &KindSet {
+        &self.shared.parts.kinds
+    }
+
+    pub(super) fn config(&self) -> &WebConfig {
+        &self.shared.parts.config
+    }
+
+    pub(super) fn review(&self) -> &ReviewConfig {
+        &self.shared.parts.review
+    }
+
+    pub(super) fn places(&self) -> &StoreConfig {
+        &self.shared.parts.places
+    }
+
+    pub(super) fn limits(&self) -> &UploadLimits {
+        &self.shared.parts.limits
+    }
+
+    /// Waits for a place among those whose documents are handed in.
+    ///
+    /// # Errors
+    /// There is none for too long.
+    pub(super) async fn upload_place(
+        &self,
+        visitor: &ConsoleVisitor,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        let place = self.shared.uploads.wait_for_one(visitor.tenant.as_deref(), PATIENCE);
+        place.await.ok_or_else(ConsoleFailure::busy)
+    }
+
+    /// Room for so many bytes of a document that arrives.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn arrival_room(
+        &self,
+        visitor: &ConsoleVisitor,
+        bytes: usize,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        take_bytes(&self.shared.arriving, visitor, bytes)
+    }
+
+    /// Waits for a place among those whose transcripts are read.
+    ///
+    /// # Errors
+    /// There is none for too long.
+    pub(super) async fn rendering_place(
+        &self,
+        visitor: &ConsoleVisitor,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        let place = self.shared.renderings.wait_for_one(visitor.tenant.as_deref(), PATIENCE);
+        place.await.ok_or_else(ConsoleFailure::busy)
+    }
+
+    /// Room in memory for so many bytes of a transcript.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn transcript_room(
+        &self,
+        visitor: &ConsoleVisitor,
+        bytes: usize,
+    ) -> Result<TakenShare, ConsoleFailure> {
+        take_bytes(&self.shared.transcripts, visitor, bytes)
+    }
+
+    /// Notes that somebody who is not the proxy says who he is. The log has the address and nothing
+    /// of what was said, and of a flood only its beginning.
+    pub(super) fn note_pretender(&self, peer: Option<IpAddr>) -> ConsoleFailure {
+        if self.count_stranger() <= STRANGERS {
+            let peer = peer.map_or_else(|| "nowhere".to_owned(), |peer| peer.to_string());
+            tracing::warn!(
+                peer,
+                "a request from {peer}, which is not in web.proxy.networks, has a header of the proxy"
+            );
+        }
+        ConsoleFailure::forbidden("Only the proxy may say who asks.")
+    }
+
+    fn count_stranger(&self) -> u32 {
+        let mut strangers = self.shared.strangers.lock();
+        if strangers.since.elapsed() >= STRANGER_WINDOW {
+            *strangers = StrangerCount { since: Instant::now(), count: 0 };
+        }
+        strangers.count = strangers.count.saturating_add(1);
+        strangers.count
+    }
+
+    /// Notes that somebody unknown wants in, `told`: with a token, which is never written down. Known
+    /// tokens are not counted: a flood of others keeps nobody out.
+    pub(super) fn note_stranger(&self, told: bool) -> ConsoleFailure {
+        if !told {
+            return ConsoleFailure::unknown_visitor();
+        }
+        match self.count_stranger() {
+            count @ ..=STRANGERS => {
+                tracing::warn!(within_a_minute = count, "a token that is not known was sent");
+                ConsoleFailure::unknown_visitor()
+            }
+            _ => ConsoleFailure::too_many_unknown(),
+        }
+    }
+
+    pub(super) fn access(&self) -> &AccessControl {
+        &self.shared.access
+    }
+
+    /// A path of ours as browsers have to ask for it.
+    pub(super) fn link(&self, path: &str) -> String {
+        format!("{}{path}", self.shared.parts.config.base_path)
+    }
+
+    /// The path of the style sheet; another one for every version of it.
+    pub(super) fn style_path(&self) -> &str {
+        &self.shared.style_path
+    }
+
+    /// The path of the script of a review; another one for every version of it.
+    pub(super) fn review_script_path(&self) -> &str {
+        &self.shared.review_script_path
+    }
+
+    /// The same of the script of pictures.
+    pub(super) fn picture_script_path(&self) -> &str {
+        &self.shared.picture_script_path
+    }
+
+    /// What draws pages; `None`: nobody is shown pictures.
+    pub(super) fn drawer(&self) -> Option<&PageDrawer> {
+        self.shared.parts.drawer.as_deref()
+    }
+
+    /// The service at one glance, at most two seconds old, asked for once for all who look.
+    pub(super) async fn load_overview(&self) -> Result<Arc<OverviewAnswer>, ConsoleFailure> {
+        let (state, shared) = (self.clone(), Arc::clone(&self.shared.overview));
+        let found = shared.find(async move {
+            let service = dashboard::load_overview(state.database(), state.queue()).await?;
+            let today = OffsetDateTime::now_utc().replace_time(time::Time::MIDNIGHT);
+            let costs = inspect::sum_costs(state.database(), CostGrouping::Day, today, 1).await?;
+            Ok(Arc::new(OverviewAnswer { service, cost: costs.into_iter().next() }))
+        });
+        let crashed = || Err(ConsoleFailure::from_status(http_500()));
+        found.await.unwrap_or_else(crashed)
+    }
+}
+
+fn take_bytes(
+    shares: &TenantShares,
+    visitor: &ConsoleVisitor,
+    bytes: usize,
+) -> Result<TakenShare, ConsoleFailure> {
+    let amount = u32::try_from(bytes).ok();
+    let taken = amount.and_then(|amount| shares.take(visitor.tenant.as_deref(), amount));
+    taken.ok_or_else(ConsoleFailure::busy)
+}
+
+fn http_500() -> axum::http::StatusCode {
+    axum::http::StatusCode::INTERNAL_SERVER_ERROR
+}

@@ -1,0 +1,320 @@
+//! Transcripts as they lie in the store, and what is made of them for those who ask: text, Markdown,
+//! single pages, pieces for retrieval.
+//!
+//! What is made is made anew each time and kept nowhere, off the threads that answer others, a few
+//! at a time. Only the searchable copy is made by a worker, and given out as it is stored. What is in
+//! memory for somebody counts until it has been sent or nobody waits for it any more, and one tenant
+//! gets no more than half of what there is for all.
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::access::ConsoleVisitor;
+use super::api_forms::tagged_bytes;
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, QueryFields};
+use super::ingestion::{find_visible, read_id};
+use super::page_sheets::PageSheet;
+use super::state::ConsoleState;
+use docmill_core::model::{PageText, Transcript};
+use docmill_layout::{self, DocumentLayout, PageBlock};
+use docmill_operations::tenant_shares::TakenShare;
+use docmill_storage::{GetOptions, GetResult, keys};
+
+/// Larger ones are not given out over HTTP.
+const MOST_BYTES: u64 = 64 << 20;
+/// Text that is shown beside a form, in characters.
+const SHOWN: usize = 60_000;
+/// Pages that are shown there.
+const MOST_SHEETS: usize = 200;
+/// Estimated tokens of a piece, if nothing else is asked for.
+const USUAL_TOKENS: u32 = 512;
+/// Fewest and most tokens of a piece.
+pub(super) const TOKENS: (u32, u32) = (16, 8192);
+
+/// A page with its blocks.
+#[derive(Serialize)]
+struct PageWithBlocks<'a> {
+    #[serde(flatten)]
+    page: &'a PageText,
+    blocks: &'a [PageBlock],
+}
+
+/// Bytes in memory with the room that they take: it is given back when the last who has them lets go.
+struct HeldBytes {
+    bytes: Bytes,
+    _room: TakenShare,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The stored transcript, whole.
+///
+/// # Errors
+/// It is gone or too large, the store does not answer, or as much is held as may be.
+pub(super) async fn load_transcript(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    key: &str,
+) -> Result<Bytes, ConsoleFailure> {
+    let too_large = "The transcript is too large to be given out here.";
+    load_artefact(state, visitor, key, too_large).await
+}
+
+/// An artefact of the store, once there is room for it.
+async fn load_artefact(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    key: &str,
+    too_large: &str,
+) -> Result<Bytes, ConsoleFailure> {
+    let Some(known) = state.store().head(key).await? else { return Err(ConsoleFailure::missing()) };
+    let size = usize::try_from(known.size).ok().filter(|_| known.size <= MOST_BYTES);
+    let size = size.ok_or_else(|| ConsoleFailure::conflict(too_large))?;
+    let room = state.transcript_room(visitor, size)?;
+    let what = GetOptions { at_most: known.size, if_match: None };
+    match state.store().get(key, what).await? {
+        GetResult::Found(object) => {
+            Ok(Bytes::from_owner(HeldBytes { bytes: object.bytes, _room: room }))
+        }
+        // Written anew meanwhile: it is as large as it is the next time.
+        GetResult::TooLarge { .. } => Err(ConsoleFailure::busy()),
+        GetResult::Missing | GetResult::Changed => Err(ConsoleFailure::missing()),
+    }
+}
+
+/// Works on a transcript off the threads that answer others. The place goes with the work: it goes on
+/// though the one who asked goes away.
+pub(super) async fn work_in_place<T: Send + 'static>(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ConsoleFailure> {
+    let place = state.rendering_place(visitor).await?;
+    #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
+    let done = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        work()
+    });
+    done.await.map_err(|_panicked| {
+        tracing::error!("what was to be made of a transcript could not be made");
+        ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+    })
+}
+
+/// What a stored transcript says of the searchable copy.
+#[derive(Default, Deserialize)]
+struct CopyMention {
+    searchable: Option<CopyPlace>,
+}
+
+/// Where the copy lies, or why there is none.
+#[derive(Deserialize)]
+struct CopyPlace {
+    path: Option<String>,
+    left_out: Option<String>,
+}
+
+/// The pages with as much of their text as is shown beside a form; none if they cannot be had: the
+/// form is of use without them.
+pub(super) async fn load_page_sheets(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    key: &str,
+) -> Vec<PageSheet> {
+    let Ok(bytes) = load_transcript(state, visitor, key).await else { return Vec::new() };
+    work_in_place(state, visitor, move || read_page_sheets(&bytes)).await.unwrap_or_default()
+}
+
+fn read_page_sheets(bytes: &[u8]) -> Vec<PageSheet> {
+    let Ok(transcript) = serde_json::from_slice::<Transcript>(bytes) else { return Vec::new() };
+    let mut left = SHOWN;
+    let mut sheets = Vec::new();
+    for page in transcript.pages.iter().take(MOST_SHEETS) {
+        if left == 0 {
+            break;
+        }
+        let text: String = page.text().chars().take(left).collect();
+        left = left.saturating_sub(text.chars().count().max(1));
+        sheets.push(PageSheet::new(page, text));
+    }
+    sheets
+}
+
+/// One page of a transcript, and how many there are.
+pub(super) struct KnownPage {
+    /// The page.
+    pub(super) page: PageText,
+    /// Pages of the document.
+    pub(super) count: u32,
+}
+
+/// A page of the transcript that lies at `key`.
+///
+/// # Errors
+/// There is no transcript or no such page; the transcript cannot be given out here.
+pub(super) async fn load_known_page(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    key: Option<&str>,
+    number: u32,
+) -> Result<KnownPage, ConsoleFailure> {
+    let Some(key) = key else { return Err(no_transcript()) };
+    let bytes = load_transcript(state, visitor, key).await?;
+    let read = move || {
+        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
+        transcript.map(|transcript| {
+            let count = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
+            let page = transcript.pages.into_iter().find(|page| page.number == number);
+            page.map(|page| KnownPage { page, count })
+        })
+    };
+    let found = work_in_place(state, visitor, read).await?;
+    let foreign = "The transcript is one of the earlier system: its pages are not shown here.";
+    let found = found.ok_or_else(|| ConsoleFailure::conflict(foreign))?;
+    found.ok_or_else(ConsoleFailure::missing)
+}
+
+fn no_transcript() -> ConsoleFailure {
+    ConsoleFailure::conflict("There is no transcript yet.")
+}
+
+/// The searchable copy of what this transcript is of.
+async fn load_copy(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    transcript: Bytes,
+) -> Result<Bytes, ConsoleFailure> {
+    let parse =
+        move || serde_json::from_slice::<CopyMention>(&transcript).unwrap_or_default().searchable;
+    let key = match work_in_place(state, visitor, parse).await? {
+        Some(CopyPlace { path: Some(path), .. }) if keys::is_own_artefact(&path) => path,
+        Some(CopyPlace { left_out: Some(reason), .. }) => {
+            let text = format!("No searchable copy was made: {reason}.");
+            return Err(ConsoleFailure::conflict(text));
+        }
+        _ => {
+            let text = "There is no searchable copy: none was asked for by ocr.searchable_pdf when \
+                        this was read, or no page was read from its picture.";
+            return Err(ConsoleFailure::conflict(text));
+        }
+    };
+    let too_large = "The copy is too large to be given out here.";
+    load_artefact(state, visitor, &key, too_large).await
+}
+
+/// The transcript of an ingestion that the visitor sees.
+async fn find_transcript(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: &str,
+) -> Result<Bytes, ConsoleFailure> {
+    let row = find_visible(state, visitor, read_id(id)?).await?.ingestion;
+    let Some(key) = row.transcription_file_path else {
+        return Err(no_transcript());
+    };
+    load_transcript(state, visitor, &key).await
+}
+
+/// What `make` writes of a transcript and its layout; it is missing if that is nothing.
+async fn render(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    bytes: Bytes,
+    make: impl FnOnce(&Transcript, &DocumentLayout) -> Option<Vec<u8>> + Send + 'static,
+) -> Result<Bytes, ConsoleFailure> {
+    let made = work_in_place(state, visitor, move || {
+        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
+        transcript.map(|transcript| make(&transcript, &docmill_layout::read_layout(&transcript)))
+    });
+    let foreign = "The transcript is one of the earlier system: only format=json gives it out.";
+    let made = made.await?.ok_or_else(|| ConsoleFailure::conflict(foreign))?;
+    let made = made.ok_or_else(ConsoleFailure::missing)?;
+    let room = state.transcript_room(visitor, made.len())?;
+    Ok(Bytes::from_owner(HeldBytes { bytes: made.into(), _room: room }))
+}
+
+/// `GET /ingestions/{id}/transcript`: as it is stored, as text, as Markdown, or as the searchable copy of
+/// its document.
+pub(super) async fn get_transcript(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    QueryFields(asked): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let form = asked.text("format");
+    let make = match form.as_deref() {
+        Some("pdf") => {
+            let transcript = find_transcript(&state, &visitor, &id).await?;
+            let copy = load_copy(&state, &visitor, transcript).await?;
+            return tagged_bytes(&headers, "application/pdf", copy);
+        }
+        None | Some("json") => None,
+        Some("text") => Some(docmill_layout::render_text as fn(&DocumentLayout) -> String),
+        Some("markdown") => Some(docmill_layout::render_markdown as fn(&DocumentLayout) -> String),
+        Some(_) => {
+            return Err(ConsoleFailure::wrong_request("format is json, text, markdown or pdf"));
+        }
+    };
+    let bytes = find_transcript(&state, &visitor, &id).await?;
+    let Some(make) = make else { return tagged_bytes(&headers, "application/json", bytes) };
+    let text = render(&state, &visitor, bytes, move |_, found| Some(make(found).into_bytes()));
+    let kind = match form.as_deref() {
+        Some("markdown") => "text/markdown; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    };
+    tagged_bytes(&headers, kind, text.await?)
+}
+
+/// `GET /ingestions/{id}/pages/{number}`: lines, words, boxes and blocks of one page.
+pub(super) async fn get_page(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path((id, number)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let number: u32 = number.parse().map_err(|_| ConsoleFailure::missing())?;
+    let bytes = find_transcript(&state, &visitor, &id).await?;
+    let page = render(&state, &visitor, bytes, move |transcript, found| {
+        let mut pages = transcript.pages.iter().zip(&found.pages);
+        let (page, found) = pages.find(|(page, _)| page.number == number)?;
+        serde_json::to_vec(&PageWithBlocks { page, blocks: &found.blocks }).ok()
+    });
+    tagged_bytes(&headers, "application/json", page.await?)
+}
+
+/// `GET /ingestions/{id}/chunks`: pieces for retrieval, with page and box.
+pub(super) async fn get_chunks(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    QueryFields(asked): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let tokens = read_tokens(&asked)?;
+    let bytes = find_transcript(&state, &visitor, &id).await?;
+    let cut = render(&state, &visitor, bytes, move |transcript, found| {
+        let chunks = docmill_layout::split_chunks(found, tokens);
+        serde_json::to_vec(&json!({ "sha256": transcript.sha256, "chunks": chunks })).ok()
+    });
+    tagged_bytes(&headers, "application/json", cut.await?)
+}
+
+fn read_tokens(asked: &FieldValues) -> Result<u32, ConsoleFailure> {
+    let Some(text) = asked.get("tokens") else { return Ok(USUAL_TOKENS) };
+    let (least, most) = TOKENS;
+    let tokens = text.parse().ok().filter(|tokens| (least..=most).contains(tokens));
+    tokens.ok_or_else(|| {
+        ConsoleFailure::wrong_request(format!("tokens is a number from {least} to {most}"))
+    })
+}

@@ -1,0 +1,127 @@
+//! Webhooks for programs: who is told, what they have not been told, telling them again.
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::json;
+use time::OffsetDateTime;
+
+use super::access::ConsoleVisitor;
+use super::api_forms::{ChangeRequest, JsonBody, WholeNumber, read_limit, tagged_json};
+use super::failure::ConsoleFailure;
+use super::fields::{FieldValues, QueryFields};
+use super::overview::require_all_tenants;
+use super::state::ConsoleState;
+use docmill_operations::webhooks::{self, DeliveryPlace, DeliveryQuery, DeliveryRow};
+
+/// Deliveries of one replay.
+const MOST_REPLAYED: usize = 1_000;
+
+/// What is to be told again: numbers of deliveries, or all that were given up of a target.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ReplayRequest {
+    deliveries: Vec<WholeNumber>,
+    dead_of: Option<String>,
+    why: String,
+}
+
+/// `GET /webhooks`.
+pub(super) async fn list_targets(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let targets = webhooks::list_targets(state.database()).await?;
+    tagged_json(&headers, &json!({ "items": targets }))
+}
+
+/// `GET /webhooks/{target}/deliveries`.
+pub(super) async fn list_deliveries(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(target): Path<String>,
+    QueryFields(wanted): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let (limit, after) = (read_limit(&wanted)?, read_cursor(&wanted)?);
+    let dead = match wanted.get("state") {
+        None | Some("open") => false,
+        Some("dead") => true,
+        Some(_) => return Err(ConsoleFailure::wrong_request("state is open or dead")),
+    };
+    if !webhooks::list_targets(state.database()).await?.iter().any(|it| it.name == target) {
+        return Err(ConsoleFailure::missing());
+    }
+    let query = DeliveryQuery { target, dead, after };
+    let rows = webhooks::list_deliveries(state.database(), &query, limit + 1).await?;
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let shown = rows.get(..most).unwrap_or(&rows);
+    let next = if shown.len() < rows.len() { shown.last().map(write_cursor) } else { None };
+    tagged_json(&headers, &json!({ "items": shown, "next_cursor": next }))
+}
+
+/// Microseconds and number of the last row, which Postgres keeps both whole.
+fn write_cursor(row: &DeliveryRow) -> String {
+    format!("{}-{}", row.since.unix_timestamp_nanos() / 1000, row.id)
+}
+
+fn read_cursor(wanted: &FieldValues) -> Result<Option<DeliveryPlace>, ConsoleFailure> {
+    let Some(text) = wanted.get("cursor") else { return Ok(None) };
+    let read = || {
+        let (micros, id) = text.split_once('-')?;
+        let nanos = i128::from(micros.parse::<i64>().ok()?) * 1000;
+        let since = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
+        Some(DeliveryPlace { since, id: id.parse().ok()? })
+    };
+    let place = read().ok_or_else(|| {
+        ConsoleFailure::wrong_request("cursor is the next_cursor of the page before")
+    });
+    place.map(Some)
+}
+
+/// `POST /webhooks/replay`.
+pub(super) async fn post_replay(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    JsonBody(request): JsonBody<ReplayRequest>,
+) -> Result<Response, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let (database, by) = (state.database(), visitor.audit_note(&request.why));
+    let deliveries: Vec<i64> = request.deliveries.iter().map(|number| number.0).collect();
+    let done = match (&request.dead_of, deliveries.as_slice()) {
+        (Some(target), []) => webhooks::replay_dead(database, target, &by).await?,
+        (None, ids) if (1..=MOST_REPLAYED).contains(&ids.len()) => {
+            webhooks::replay_deliveries(database, ids, &by).await?
+        }
+        _ => {
+            let text = format!("Either deliveries, 1 to {MOST_REPLAYED}, or dead_of, not both.");
+            return Err(ConsoleFailure::wrong_request(text));
+        }
+    };
+    Ok(Json(done).into_response())
+}
+
+/// `POST /webhooks/{target}/enable`.
+pub(super) async fn post_enable(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(target): Path<String>,
+    JsonBody(request): JsonBody<ChangeRequest>,
+) -> Result<Response, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let by = visitor.audit_note(&request.why);
+    let enabled = webhooks::enable_target(state.database(), &target, &by).await?;
+    if !enabled {
+        let targets = webhooks::list_targets(state.database()).await?;
+        return Err(match targets.iter().any(|known| known.name == target) {
+            true => ConsoleFailure::conflict("The target is not disabled."),
+            false => ConsoleFailure::missing(),
+        });
+    }
+    Ok(Json(json!({ "enabled": enabled })).into_response())
+}

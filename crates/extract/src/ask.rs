@@ -1,0 +1,377 @@
+//! Asking a model about a transcript: in parts if it is long, some at the same time, one repair per
+//! part, and nothing paid for twice.
+//!
+//! Every reply is kept through the journal before it is examined (invariant 8), and a data set is
+//! whole only if every part ended normally and matched the schema (invariant 11). What was read of
+//! an extraction that did not end well is handed out as partial data for the reviewer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+
+use docmill_core::fault::{Error, Fault};
+use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_gate::PictureClaim;
+use docmill_gate::kinds::{FieldType, Kind};
+use docmill_llm::{FinishReason, Llm, Prompt};
+
+use super::calls::{JournaledCalls, MOST_BYTES, MOST_CALLS};
+use super::journal::{ReplyJournal, StoredCall};
+use super::merge::{PartReply, merge_parts};
+use super::parts::{PartTokenBudget, RowRange};
+use super::prompt;
+use super::reply::{self, ReplyDefect, ReplyEnvelope};
+use super::schema::ReplySchema;
+use super::shown_pages::{self, ShownDocument};
+
+/// Tokens that the lines of a document have in a prompt at least.
+const LEAST_LINES: usize = 600;
+
+/// What bounds the calls, and whose they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallLimits {
+    /// See [`super::extraction_identity`]; stored replies of another identity are not used.
+    pub identity: String,
+    /// Most tokens of a prompt, from `limits.prompt_tokens`.
+    pub prompt_tokens: u32,
+    /// Most tokens of a reply, from `llm.max_output_tokens`.
+    pub max_output_tokens: u32,
+    /// How many parts are read at the same time, from `llm.parts_at_once`.
+    pub parts_at_once: usize,
+    /// Fields that an earlier reading left empty, which the prompt names; mostly none.
+    pub missing: Vec<String>,
+}
+
+/// How an extraction ended that is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IncompleteReason {
+    /// A reply could not be used, and neither could its repaired version.
+    #[error("the model's reply could not be used, nor could the repaired one: {0}")]
+    Unreadable(ReplyDefect),
+    /// A reply about a few lines was cut, or they did not fit.
+    #[error("the reply was cut at the token limit and its lines cannot be split further")]
+    Cut,
+    /// The document needs more calls, longer replies or more money than one document may.
+    #[error(
+        "the document needs more than {MOST_CALLS} calls, {MOST_BYTES} bytes of replies, \
+         cost.document_budget or cost.document_tokens"
+    )]
+    TooCostly,
+    /// The model declined to answer.
+    #[error("the model or its filter declined")]
+    Refused,
+}
+
+impl IncompleteReason {
+    /// The code that goes into the row.
+    pub fn outcome_reason(&self) -> OutcomeReason {
+        match self {
+            Self::Unreadable(_) => OutcomeReason::GateRefused,
+            Self::Cut | Self::TooCostly => OutcomeReason::Cut,
+            Self::Refused => OutcomeReason::ModelRefused,
+        }
+    }
+}
+
+/// Why there is no whole extraction.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtractError {
+    /// The model answered, but not acceptably; asking again the same way gives the same.
+    #[error("{ending}")]
+    Ended {
+        /// Why the extraction is not whole.
+        ending: IncompleteReason,
+        /// What was read before it ended, never `successful`.
+        partial: Option<Box<Extraction>>,
+        /// Tokens spent on it.
+        usage: ModelUsage,
+        /// The model that answered last.
+        model: Option<String>,
+    },
+    /// The model or the journal could not be reached; the fault says how to react.
+    #[error(transparent)]
+    Fault(#[from] Error),
+}
+
+/// Has a model read a transcript.
+///
+/// # Errors
+/// [`ExtractError::Fault`].
+pub async fn read_by_model(
+    llm: &dyn Llm,
+    kind: &Kind,
+    mut shown: ShownDocument,
+    terms: &CallLimits,
+    journal: &mut dyn ReplyJournal,
+) -> Result<ModelReading, ExtractError> {
+    if !shown.pages.is_empty() {
+        let form = ReplySchema::for_reading(kind, true)?;
+        let fixed = fixed_tokens(&form) + LEAST_LINES;
+        // Whatever pictures take of it, the lines have half of the prompt.
+        shown.keep_within((terms.prompt_tokens as usize).saturating_sub(fixed) / 2);
+    }
+    let form = ReplySchema::for_reading(kind, !shown.pages.is_empty())?;
+    let shown_pages = shown.pages.iter().map(|page| page.number).collect();
+    let schema_text = Arc::clone(&form.schema_text);
+    let session = ExtractionSession {
+        shown,
+        form,
+        kind,
+        terms,
+        schema_name: schema_name(kind),
+        calls: JournaledCalls::from_journal(llm, schema_text, &terms.identity, journal).await?,
+    };
+    let (parts, ending) = session.read_all().await?;
+    let (usage, model) = session.calls.total_usage();
+    Ok(ModelReading { parts, ending, usage, model, shown_pages })
+}
+
+/// What a model replied about a document, part by part.
+#[derive(Debug)]
+pub struct ModelReading {
+    parts: PartsRead,
+    /// Why it is not whole, if it is not.
+    ending: Option<IncompleteReason>,
+    usage: ModelUsage,
+    model: Option<String>,
+    shown_pages: Vec<u32>,
+}
+
+impl ModelReading {
+    /// The pages that were shown as pictures: those for which there was room in the prompt.
+    pub fn shown_pages(&self) -> &[u32] {
+        &self.shown_pages
+    }
+
+    /// What was read from pictures, by the model's word, of pages that were shown.
+    pub fn list_claims(&self) -> Vec<PictureClaim> {
+        let replies = self.parts.whole.iter().map(|part| &part.envelope);
+        let claims = replies.flat_map(|it| shown_pages::list_claims(&it.fields, &it.pictures));
+        claims.filter(|claim| self.shown_pages.contains(&claim.page)).collect()
+    }
+
+    /// Joins the parts. Work that grows with what was replied.
+    ///
+    /// # Errors
+    /// [`ExtractError::Ended`].
+    pub fn into_extraction(
+        self,
+        kind: &Kind,
+        transcript: &Transcript,
+    ) -> Result<Extraction, ExtractError> {
+        let Self { parts, ending, usage, model, shown_pages: _ } = self;
+        let mut extraction = merge_parts(kind, transcript, parts.whole);
+        extraction.model.clone_from(&model);
+        extraction.usage = usage;
+        let Some(ending) = ending else { return Ok(extraction) };
+        if let Some(rescued) = parts.rescued {
+            for (name, value) in rescued {
+                let place = extraction.data.entry(name).or_insert(serde_json::Value::Null);
+                if place.is_null() {
+                    *place = value;
+                }
+            }
+        }
+        extraction.successful = false;
+        let empty = extraction.data.values().all(serde_json::Value::is_null);
+        let partial = (!empty).then(|| Box::new(extraction));
+        Err(ExtractError::Ended { ending, partial, usage, model })
+    }
+}
+
+/// Tokens of what comes before the lines. The schema travels beside the prompt as well, and what
+/// surrounds the lines is small.
+fn fixed_tokens(form: &ReplySchema) -> usize {
+    prompt::estimated_tokens(&form.system) + prompt::estimated_tokens(&form.schema_text) + 300
+}
+
+/// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
+fn schema_name(kind: &Kind) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = kind.name.chars().take(64).map(plain).collect();
+    if name.is_empty() { "document".to_owned() } else { name }
+}
+
+/// What was read of the parts so far.
+#[derive(Debug, Default)]
+struct PartsRead {
+    /// In the order of the document.
+    whole: Vec<PartReply>,
+    /// Sound fields of a reply that was never whole.
+    rescued: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// How the reading of one part ended.
+enum PartOutcome {
+    Whole(ReplyEnvelope),
+    TooMuch,
+    Ended(IncompleteReason, Option<serde_json::Map<String, serde_json::Value>>),
+}
+
+struct ExtractionSession<'a> {
+    kind: &'a Kind,
+    form: Arc<ReplySchema>,
+    shown: ShownDocument,
+    terms: &'a CallLimits,
+    schema_name: String,
+    calls: JournaledCalls<'a>,
+}
+
+impl ExtractionSession<'_> {
+    /// Reads some parts at a time. The first that does not end well is the last that is begun;
+    /// those under way are waited for, because they are paid for and kept.
+    async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), Error> {
+        let mut todo = VecDeque::from(self.first_parts()?);
+        if todo.len() > MOST_CALLS {
+            // Known before the first call: nothing is paid for what cannot be finished.
+            return Ok((PartsRead::default(), Some(IncompleteReason::TooCostly)));
+        }
+        let mut under_way = FuturesUnordered::new();
+        let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
+        let (mut stopped, mut rescued) = (None, None);
+        let mut put_off: Option<Error> = None;
+        loop {
+            while stopped.is_none() && under_way.len() < self.terms.parts_at_once {
+                let Some(part) = todo.pop_front() else { break };
+                // Boxed: the list has room for one more than it holds.
+                under_way.push(Box::pin(async {
+                    let read = self.read_part(&part).await;
+                    (part, read)
+                }));
+            }
+            let Some((part, read)) = under_way.next().await else { break };
+            match read {
+                Ok(PartOutcome::Whole(envelope)) => whole.push((part, envelope)),
+                Ok(PartOutcome::TooMuch) => match self.shown.text.split_in_half(&part) {
+                    Some((first, second)) => {
+                        todo.push_front(second);
+                        todo.push_front(first);
+                    }
+                    None => stopped = stopped.or(Some(Ok(IncompleteReason::Cut))),
+                },
+                Ok(PartOutcome::Ended(ending, sound)) => {
+                    rescued = rescued.or(sound);
+                    stopped = stopped.or(Some(Ok(ending)));
+                }
+                // The other parts are asked for as well, so that they wait at the same time.
+                Err(error) if matches!(error.fault, Fault::Batched(_)) => {
+                    put_off = put_off.or(Some(error));
+                }
+                Err(error) => stopped = stopped.or(Some(Err(error))),
+            }
+        }
+        let ending = stopped.transpose()?;
+        if let Some(error) = put_off {
+            return Err(error);
+        }
+        whole.sort_by_key(|(part, _)| part.start);
+        let answer = |(part, envelope): (RowRange, ReplyEnvelope)| PartReply {
+            first_line: self.shown.text.first_line(&part).unwrap_or_default(),
+            envelope,
+        };
+        Ok((PartsRead { whole: whole.into_iter().map(answer).collect(), rescued }, ending))
+    }
+
+    /// The parts that the limits of prompt and reply ask for.
+    fn first_parts(&self) -> Result<Vec<RowRange>, Error> {
+        if self.shown.text.is_empty() {
+            return Err(Error::internal("a transcript without text was given to a model"));
+        }
+        let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens();
+        let limit = self.terms.prompt_tokens as usize;
+        if limit < fixed + LEAST_LINES {
+            return Err(Error::new(
+                Fault::Misconfigured,
+                format!(
+                    "limits.prompt_tokens is {limit}, but the prompt of this kind takes about \
+                     {fixed} tokens before the first line of a document: raise it to at least {}",
+                    fixed + LEAST_LINES
+                ),
+            ));
+        }
+        let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
+        // A fifth is left for the single fields and for what the estimate misses.
+        let reply = has_lists.then_some(self.terms.max_output_tokens as usize / 5 * 4);
+        Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
+    }
+
+    async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, Error> {
+        let name = self.shown.text.part_name(part);
+        let again = &self.terms.missing;
+        let (verb, user) = if again.is_empty() {
+            ("read", self.shown.text.user_prompt(part))
+        } else {
+            ("read again", self.shown.text.second_prompt(part, again))
+        };
+        let Some(first) = self.call_model(format!("{verb} {name}"), user, part).await? else {
+            return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
+        };
+        match self.check_reply(&first) {
+            Ok(read) => Ok(read),
+            // Rare, so it has no room in what waits for the first reply.
+            Err(problem) => Box::pin(self.repair_reply(part, first, problem)).await,
+        }
+    }
+
+    /// Has the model mend a reply that could not be used.
+    async fn repair_reply(
+        &self,
+        part: &RowRange,
+        first: StoredCall,
+        problem: ReplyDefect,
+    ) -> Result<PartOutcome, Error> {
+        let name = self.shown.text.part_name(part);
+        tracing::debug!(problem = problem.code(), "a model's reply is sent back for repair");
+        let user = self.shown.text.repair_prompt(part, &first.text, &problem);
+        let Some(second) = self.call_model(format!("repair {name}"), user, part).await? else {
+            return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
+        };
+        match self.check_reply(&second) {
+            Ok(read) => Ok(read),
+            // A server that could not read for itself what its model wrote (llama.cpp) says the same of a
+            // reply that was cut: fewer pages may bring it to an end.
+            Err(ReplyDefect::Garbled) if first.text.is_empty() && second.text.is_empty() => {
+                Ok(PartOutcome::TooMuch)
+            }
+            Err(problem) => {
+                let rescue =
+                    |text: &str| self.form.salvage_fields(&reply::parse_json_object(text).ok()?);
+                let rescued = rescue(&second.text).or_else(|| rescue(&first.text));
+                Ok(PartOutcome::Ended(IncompleteReason::Unreadable(problem), rescued))
+            }
+        }
+    }
+
+    /// The stop reason decides before the text is parsed.
+    fn check_reply(&self, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
+        match call.stop {
+            FinishReason::Cut | FinishReason::TooLong => Ok(PartOutcome::TooMuch),
+            FinishReason::Refused => Ok(PartOutcome::Ended(IncompleteReason::Refused, None)),
+            FinishReason::Garbled => Err(ReplyDefect::Garbled),
+            FinishReason::Complete => {
+                reply::read_reply(&call.text, &self.form).map(PartOutcome::Whole)
+            }
+        }
+    }
+
+    async fn call_model(
+        &self,
+        purpose: String,
+        mut user: String,
+        part: &RowRange,
+    ) -> Result<Option<StoredCall>, Error> {
+        let pages = self.shown.pages_of(part);
+        user.push_str(&shown_pages::describe_pictures(&pages));
+        user.shrink_to_fit();
+        let prompt = Prompt {
+            system: Arc::clone(&self.form.system),
+            user,
+            schema_name: self.schema_name.clone(),
+            schema: Arc::clone(&self.form.schema),
+            max_output_tokens: self.terms.max_output_tokens,
+            pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
+        };
+        self.calls.call(purpose, &prompt).await
+    }
+}

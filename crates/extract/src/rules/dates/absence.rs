@@ -1,0 +1,74 @@
+//! Whether a day that was not found is absent, or is one that the page does not name by a known label.
+
+use time::Date;
+
+use super::{DateCandidate, DateRole, DateSearch, DateSign, is_open, sign};
+use crate::rules::weighing::share_certainty;
+
+/// The most certain that there is no day to pay by where a day after the issue has no name.
+const OPEN_DAY: f32 = 0.5;
+
+impl DateSearch<'_> {
+    /// How certain it is that no day has this role: none of the days is likely, and no day after the
+    /// issue stands there that nothing names.
+    pub(in super::super) fn absence_certainty(
+        &self,
+        role: DateRole<'_>,
+        issued: Option<Date>,
+    ) -> f32 {
+        let candidates = self.candidates_for(role, issued);
+        let weights = sign::weights_of(role.issued);
+        let scores: Vec<f32> =
+            candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
+        let likely: f32 = share_certainty(&scores, sign::none_of_them(role.issued)).iter().sum();
+        let may_be = |one: &DateCandidate| {
+            one.signs.contains(&DateSign::AfterIssue) && self.may_have_any_role(one)
+        };
+        let most = if candidates.iter().any(may_be) { OPEN_DAY } else { 1.0 };
+        (1.0 - likely).min(most)
+    }
+
+    /// Whether a day may be any that is not found: nothing names it, or it stands in a sentence (`to be paid no
+    /// later than 3 May`), with amounts as well, or the label beside it is followed by a word nobody knows:
+    /// `Payment: transfer, until 3 May`.
+    fn may_have_any_role(&self, one: &DateCandidate) -> bool {
+        use DateSign::{AmountRow, OtherLabel, Prose};
+        let half = || self.is_behind_half_label(one);
+        let excused = [
+            (AmountRow, one.signs.contains(&Prose)),
+            (OtherLabel, self.is_behind_open_word(one) || half()),
+        ];
+        let mut rest = one.clone();
+        for (sign, _) in excused.iter().filter(|(_, holds)| *holds) {
+            rest.signs.retain(|own| own != sign);
+        }
+        is_open(&rest)
+    }
+
+    /// Whether a word stands right before a day that belongs to no label.
+    fn is_behind_open_word(&self, one: &DateCandidate) -> bool {
+        let Some(cell) = self.spots.layout.cells.get(one.place.0) else { return false };
+        let text = cell.joined_text();
+        let before = text.get(..one.place.1).unwrap_or_default();
+        let words: Vec<&str> = before.split(' ').filter(|word| !word.is_empty()).collect();
+        let (count, last) = (words.len(), words.last().copied().unwrap_or_default());
+        let is_word = last.chars().filter(|c| c.is_alphabetic()).count() >= 3;
+        is_word && count > 1 && !self.spots.in_cell(one.place.0).any(|spot| spot.words.end == count)
+    }
+
+    /// Whether the label beside a day, in its cell or left of it, begins behind a word that nobody knows: it names
+    /// the day only half.
+    fn is_behind_half_label(&self, one: &DateCandidate) -> bool {
+        let layout = self.spots.layout;
+        let Some(cell) = layout.cells.get(one.place.0) else { return false };
+        let text = cell.joined_text();
+        let before = text.get(..one.place.1).unwrap_or_default();
+        let count = before.split(' ').filter(|word| !word.is_empty()).count();
+        let left = one.place.0.checked_sub(1).and_then(|at| Some((at, layout.cells.get(at)?)));
+        let left = left.filter(|(_, left)| count == 0 && left.row == cell.row);
+        let (index, end) = left.map_or((one.place.0, count), |(at, left)| (at, left.words.len()));
+        let mut labels = self.spots.in_cell(index).filter(|spot| spot.words.end == end);
+        labels.any(|spot| spot.words.start > 0)
+            && !self.spots.in_cell(index).any(|spot| spot.words.start == 0)
+    }
+}

@@ -1,0 +1,24 @@
+//! Times of the day, as tills print them beside the date; they are looked for to be told from dates.
+
+use crate::rules::vocabulary::vocabulary;
+use docmill_formats::notation::fold_text;
+
+/// Whether a text is the time of a day, as tills print it behind the date.
+pub(super) fn is_time(text: &str) -> bool {
+    let text = fold_text(text);
+    let words: Vec<&str> = text.split(' ').collect();
+    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
+    let digits = words.iter().take_while(|word| clock(word)).count();
+    let rest = words.get(digits..).unwrap_or_default();
+    (2..=3).contains(&digits)
+        && match rest {
+            [] => true,
+            [unit] => vocabulary().clock.has(unit),
+            _ => false,
+        }
+}
+
+/// Whether a text is nothing but a time, with its colon.
+pub(super) fn is_clock(text: &str) -> bool {
+    text.contains(':') && is_time(text)
+}

@@ -1,0 +1,203 @@
+//! Numbers that are printed in parts or look like something else: behind their series, behind a second
+//! title, beside the day of issue, and with the month as a day has it.
+
+use super::{NumberCandidate, NumberSearch, NumberSign};
+use crate::rules::fields::read_identifier;
+use crate::rules::layout::TextCell;
+use crate::rules::spots::LabelMatch;
+use crate::rules::vocabulary::vocabulary;
+use docmill_formats::notation::date::{self, DayMonthOrder};
+use docmill_formats::notation::fold_text;
+use docmill_gate::kinds::begins_subject;
+
+/// The field of the day that a document is dated with, in every kind that has a number of its own.
+const ISSUED: &str = "invoice_date";
+
+/// Cells among which a till's number stands beside the day.
+const MOST_IN_HEAD: usize = 400;
+
+/// Digits of the shortest such number: tables and tills have fewer.
+const LEAST_OF_TILL: usize = 4;
+
+/// Digits of the shortest number that stands alone beside the day: `0027818   11-03-2026`.
+const LEAST_ALONE: usize = 6;
+
+/// Heights of a line between the tops of two lines that follow each other.
+const NEXT_LINE: f32 = 2.2;
+
+/// The longest series, in letters and digits.
+const LONGEST_SERIES: usize = 6;
+
+/// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`, `Račun / Invoice br. 18`.
+const MOST_TITLES: usize = 5;
+
+impl<'a> NumberSearch<'a> {
+    /// Series and number in the upper half of the first page.
+    pub(super) fn add_series(&self, found: &mut Vec<NumberCandidate<'a>>) {
+        let first = self.spots.layout.cells.iter().take_while(|cell| cell.page == 0);
+        for cell in first.filter(|cell| self.spots.layout.depth_on_page(cell) < 0.5) {
+            let folded: Vec<String> = cell.words.iter().map(|word| fold_text(word)).collect();
+            let behind = folded.windows(3).position(|three| match three {
+                [label, series, number] => {
+                    vocabulary().series.has(label)
+                        && (1..=LONGEST_SERIES).contains(&series.chars().count())
+                        && vocabulary().number_mark.has(number)
+                }
+                _ => false,
+            });
+            let Some(at) = behind else { continue };
+            let Some(series) = cell.words.get(at + 1).filter(|word| is_series(word)) else {
+                continue;
+            };
+            let Some(number) = read_identifier(&cell.words_in(at + 3..cell.words.len()), true)
+            else {
+                continue;
+            };
+            let mut signs = self.place_signs(cell);
+            signs.push(NumberSign::ShortLabel);
+            found.push(NumberCandidate { value: format!("{series} {number}"), cell, signs });
+        }
+    }
+
+    /// `Kvitto 11744` in the row of the day and time on a till's paper: a word and a number that no label
+    /// calls something else.
+    pub(super) fn add_beside_day(&self, found: &mut Vec<NumberCandidate<'a>>) {
+        if !self.spots.till {
+            return;
+        }
+        let layout = self.spots.layout;
+        for (index, cell) in layout.cells.iter().enumerate().take(MOST_IN_HEAD) {
+            let text = cell.joined_text();
+            let day = date::find_dates(&text).first().map(|day| day.range.start);
+            let row = layout.row_cells(cell.row).iter();
+            let beside = day.is_some()
+                || row.into_iter().any(|cell| !date::find_dates(&cell.joined_text()).is_empty());
+            let before = text.get(..day.unwrap_or(text.len())).unwrap_or_default();
+            let words: Vec<&str> = before.split_whitespace().collect();
+            let (named, number, least) = match words.as_slice() {
+                [title, number] => {
+                    let is_word =
+                        title.chars().count() > 2 && title.chars().all(char::is_alphabetic);
+                    (is_word, number, LEAST_OF_TILL)
+                }
+                [number] => (true, number, LEAST_ALONE),
+                _ => continue,
+            };
+            let long = number.len() >= least && number.chars().all(|c| c.is_ascii_digit());
+            let called = self
+                .spots
+                .in_cell(index)
+                .any(|spot| spot.field != self.field && !spot.field.starts_with("column_"));
+            if beside && named && long && !called && !layout.is_on_amount_row(cell) {
+                let mut signs = self.place_signs(cell);
+                signs.push(NumberSign::WeakLabel);
+                found.push(NumberCandidate { value: (*number).to_owned(), cell, signs });
+            }
+        }
+    }
+
+    /// Whether a number is nothing but the year of a day that is printed.
+    pub(super) fn is_year_of_page(&self, value: &str) -> bool {
+        let year = value.len() == 4 && value.starts_with("20");
+        let year = value.parse::<i32>().ok().filter(|_| year);
+        year.is_some_and(|year| {
+            let cells = self.spots.layout.cells.iter();
+            let mut days = cells.flat_map(|cell| date::find_dates(&cell.joined_text()));
+            days.any(|day| {
+                day.date_under(DayMonthOrder::DayFirst).is_some_and(|day| day.year() == year)
+            })
+        })
+    }
+
+    /// Whether a mark of numbers follows a label: `Invoice #` means the number and nothing else.
+    pub(super) fn is_numbered(&self, spot: &LabelMatch) -> bool {
+        let cell = self.spots.cell_of(spot);
+        let next = cell.and_then(|cell| cell.words.get(spot.words.end));
+        next.is_some_and(|word| matches!(word.trim_end_matches(':'), "#"))
+    }
+
+    /// Whether a heading such as `Number` stands in one row with those of days, its value below: the
+    /// row tells which document it is.
+    pub(super) fn heads_document_row(&self, spot: &LabelMatch) -> bool {
+        let whole = |spot: &LabelMatch| {
+            spot.words.start == 0
+                && self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() == spot.words.end)
+        };
+        let Some(cell) = self.spots.cell_of(spot).filter(|_| whole(spot)) else { return false };
+        let beside = |other: &LabelMatch| {
+            self.spots.cell_of(other).is_some_and(|one| {
+                one.page == cell.page && one.row == cell.row && !std::ptr::eq(one, cell)
+            })
+        };
+        let mut days = self.spots.of_field("invoice_date");
+        days.any(|day| whole(day) && beside(day))
+    }
+
+    /// `Oggetto: fattura n. 27`: the title of a letter begins behind the word that says what it is about.
+    pub(super) fn is_subject(&self, spot: &LabelMatch) -> bool {
+        let words = self.spots.cell_of(spot).map(|cell| cell.words.as_slice()).unwrap_or_default();
+        let first = words.first().filter(|_| spot.words.start == 1);
+        // `2. Abschlagsrechnung Nr. 26/039`: which one it is.
+        let counted = |word: &String| {
+            word.strip_suffix('.').is_some_and(|count| {
+                count.len() <= 2 && count.chars().all(|c| c.is_ascii_digit()) && !count.is_empty()
+            })
+        };
+        first.is_some_and(|word| {
+            counted(word) || word.ends_with(':') && begins_subject(&fold_text(word))
+        })
+    }
+
+    /// Whether a title stands behind another one, parted by a bar, and a number ends the line.
+    pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
+        let Some(cell) = self.spots.cell_of(spot) else { return false };
+        let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
+        let rest = cell.words.get(spot.words.end..).unwrap_or_default();
+        let marks = rest.iter().take_while(|word| vocabulary().number_mark.has(&fold_text(word)));
+        cell.words.len() <= MOST_TITLES
+            && rest.len() == marks.count() + 1
+            && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
+    }
+
+    /// Whether the label of the day of issue stands behind this one, right over it or right under it:
+    /// `Number` above `Date` is the number of what is dated.
+    pub(super) fn has_day_beside(&self, spot: &LabelMatch) -> bool {
+        let Some(label) = self.spots.cell_of(spot) else { return false };
+        self.spots.of_field(ISSUED).any(|day| {
+            if day.cell == spot.cell {
+                return day.words.start >= spot.words.start;
+            }
+            let cell = self.spots.cell_of(day).filter(|_| day.words.start == 0);
+            cell.is_some_and(|cell| {
+                let gap = (cell.area.y - label.area.y).abs();
+                cell.page == label.page
+                    && spot.words.start == 0
+                    && (cell.area.x - label.area.x).abs() < 0.6 * label.area.h
+                    && gap < NEXT_LINE * label.area.h
+            })
+        })
+    }
+}
+
+/// Where the value begins behind a mark and, parted by a bar, the same in another language:
+/// `Nr / No.: 11/09`.
+pub(super) fn after_second_mark(cell: &TextCell, from: usize) -> usize {
+    let folded = |at: usize| cell.words.get(at).map(|word| fold_text(word));
+    let bar = cell.words.get(from).is_some_and(|word| matches!(word.as_str(), "/" | "|"));
+    let second = folded(from + 1).is_some_and(|word| vocabulary().number_mark.has(&word));
+    if bar && second { from + 2 } else { from }
+}
+
+fn is_series(word: &str) -> bool {
+    word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit())
+}
+
+/// `17/06/2024` right behind the label of the number: numbered by the month. Days have other labels.
+pub(super) fn number_like_day(words: &[&str]) -> Option<String> {
+    let [word] = words else { return None };
+    let parts: Vec<&str> = word.split('/').collect();
+    let digits = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+    let [_, month, year] = parts.as_slice() else { return None };
+    let fits = parts.iter().all(digits) && month.len() <= 2 && matches!(year.len(), 2 | 4);
+    fits.then(|| (*word).to_owned())
+}

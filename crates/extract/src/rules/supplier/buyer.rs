@@ -1,0 +1,81 @@
+//! The recipient: read only where a heading or label says so. A block in the window of an envelope
+//! without one is a recipient as a rule, and not read.
+
+use super::place::MOST_HEADINGS;
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
+use crate::rules::FoundValue;
+use crate::rules::layout::TextCell;
+use docmill_formats::notation::{printed_vat_id, vat_id};
+
+impl SupplierSearch<'_> {
+    /// The name under or beside a heading of the recipient; `supplier` is not it.
+    pub(super) fn find_buyer_name(&self, supplier: &str) -> Option<FoundValue<String>> {
+        let own = compact_name(supplier);
+        let headings = self.spots.of_field("buyer_name").filter(|spot| spot.words.start == 0);
+        headings.take(MOST_HEADINGS).find_map(|spot| {
+            let (name, cell) = self.beside_label(spot)?;
+            (compact_name(&name) != own).then(|| FoundValue::new(name, true, cell))
+        })
+    }
+
+    /// The identifier beside the recipient's label, or in the recipient's block.
+    pub(super) fn find_buyer_vat_id(
+        &self,
+        supplier: Option<&FoundValue<String>>,
+    ) -> Option<FoundValue<String>> {
+        let own = supplier.map(|found| vat_id::normalise_vat_id(&found.value));
+        let labelled = self.spots.of_field("customer_vat_id").find_map(|spot| {
+            let beside = self.spots.value_candidates(spot).into_iter();
+            beside.into_iter().find_map(|beside| {
+                let words = beside.value_words();
+                let id = (0..words.len())
+                    .find_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()))?;
+                Some(FoundValue::new(id.0, true, beside.cell))
+            })
+        });
+        labelled.or_else(|| self.buyer_vat_id_in_block()).filter(|found| {
+            own.as_ref().is_none_or(|own| *own != vat_id::normalise_vat_id(&found.value))
+        })
+    }
+
+    /// Whether an identifier of somebody else stands on the first page and nothing says that he is the recipient,
+    /// where little but its own identifier tells this name to be the issuer's: of two blocks beside each other
+    /// either may be. Who writes is seldom lower on the page than who is written to.
+    pub(super) fn has_rival_identifier(
+        &self,
+        best: &NameCandidate<'_>,
+        own: Option<&FoundValue<String>>,
+    ) -> bool {
+        use NameSign::{
+            Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, VatNear,
+            Witnessed,
+        };
+        let told =
+            [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
+        let has = |sign: &NameSign| best.signs.contains(sign);
+        let Some(own) = own.filter(|_| has(&VatNear) && !told.iter().any(has)) else {
+            return false;
+        };
+        let lowest = self.layout.cells.get(own.cell).map_or(usize::MAX, |cell| cell.row);
+        let own = vat_id::normalise_vat_id(&own.value);
+        let is_rival = |cell: &TextCell| {
+            let words = cell.words_in(0..cell.words.len());
+            let mut found = (0..words.len())
+                .filter_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()));
+            found.any(|(id, _)| vat_id::normalise_vat_id(&id) != own)
+        };
+        let first = self.layout.cells.iter().take_while(|cell| cell.page == 0);
+        let mut beside = first.take_while(|cell| cell.row <= lowest);
+        beside.any(|cell| is_rival(cell) && !self.is_customer(cell))
+    }
+
+    fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {
+        let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
+        cells.into_iter().find_map(|cell| {
+            let words = cell.words_in(0..cell.words.len());
+            let (id, _) = (0..words.len())
+                .find_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()))?;
+            Some(FoundValue::new(id, true, cell))
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Parties in columns beside each other, each under its heading: what stands in the recipient's column is his, though
+//! a line that only the other column has parts it from what is above.
+
+use super::SupplierSearch;
+use super::address::PARTIES_APART;
+use crate::rules::layout::TextCell;
+use crate::rules::spots::LabelMatch;
+use docmill_formats::notation::fold_text;
+
+/// Rows under the headings that belong to the parties at most.
+const MOST_ROWS: usize = 12;
+
+/// Heights of a line that part what is under the parties from them.
+const APART: f32 = 1.2;
+
+/// Heights of a line between a line of the recipient's block and a number behind it.
+const CLOSE_BEHIND: f32 = 6.0;
+
+/// The same where both columns go on alike.
+const APART_ALIKE: f32 = 3.0;
+
+impl SupplierSearch<'_> {
+    /// The cells of the recipient's column under his heading, where the issuer's stands beside it.
+    pub(super) fn cells_of_column(&self, heading: &LabelMatch) -> Vec<usize> {
+        let Some(own) = self.spots.cell_of(heading) else { return Vec::new() };
+        let whole = |spot: &LabelMatch, cell: &TextCell| {
+            spot.words.start == 0 && cell.words.len() <= spot.words.len() + 1
+        };
+        let mut issuers = self.spots.of_field("supplier").filter_map(|spot| {
+            let cell = self.spots.cell_of(spot).filter(|cell| whole(spot, cell))?;
+            let apart = (cell.area.x - own.area.x).abs() > PARTIES_APART * own.area.h;
+            (cell.page == own.page && cell.row == own.row && apart).then_some(cell)
+        });
+        let Some(issuer) = issuers.next().filter(|_| whole(heading, own)) else {
+            return Vec::new();
+        };
+        let end = if issuer.area.x > own.area.x { issuer.area.x - own.area.h } else { f32::MAX };
+        let mut bottom = own.area.bottom();
+        let rows = (own.row + 1..=own.row + MOST_ROWS).map_while(|row| {
+            let cells = self.layout.row_cells(row);
+            let first = cells.first().filter(|first| first.page == own.page)?;
+            let gap = (first.area.y - bottom) / first.area.h;
+            let alike = || has_same_labels(cells, issuer.area.x.max(own.area.x) - own.area.h);
+            let near = gap < APART || gap < APART_ALIKE && alike();
+            bottom = cells.iter().map(|cell| cell.area.bottom()).fold(bottom, f32::max);
+            (near && !self.layout.is_on_amount_row(first)).then_some(cells)
+        });
+        let column = rows
+            .flatten()
+            .filter(|cell| cell.area.x > own.area.x - 0.6 * own.area.h && cell.area.right() < end);
+        column.filter_map(|cell| self.layout.index_of(cell)).collect()
+    }
+}
+
+/// `IČ DPH: …     IČ DPH: …`: both parties have what is called so, each in its column. The right one begins at `right`.
+fn has_same_labels(row: &[TextCell], right: f32) -> bool {
+    let label = |cell: &TextCell| {
+        let text = cell.joined_text();
+        text.split_once(':').map(|(label, _)| fold_text(label))
+    };
+    let (left, right): (Vec<&TextCell>, Vec<&TextCell>) =
+        row.iter().partition(|cell| cell.area.x < right);
+    let labels = |cells: &[&TextCell]| cells.iter().filter_map(|cell| label(cell)).next();
+    matches!((labels(&left), labels(&right)), (Some(a), Some(b)) if a == b)
+}
+
+impl SupplierSearch<'_> {
+    /// Whether a heading stands in one row of headings with the customer's code: `Cod. cliente   Partita IVA`. What
+    /// is under it is the customer's as well.
+    fn is_beside_customer_code(&self, heading: usize) -> bool {
+        let Some(cell) = self.layout.cells.get(heading) else { return false };
+        let is_heading = |at: usize, cell: &TextCell| {
+            let closed = cell.words.last().is_some_and(|word| word.ends_with(':'));
+            !closed && self.spots.in_cell(at).any(|spot| spot.words == (0..cell.words.len()))
+        };
+        let of_customer = |cell: &TextCell| {
+            cell.folded.iter().any(|(word, _)| self.labels.is_label("customer", &[word.as_str()]))
+        };
+        is_heading(heading, cell)
+            && self.layout.row_cells(cell.row).iter().any(|other| {
+                let at = self.layout.index_of(other);
+                at.is_some_and(|at| at != heading && is_heading(at, other))
+                    && other.words.len() > 1
+                    && of_customer(other)
+            })
+    }
+
+    /// Whether what stands right over a cell is such a heading.
+    fn is_under_customer_row(&self, index: usize) -> bool {
+        let Some(cell) = self.layout.cells.get(index) else { return false };
+        let mut before = self.layout.rows_before(cell);
+        let above = before.find(|above| {
+            above.page == cell.page
+                && (above.area.x - cell.area.x).abs() < above.area.h
+                && cell.area.y - above.area.bottom() < APART * cell.area.h
+        });
+        let heading = above.and_then(|above| self.layout.index_of(above));
+        heading.is_some_and(|heading| self.is_beside_customer_code(heading))
+    }
+
+    /// Whether an identifier, or its label, is the customer's by the row that it stands in.
+    pub(super) fn is_in_customers_row(&self, index: usize) -> bool {
+        self.is_beside_customer_code(index)
+            || self.is_under_customer_row(index)
+            || self.layout.cells.get(index).is_some_and(|cell| self.is_in_row_of_customer(cell))
+    }
+
+    /// `Señor(es): Birch Club     CUIT: 30-55044771-9`: the row begins with who receives the invoice.
+    fn is_in_row_of_customer(&self, cell: &TextCell) -> bool {
+        let row = self.layout.row_cells(cell.row);
+        let first = row.first().filter(|first| first.page == cell.page);
+        first.is_some_and(|first| {
+            let index = self.layout.index_of(first);
+            let mut labels = index.into_iter().flat_map(|index| self.spots.in_cell(index));
+            let named = labels.any(|spot| {
+                spot.words.start == 0 && matches!(spot.field.as_str(), "customer" | "attention")
+            });
+            let colon = first.words.iter().any(|word| word.ends_with(':'));
+            let block = index.is_some_and(|index| self.recipient.binary_search(&index).is_ok());
+            let near = cell.area.x - first.area.right() < CLOSE_BEHIND * cell.area.h;
+            !std::ptr::eq(first, cell) && (named && colon || block && near)
+        })
+    }
+}

@@ -1,0 +1,415 @@
+//! What can be a name, whether it is the recipient's, and whether two are one firm's.
+
+use std::cell::LazyCell;
+
+use super::address::{is_street_line, tells_registration};
+use super::domain::is_bare_host;
+use super::postal_code::has_postal_code;
+use super::relation;
+use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use crate::rules::layout::TextCell;
+use crate::rules::spots::LabelMatch;
+use crate::rules::vocabulary::vocabulary;
+use docmill_formats::notation::{date, fold_text};
+
+/// Letters of a part of a name that can be told from other words.
+const SHORTEST_PART: usize = 6;
+
+/// Letters of a name of several words that another one begins with.
+const SHORTEST_FULL: usize = 10;
+
+/// Heights of a line between a name and its form.
+pub(super) const FORM_ASIDE: f32 = 5.0;
+
+impl SupplierSearch<'_> {
+    /// Whether both name one firm: the lines of a name over two lines, or the name with and without
+    /// its legal form.
+    pub(super) fn is_same_firm(&self, one: &NameCandidate<'_>, other: &NameCandidate<'_>) -> bool {
+        let names = [&one.name, &other.name].map(|name| fold_text(name));
+        let [a, b] = names.each_ref().map(|name| name.split(' ').collect::<Vec<&str>>());
+        let longer = |long: &[&str], short: &[&str]| {
+            let rest = long.get(short.len()..).unwrap_or_default();
+            long.starts_with(short)
+                && !rest.is_empty()
+                && rest.len() <= 3
+                && self.labels.has_label_at("legal_form", rest)
+        };
+        // The name in large letters, and again in a line with the form or the branch.
+        let within = |long: &[&str], short: &[&str]| {
+            let letters: usize = short.iter().map(|word| word.len()).sum();
+            self.spots.till
+                && letters >= SHORTEST_PART
+                && long.windows(short.len()).any(|part| part == short)
+        };
+        // `Bruno Wiech` in the line of the sender, under `Bruno Wiech Sanitär & Heizung`.
+        // `Praxis Dr. Ida Wiech` there, under `Dr. Ida Wiech`.
+        let begins = |long: &[&str], short: &[&str]| {
+            let letters: usize = short.iter().map(|word| word.len()).sum();
+            short.len() > 1
+                && letters >= SHORTEST_FULL
+                && (long.starts_with(short) || long.ends_with(short))
+        };
+        let other_party = |one: &NameCandidate<'_>| {
+            use NameSign::{Attention, Customer, Window};
+            one.signs.iter().any(|sign| matches!(sign, Attention | Customer | Window))
+        };
+        // `Example Billing` beside `Example Ltd.`: a part of it.
+        let is_part = |whole: &[&str], part: &[&str], name: &str| {
+            matches!((whole, part), ([own, form @ ..], [first, rest @ ..])
+                if own == first
+                    && own.len() >= SHORTEST_PART
+                    && self.labels.has_label_at("legal_form", form)
+                    && (1..=2).contains(&rest.len()))
+                && !self.has_legal_form(name)
+        };
+        // `Kettle` in large letters or in the line of the sender, of `Works Kettle & Sons, S.L.`: a brand, and the
+        // company that has it in its name.
+        let is_brand = |whole: &[&str], part: &[&str], brand: &NameCandidate<'_>, name: &str| {
+            use NameSign::{Large, OtherValue, SenderLine};
+            let letters: usize = part.iter().map(|word| word.len()).sum();
+            let shown = brand.signs.contains(&Large) || brand.signs.contains(&SenderLine);
+            letters >= SHORTEST_PART
+                && shown
+                && !brand.signs.contains(&OtherValue)
+                && self.has_legal_form(name)
+                && whole.windows(part.len()).any(|own| own == part)
+        };
+        let parties = other_party(one) || other_party(other);
+        a == b
+            || !parties && (begins(&a, &b) || begins(&b, &a))
+            || !parties && (is_part(&a, &b, &other.name) || is_part(&b, &a, &one.name))
+            || !parties
+                && (is_brand(&a, &b, other, &one.name) || is_brand(&b, &a, one, &other.name))
+            || within(&a, &b)
+            || within(&b, &a)
+            || longer(&a, &b)
+            || longer(&b, &a)
+            || self.goes_on_with(one, other)
+            || self.goes_on_with(other, one)
+    }
+
+    /// Whether the second is the second line of the name that a heading names.
+    pub(super) fn goes_on_with(
+        &self,
+        first: &NameCandidate<'_>,
+        second: &NameCandidate<'_>,
+    ) -> bool {
+        let (name, joined) = self.full_name(first);
+        let compact = compact_name(&name);
+        // Printed on one line elsewhere, or under the heading of the issuer.
+        let again = || {
+            let mut cells = self.layout.cells.iter();
+            cells.any(|cell| {
+                !std::ptr::eq(cell, first.cell)
+                    && compact_name(&cell.joined_text()).contains(&compact)
+            })
+        };
+        joined > 0
+            && compact.ends_with(&compact_name(&second.name))
+            && (first.signs.contains(&NameSign::Labelled)
+                || first.signs.contains(&NameSign::Witnessed) && again())
+    }
+
+    /// Whether a heading such as "Bill to" stands over or before the cell.
+    pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
+        let index = self.layout.index_of(cell);
+        match index.and_then(|index| self.customers.get(index)) {
+            Some(known) => *known.get_or_init(|| self.tell_customer(cell, index)),
+            None => self.tell_customer(cell, index),
+        }
+    }
+
+    fn tell_customer(&self, cell: &TextCell, index: Option<usize>) -> bool {
+        if self.has_attention_below(cell) {
+            return true;
+        }
+        if self.is_on_remittance_slip(cell) {
+            return false;
+        }
+        if index.is_some_and(|index| self.recipient.binary_search(&index).is_ok()) {
+            return true;
+        }
+        // What a register tells stands under a recipient, not in its block.
+        let registration = LazyCell::new(|| tells_registration(&cell.joined_text()));
+        self.spots.of_field("customer").any(|spot| {
+            let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
+                return false;
+            };
+            let heading = label.words.len() <= spot.words.len() + 2 && !*registration;
+            let drop = cell.area.y - label.area.bottom();
+            let under = heading
+                && label.page == cell.page
+                && drop > -0.5 * label.area.h
+                && drop < 9.0 * label.area.h
+                && (label.area.x - cell.area.x).abs() < 4.0 * label.area.h;
+            let inline = label.row == cell.row
+                && label.area.x <= cell.area.x
+                && label.page == cell.page
+                && cell.overlap_x(label) > -12.0 * cell.area.h
+                && !self.heads_recipient(spot.cell, label);
+            under || inline
+        })
+    }
+
+    /// Whether the cell stands under the heading of a slip that goes back with the money: there `To`
+    /// names who is paid.
+    fn is_on_remittance_slip(&self, cell: &TextCell) -> bool {
+        self.spots.of_field("remittance_slip").any(|spot| {
+            spot.words.start == 0
+                && self.spots.cell_of(spot).is_some_and(|heading| {
+                    heading.page == cell.page
+                        && heading.area.y < cell.area.y
+                        && heading.words.len() <= spot.words.len() + 1
+                })
+        })
+    }
+
+    /// `Verkäufer   M. Haller` among the details of a document: who sold it, where no legal form and no
+    /// address says that it is the seller.
+    pub(super) fn names_salesperson(
+        &self,
+        spot: &LabelMatch,
+        value: &TextCell,
+        name: &str,
+    ) -> bool {
+        let Some(label) = self.spots.cell_of(spot) else { return false };
+        let folded = fold_text(&label.words_in(spot.words.clone()).join(" "));
+        let person = vocabulary().salesperson.has(&folded) && label.row == value.row;
+        let block = self.block_below(value);
+        let address = || {
+            block.iter().take(3).any(|line| {
+                let text = self.line_text(line);
+                has_postal_code(&text) || is_street_line(&text)
+            })
+        };
+        person && !self.has_legal_form(name) && !address()
+    }
+
+    /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
+    pub(super) fn has_attention_below(&self, cell: &TextCell) -> bool {
+        let mut at = cell;
+        (0..2).any(|_| {
+            let next = self.layout.rows_from(at).find(|other| is_next_line(at, other));
+            at = next.unwrap_or(at);
+            // Under a heading in larger letters a family's name is no line of a recipient's block.
+            let next = next.filter(|next| cell.area.h < relation::HEADING * next.area.h);
+            next.is_some_and(|next| {
+                self.spots.of_field("attention").any(|spot| {
+                    spot.words.start == 0
+                        && self.spots.cell_of(spot).is_some_and(|own| std::ptr::eq(own, next))
+                })
+            })
+        })
+    }
+
+    /// Whether the text is addressed: it begins with `Mr`, `Frau` or the like, or they stand right over it.
+    pub(super) fn is_addressed(&self, cell: &TextCell) -> bool {
+        let begins = |line: &TextCell, whole: bool| {
+            let index = self.layout.index_of(line);
+            index.is_some_and(|index| {
+                self.spots.in_cell(index).any(|spot| {
+                    spot.field == "attention"
+                        && spot.words.start == 0
+                        && (!whole || spot.words.end == line.words.len())
+                })
+            })
+        };
+        let mut before = self.layout.rows_before(cell);
+        begins(cell, false) || before.any(|above| is_next_line(above, cell) && begins(above, true))
+    }
+
+    /// Whether the lines of a block up to its foot tell a telephone or a mail address: recipients are written
+    /// to, and a house that is called by its family tells how to reach it.
+    pub(super) fn is_reached_below(&self, cell: &TextCell) -> bool {
+        self.block_below(cell).iter().any(|line| self.tells_reach(line))
+    }
+
+    pub(super) fn is_name(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        // `Kettle Stop #0417`: which of its shops it is.
+        let branch = text.rsplit_once(" #").filter(|_| self.spots.till);
+        let own = branch.map_or(text, |(shop, _)| shop);
+        let letters = own.chars().filter(|c| c.is_alphabetic()).count();
+        let digits = own.chars().filter(char::is_ascii_digit).count();
+        let words: Vec<&str> = folded.split(' ').collect();
+        let first = self.labels.labels_at(&words);
+        // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
+        let label = first.iter().any(|found| {
+            found.length == words.len()
+                || text.contains(':')
+                || found.field == "invoice_number"
+                || (found.strong && digits > 0)
+                || found.field == "customer"
+        });
+        // `Partner: Kettle GmbH`: what it is called is another's.
+        let called = text.split_once(": ").is_some_and(|(front, _)| !self.has_legal_form(front));
+        // `Van` over who writes.
+        let heading = vocabulary().party_from.has(&folded) || vocabulary().party_to.has(&folded);
+        // `f l o r i s t`: a word that is set with spaces.
+        let spaced = words.len() > 3 && words.iter().all(|word| word.chars().count() == 1);
+        letters >= 3
+            && !spaced
+            && !called
+            && !heading
+            && !self.is_heading_of_party(&words)
+            && !self.is_heading_in_two_languages(text)
+            && !self.is_form_and_seat(&words)
+            && (digits <= letters / 3 || self.is_numbered_company(text))
+            && text.len() <= LONGEST_NAME
+            && text.split(' ').count() <= 10
+            && !label
+            && !text.contains(['@', '€', '$', '%', '?', '!'])
+            && !folded.starts_with("www")
+            && !folded.starts_with("http")
+            && !is_bare_host(text)
+            && date::find_dates(text).is_empty()
+            && !text.trim_end().ends_with(':')
+            // `Province: CO`
+            && text.rsplit_once(": ").is_none_or(|(_, last)| last.chars().count() > 3)
+            && !(text.starts_with('[') && text.ends_with(']'))
+            && !(text.starts_with('(') && text.ends_with(')'))
+    }
+
+    /// `9418-2206 Québec inc.`, `1234567 Ontario Inc.`: Canada's companies that are called by their number.
+    pub(super) fn is_numbered_company(&self, text: &str) -> bool {
+        let Some((number, rest)) = text.split_once(' ') else { return false };
+        let digits = number.chars().filter(char::is_ascii_digit).count();
+        (7..=8).contains(&digits)
+            && number.chars().all(|c| c.is_ascii_digit() || c == '-')
+            && (2..=3).contains(&rest.split(' ').count())
+            && rest.starts_with(char::is_uppercase)
+            && self.ends_in_legal_form(rest)
+    }
+
+    /// `Billing group:   Weekly`: what ends in a colon and has its value in the same row.
+    pub(super) fn is_open_label(&self, cell: &TextCell) -> bool {
+        cell.words.last().is_some_and(|word| word.ends_with(':'))
+            && self.layout.index_of(cell).is_some_and(|at| !self.layout.right_of(at).is_empty())
+    }
+
+    /// `Kommanditgesellschaft, Sitz Northtown`: what a company is and where, under its name.
+    fn is_form_and_seat(&self, words: &[&str]) -> bool {
+        let [form, rest @ ..] = words else { return false };
+        vocabulary().form_ending.iter().any(|ending| form.ends_with(ending))
+            && self.labels.has_label_at("registered_office", rest)
+    }
+
+    /// `Cedente/prestatore (fornitore)`: nothing but headings of a party, one behind the other.
+    fn is_heading_of_party(&self, words: &[&str]) -> bool {
+        let mut at = 0;
+        while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
+            let labels = self.labels.labels_at(rest).into_iter();
+            let party = labels.filter(|one| matches!(one.field, "supplier" | "customer"));
+            let Some(length) = party.map(|one| one.length).max() else { return false };
+            at += length;
+        }
+        at > 0
+    }
+
+    /// `Prestator / Carrier`: the heading of a party, and a word for it in another language.
+    fn is_heading_in_two_languages(&self, text: &str) -> bool {
+        let halves = text.split_once(" / ").map(|(a, b)| [fold_text(a), fold_text(b)]);
+        halves.is_some_and(|halves| {
+            let words = halves.each_ref().map(|half| half.split(' ').collect::<Vec<&str>>());
+            words.iter().all(|words| words.len() <= 2)
+                && words.iter().any(|words| self.is_heading_of_party(words))
+                && !self.has_legal_form(text)
+        })
+    }
+
+    /// Whether a text is nothing but what tills greet with: `Welcome to`.
+    pub(super) fn is_greeting(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        self.labels.is_label("prose", &words)
+    }
+
+    /// The name before a label of the registered office, and what stands behind it.
+    pub(super) fn part_at_office(&self, text: &str) -> (String, Option<String>) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
+        let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
+        let labelled = (1..words.len()).find_map(|at| {
+            let found = self.labels.labels_at(folded.get(at..)?).into_iter();
+            let label =
+                found.filter(|one| one.field == "registered_office").map(|one| one.length).max()?;
+            Some((words.get(..at)?.join(" "), words.get(at + label..)?.join(" ")))
+        });
+        match labelled {
+            Some((name, street)) if !street.is_empty() => (name, Some(street)),
+            _ => (text.to_owned(), None),
+        }
+    }
+
+    pub(super) fn has_legal_form(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        let within = (1..words.len()).any(|at| {
+            let rest = words.get(at..).unwrap_or_default();
+            self.labels.has_label_at("legal_form", rest)
+        });
+        // A till's paper has the shop's name over its company's.
+        within || !self.spots.till && begins_with_form(text)
+    }
+
+    /// Whether the last words are a company's legal form.
+    pub(super) fn ends_in_legal_form(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        (1..words.len()).any(|at| {
+            let rest = words.get(at..).unwrap_or_default();
+            self.labels.is_label("legal_form", rest)
+        })
+    }
+
+    /// Whether the next line, or what stands beside, is nothing but a company's legal form: `Alder Works`
+    /// over `Pty Ltd`.
+    pub(super) fn has_form_below(&self, cell: &TextCell) -> bool {
+        let below = self.layout.cell_below(cell, 0.9).map(|(_, below)| below);
+        let below = below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h);
+        below.is_some_and(|form| self.is_bare_form(form)) || self.form_beside(cell).is_some()
+    }
+
+    /// The legal form that a wide space parts from the name in its line: `ALDER    LTD.`
+    pub(super) fn form_beside(&self, cell: &TextCell) -> Option<&TextCell> {
+        let index = self.layout.index_of(cell).filter(|_| !self.spots.till)?;
+        let next = self.layout.right_of(index).first()?;
+        let close = next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h;
+        (close && self.is_bare_form(next)).then_some(next)
+    }
+
+    /// Whether a text is nothing but a legal form.
+    pub(super) fn is_bare_form(&self, form: &TextCell) -> bool {
+        let folded = fold_text(&form.joined_text());
+        let words: Vec<&str> = folded.split(' ').collect();
+        form.words.len() <= 3 && self.labels.is_label("legal_form", &words)
+    }
+}
+
+/// `UAB Kettle`, `SARL Kettle`: a form in capitals before the name.
+pub(super) fn begins_with_form(text: &str) -> bool {
+    let Some((form, _)) = text.split_once(' ') else { return false };
+    let capitals = form.chars().filter(|c| c.is_uppercase()).count();
+    // `II e ultimo acconto` is no firm of Lithuania's (`IĮ`, folded).
+    let counts = form.chars().all(|c| matches!(c, 'I' | 'V' | 'X'));
+    capitals > 1 && !counts && vocabulary().form_before.has(&fold_text(form))
+}
+
+/// `Geom. Carlo Bianchi`: a person with a title.
+pub(super) fn begins_with_title(text: &str) -> bool {
+    let folded = fold_text(text);
+    folded.split_once(' ').is_some_and(|(title, _)| vocabulary().title.has(title))
+}
+/// Whether a name has the first name of which the other one has the initial: `Jens Birke`, `J. Birke`.
+pub(super) fn is_spelled_out(full: &str, short: &str) -> bool {
+    let (Some((first, rest)), Some((initial, other))) =
+        (full.split_once(' '), short.split_once(". "))
+    else {
+        return false;
+    };
+    let mut letters = initial.chars();
+    let one = letters.next().filter(|letter| letter.is_uppercase() && letters.next().is_none());
+    one.is_some_and(|letter| first.starts_with(letter))
+        && first.chars().nth(1).is_some_and(char::is_lowercase)
+        && fold_text(rest) == fold_text(other)
+}

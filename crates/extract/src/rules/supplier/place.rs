@@ -1,0 +1,576 @@
+//! Signs of where a text stands and of how it is written.
+
+use super::address::{
+    is_street_and_town, is_street_line, parted_address, tells_registration, tells_trade,
+};
+use super::domain::domain_name;
+use super::name::begins_with_title;
+use super::postal_code::{ends_in_lettered_code, has_postal_code};
+use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
+use crate::rules::FoundValue;
+use crate::rules::layout::TextCell;
+use crate::rules::spots::is_side_note;
+use crate::rules::vocabulary::{FoldedWords, vocabulary};
+use docmill_formats::notation::{date, fold_text};
+
+/// Headings of one kind that are looked at.
+pub(super) const MOST_HEADINGS: usize = 60;
+
+/// A word of so many letters in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
+const DOMAIN_WORD: usize = 5;
+
+/// A shorter domain is whole words of a name.
+const SHORT_DOMAIN: usize = 4;
+
+/// Names in addresses that are kept.
+const MOST_DOMAINS: usize = 60;
+
+/// Lines below a name that belong to its block.
+const BLOCK: usize = 11;
+
+/// Rows under a name in large letters in which its address may stand.
+const ROWS_UNDER_LARGE: usize = 3;
+
+/// Its letters are larger than those of the address by this factor.
+const LARGER: f32 = 1.25;
+
+/// Small words of a sentence that no name has.
+const SENTENCE: usize = 4;
+
+/// Letters of the shortest title of a document that is looked for within a heading.
+const SHORTEST_TITLE: usize = 6;
+
+/// Below this share of legible letters a text is faint.
+const FAINT: f32 = 0.6;
+
+/// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
+const TANGLED: f32 = 0.5;
+
+/// Cells of a row in which a part of an address is looked for: for each the rows around are looked through, and an
+/// enemy's may have thousands.
+const MOST_BESIDE: usize = 4;
+
+impl<'a> SupplierSearch<'a> {
+    /// The names in mail and web addresses: `info@shop.example.com` gives `example`.
+    pub(super) fn find_domains(&self) -> Vec<String> {
+        let words = self.layout.cells.iter().flat_map(|cell| &cell.words);
+        let mut found: Vec<String> = words.filter_map(|word| domain_name(word)).collect();
+        found.sort();
+        found.dedup();
+        found.truncate(MOST_DOMAINS);
+        found
+    }
+
+    /// What the place of a cell says.
+    pub(super) fn place_signs(
+        &self,
+        index: usize,
+        cell: &TextCell,
+        vat: Option<&FoundValue<String>>,
+    ) -> Vec<NameSign> {
+        let mut signs = Vec::new();
+        let depth = self.layout.depth_on_page(cell);
+        match (cell.page, depth) {
+            (0, ..0.17) => {
+                signs.push(NameSign::Head);
+                signs.extend(self.spots.till.then_some(NameSign::TillHead));
+            }
+            (0, ..0.85) if self.closes_with_company(cell) => signs.push(NameSign::Foot),
+            (0, ..0.5) => signs.push(NameSign::Upper),
+            (_, 0.85..) => signs.push(NameSign::Foot),
+            (0, _) => {}
+            _ => signs.push(NameSign::Later),
+        }
+        signs.extend(self.spots.till.then_some(NameSign::OnTill));
+        if cell.page == 0 && depth < 0.35 && cell.area.h > 1.3 * self.height {
+            signs.push(NameSign::Large);
+        }
+        let side = self.side_of_heading(cell);
+        if self.is_customer(cell) || side == Some(NameSign::Customer) {
+            signs.push(NameSign::Customer);
+        }
+        signs.extend(side.filter(|side| *side == NameSign::Labelled));
+        if self.has_attention_below(cell) || !self.spots.till && self.is_addressed(cell) {
+            signs.push(NameSign::Attention);
+        }
+        if self.is_value_of_other(index, cell) || (!self.spots.till && self.names_value_below(cell))
+        {
+            signs.push(NameSign::OtherValue);
+        }
+        if self.layout.is_on_amount_row(cell) {
+            signs.push(NameSign::AmountRow);
+        }
+        if cell.confidence < FAINT {
+            signs.push(NameSign::Faint);
+        }
+        if cell.from_picture && self.is_tangled(cell) {
+            signs.push(NameSign::Tangled);
+        }
+        if self.is_under_town(cell) || self.is_over_code(cell) {
+            signs.push(NameSign::Place);
+        }
+        self.add_block_signs(cell, vat, &mut signs);
+        signs
+    }
+
+    /// `From:` and `To:` in one row, and nothing else: which party the name right under one of them is.
+    fn side_of_heading(&self, cell: &TextCell) -> Option<NameSign> {
+        let mut before = self.layout.rows_before(cell);
+        let heading = before.find(|above| {
+            above.page == cell.page
+                && is_next_area(above.area, cell.area)
+                && (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h
+        })?;
+        let [left, right] = self.layout.row_cells(heading.row) else { return None };
+        let words = |cell: &TextCell| fold_text(&cell.joined_text());
+        let short = |cell: &TextCell| cell.words.len() <= 2;
+        let pair = short(left)
+            && short(right)
+            && vocabulary().party_from.has(words(left).trim())
+            && vocabulary().party_to.has(words(right).trim());
+        let first = std::ptr::eq(left, heading);
+        pair.then_some(if first { NameSign::Labelled } else { NameSign::Customer })
+    }
+
+    /// `From: Kettle Works` and `To: Birch Club` in one row: who writes.
+    pub(super) fn named_as_sides(&self) -> impl Iterator<Item = (String, &'a TextCell)> {
+        let value = |cell: &TextCell, words: &FoldedWords| {
+            let (front, rest) = cell.words.split_first()?;
+            let named = front.ends_with(':') && words.has(&fold_text(front));
+            let name = tidy_name(&rest.join(" "));
+            (named && self.is_name(&name)).then_some(name)
+        };
+        let layout = self.layout;
+        layout.rows.iter().filter_map(move |row| {
+            let cells = layout.cells.get(row.clone())?;
+            cells.iter().find(|cell| value(cell, &vocabulary().party_to).is_some())?;
+            cells.iter().find_map(|cell| Some((value(cell, &vocabulary().party_from)?, cell)))
+        })
+    }
+
+    /// Whether the cell is the front of a closing line, and names a company: who writes signs there, too.
+    fn closes_with_company(&self, cell: &TextCell) -> bool {
+        let first = self.layout.row_cells(cell.row).first();
+        self.is_closing(cell)
+            && first.is_some_and(|first| std::ptr::eq(first, cell))
+            && self.has_legal_form(&cell.joined_text())
+    }
+
+    /// Whether the cell is one word right under the line with the town of a block: its country.
+    fn is_under_town(&self, cell: &TextCell) -> bool {
+        let mut before = self.layout.rows_before(cell);
+        let is_word = cell.words.len() == 1 && cell.words.iter().all(|word| is_lettered(word));
+        is_word
+            && !self.spots.till
+            && before.any(|above| {
+                is_next_area(above.area, cell.area)
+                    && above.page == cell.page
+                    && above.area.h > 0.9 * cell.area.h
+                    && has_postal_code(&above.joined_text())
+            })
+    }
+
+    /// `Main Street, Northtown, Co. Clare` right over `H91 V4K7`: the code alone goes on with an address.
+    fn is_over_code(&self, cell: &TextCell) -> bool {
+        let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
+        cell.joined_text().contains(", ")
+            && below.next().is_some_and(|code| {
+                code.words.len() == 2 && ends_in_lettered_code(&code.joined_text())
+            })
+    }
+
+    /// `UPPER TERRACE,` between `5 MILL ROAD,` and the line with the town: a part of it.
+    pub(super) fn is_within_address(&self, cell: &TextCell) -> bool {
+        let mut above = self.layout.rows_before(cell).filter(|above| self.goes_on(above, cell));
+        let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
+        let is_street =
+            |line: &TextCell| line.ends_in_comma() && is_street_line(&line.joined_text());
+        cell.ends_in_comma()
+            && self.layout.row_cells(cell.row).len() <= MOST_BESIDE
+            && !self.has_legal_form(&cell.joined_text())
+            && above.next().is_some_and(is_street)
+            && below.next().is_some_and(|town| has_postal_code(&town.joined_text()))
+    }
+
+    /// Whether the cell lies across another one: no page is printed so.
+    fn is_tangled(&self, cell: &TextCell) -> bool {
+        let near = self.layout.rows_before(cell).chain(self.layout.rows_from(cell));
+        let near = near.chain(self.layout.row_cells(cell.row));
+        near.filter(|other| other.page == cell.page && !std::ptr::eq(*other, cell)).any(|other| {
+            let down = cell.area.bottom().min(other.area.bottom()) - cell.area.y.max(other.area.y);
+            down > TANGLED * cell.area.h.min(other.area.h)
+                && cell.overlap_x(other) > cell.area.h.min(other.area.h)
+        })
+    }
+
+    /// What the lines under a name say.
+    fn add_block_signs(
+        &self,
+        cell: &TextCell,
+        vat: Option<&FoundValue<String>>,
+        signs: &mut Vec<NameSign>,
+    ) {
+        let block = self.block_below(cell);
+        let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
+        let heads = signs.contains(&NameSign::Large) || self.layout.index_of(cell) == Some(0);
+        let town = town || heads && self.heads_address(cell);
+        if town {
+            signs.push(NameSign::AddressBelow);
+        }
+        // `Customer VAT No: …` in the block: whose it is needs no heading.
+        let theirs = |line: &TextCell| {
+            let index = self.layout.index_of(line);
+            index.is_some_and(|index| {
+                let mut labels = self.spots.in_cell(index);
+                labels.any(|spot| spot.field == "customer_vat_id" && spot.words.start == 0)
+            })
+        };
+        // What is called the customer's tells nothing of the issuer.
+        let contact = block.iter().any(|line| self.is_contact(line) && !theirs(line));
+        if !signs.contains(&NameSign::Customer) && block.iter().take(5).any(|line| theirs(line)) {
+            signs.push(NameSign::Customer);
+        }
+        if contact {
+            signs.push(NameSign::Contact);
+        }
+        let sender_above = self.line_above(cell).is_some_and(|above| {
+            above.area.h < 1.1 * cell.area.h && self.sender_parts(above).is_some()
+        });
+        if sender_above {
+            signs.push(NameSign::Window);
+        } else if town && !contact && signs.contains(&NameSign::Upper) {
+            signs.push(NameSign::PlainAddress);
+        }
+        let identifier = vat.and_then(|vat| self.layout.cells.get(vat.cell));
+        let near = identifier.is_some_and(|own| {
+            std::ptr::eq(own, cell)
+                || block.iter().any(|line| std::ptr::eq(*line, own))
+                || (own.page == cell.page && own.row == cell.row)
+        });
+        if near {
+            signs.push(NameSign::VatNear);
+        }
+        let office = block.first().is_some_and(|line| {
+            self.spots.of_field("registered_office").any(|spot| {
+                spot.words.start == 0
+                    && self.spots.cell_of(spot).is_some_and(|own| std::ptr::eq(own, *line))
+            })
+        });
+        if office {
+            signs.push(NameSign::Registered);
+        }
+    }
+
+    /// Whether an address is near under a name in large letters, and no other name right over it.
+    fn heads_address(&self, name: &TextCell) -> bool {
+        self.address_near(name).is_some_and(|(_, line)| {
+            let mut before = self.layout.rows_before(line);
+            let above = before.find(|above| self.goes_on(above, line));
+            above.is_none_or(|above| {
+                let text = tidy_name(&above.joined_text());
+                std::ptr::eq(above, name) || !self.is_name(&text) || tells_trade(&text)
+            })
+        })
+    }
+
+    /// Street and town on one line close under a name that is large or heads the page, with its trade between.
+    pub(super) fn address_near(&self, name: &TextCell) -> Option<(String, &TextCell)> {
+        let first = self.layout.index_of(name) == Some(0);
+        let rows = (name.row + 1..).take(ROWS_UNDER_LARGE);
+        let cells = rows.flat_map(|row| self.layout.row_cells(row));
+        let mut near = cells.filter(|cell| {
+            cell.page == name.page
+                && (name.area.h > LARGER * cell.area.h || first && self.heads_page(cell))
+                && ((cell.area.x - name.area.x).abs() < name.area.h || cell.overlap_x(name) > 0.0)
+        });
+        near.find_map(|cell| {
+            let text = self.line_text(cell);
+            // `Mill Lane 5, 82216 Northtown · by appointment`, `Mill Lane 5 · 82216 Northtown · Tel. 555`
+            let front = text.split(" · ").next().unwrap_or_default();
+            let whole = is_street_and_town(front).then(|| tidy_name(front));
+            let address = whole.or_else(|| parted_address(&text))?;
+            let first = address.split(',').next().unwrap_or_default();
+            (!self.is_customer(cell) && is_street_or_house(first)).then_some((address, cell))
+        })
+    }
+
+    /// The lines under a cell without a gap, in its column.
+    pub(super) fn block_below<'s>(&'s self, cell: &'s TextCell) -> Vec<&'s TextCell> {
+        let mut lines = Vec::new();
+        let mut at = cell;
+        for _ in 0..BLOCK {
+            let below = self.layout.rows_from(at).filter(|other| self.goes_on(at, other));
+            let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else {
+                lines.extend(self.parted_line_below(at));
+                break;
+            };
+            lines.push(next);
+            at = next;
+        }
+        lines
+    }
+
+    /// Whether the text names what stands right under it: a number or a day, as in the boxes of a
+    /// form.
+    fn names_value_below(&self, cell: &TextCell) -> bool {
+        let below = self.layout.cell_below(cell, 1.2).map(|(_, below)| below);
+        below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h).is_some_and(
+            |value| {
+                let text = value.joined_text();
+                let digits = text.chars().filter(char::is_ascii_digit).count();
+                let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+                let number = value.words.len() == 1 && digits < 9 && letters <= 3;
+                digits > 0
+                    && (number
+                        || date::find_dates(&text)
+                            .first()
+                            .is_some_and(|one| one.range.len() == text.len()))
+            },
+        )
+    }
+
+    /// The line above, up to two lines' height away.
+    fn line_above<'s>(&'s self, cell: &TextCell) -> Option<&'s TextCell> {
+        let from = self.layout.rows.get(cell.row.saturating_sub(3))?.start;
+        let to = self.layout.rows.get(cell.row)?.start;
+        let above = self.layout.cells.get(from..to)?.iter().rev();
+        above.into_iter().find(|other| {
+            other.page == cell.page
+                && cell.area.y - other.area.bottom() < 2.5 * cell.area.h
+                && (other.area.x - cell.area.x).abs() < 4.0 * cell.area.h
+        })
+    }
+
+    /// Whether a line tells how to reach somebody, or a number with an office or a bank.
+    pub(super) fn is_contact(&self, line: &TextCell) -> bool {
+        self.tells_reach(line) || line.folded.iter().any(|(word, _)| vocabulary().office.has(word))
+    }
+
+    /// Whether a line tells a telephone, a mail or web address.
+    pub(super) fn tells_reach(&self, line: &TextCell) -> bool {
+        let text = line.joined_text();
+        // `Kettle Mobil GmbH`
+        let named = || !text.contains(char::is_numeric) && self.has_legal_form(&text);
+        text.contains('@')
+            || is_phone_alone(&text)
+            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word)) && !named()
+            || line.words.iter().any(|word| domain_name(word).is_some())
+    }
+
+    /// The cells in the blocks under headings of the recipient, by index.
+    pub(super) fn find_recipient_cells(&self) -> Vec<usize> {
+        let headings = self.spots.of_field("customer").filter(|spot| {
+            let cell = self.spots.cell_of(spot);
+            // `Client: Somebody Ltd` over the rest of the block.
+            let closed = |cell: &TextCell| {
+                let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
+                last.is_some_and(|word| word.ends_with(':'))
+            };
+            spot.words.start == 0
+                && cell.is_some_and(|cell| cell.words.len() <= spot.words.len() + 2 || closed(cell))
+        });
+        let mut found: Vec<usize> = Vec::new();
+        for heading in headings.take(MOST_HEADINGS) {
+            let Some(cell) = self.spots.cell_of(heading) else { continue };
+            let mut block = self.block_below(cell);
+            // `Bill to   Somebody`, with the rest of the block under the name.
+            let beside = self.layout.right_of(heading.cell).first().filter(|_| block.is_empty());
+            if let Some(name) = beside {
+                block = self.block_below(name);
+                block.push(name);
+            }
+            found.extend(block.into_iter().filter_map(|line| self.layout.index_of(line)));
+            found.extend(self.cells_of_column(heading));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Whether the cell is what a label of something else is about.
+    fn is_value_of_other(&self, index: usize, cell: &TextCell) -> bool {
+        let row = self.layout.rows.get(cell.row).map_or(index, |row| row.start);
+        let before = index.checked_sub(1).filter(|left| *left >= row);
+        let left = before.and_then(|at| Some((at, self.layout.cells.get(at)?)));
+        let beside = left.is_some_and(|(at, left)| {
+            let close = cell.overlap_x(left) > -14.0 * cell.area.h;
+            let colon = left.words.last().is_some_and(|word| word.ends_with(':'));
+            close
+                && (colon || self.ends_with_other_label(at) && !self.names_value_below(left))
+                && !self.heads_recipient(at, left)
+        });
+        beside
+            || self.is_within_registers(index, cell)
+            || self.is_under_reference(cell)
+            || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+    }
+
+    /// Whether the cell stands at the foot of a page behind other details of a register, a tax or an account: their
+    /// court, their bank. A name begins such a line, or has a legal form.
+    fn is_within_registers(&self, index: usize, cell: &TextCell) -> bool {
+        let row = self.layout.rows.get(cell.row);
+        let behind = row.is_some_and(|row| row.start < index);
+        let tells = |other: &TextCell| {
+            let text = other.joined_text();
+            tells_registration(&text) || vocabulary().court.is_within(&fold_text(&text))
+        };
+        behind
+            && !self.spots.till
+            && self.is_at_foot(cell)
+            && !self.has_legal_form(&cell.joined_text())
+            && self.layout.row_cells(cell.row).iter().any(tells)
+    }
+
+    /// Whether the line right above is nothing but the label of another document's number or of what else
+    /// a page refers to.
+    fn is_under_reference(&self, cell: &TextCell) -> bool {
+        let mut before = self.layout.rows_before(cell);
+        let above =
+            before.find(|above| above.page == cell.page && is_next_area(above.area, cell.area));
+        let label = above.filter(|above| (above.area.x - cell.area.x).abs() < above.area.h);
+        label.and_then(|label| self.layout.index_of(label)).is_some_and(|at| {
+            let count = self.layout.cells.get(at).map_or(0, |label| label.words.len());
+            self.spots.in_cell(at).any(|spot| {
+                spot.words == (0..count) && matches!(spot.field.as_str(), "other" | "order_number")
+            })
+        })
+    }
+
+    /// Whether the cell is a heading of the recipient with name and address right below it: what stands
+    /// beside it is no part of that.
+    pub(super) fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
+        let is_heading =
+            self.spots.in_cell(index).any(|spot| spot.words.start == 0 && spot.field == "customer");
+        is_heading && self.block_below(cell).iter().any(|line| has_postal_code(&line.joined_text()))
+    }
+
+    fn ends_with_other_label(&self, index: usize) -> bool {
+        let count = self.layout.cells.get(index).map_or(0, |cell| cell.words.len());
+        self.spots.in_cell(index).any(|spot| {
+            spot.words.start == 0 && spot.words.end + 1 >= count && is_other(&spot.field)
+        })
+    }
+
+    /// What the words of a text say.
+    pub(super) fn text_signs(&self, name: &str) -> Vec<NameSign> {
+        let folded = fold_text(name);
+        let words: Vec<&str> = folded.split(' ').collect();
+        let mut signs = Vec::new();
+        let mut add = |sign: NameSign, holds: bool| {
+            if holds {
+                signs.push(sign);
+            }
+        };
+        let legal = self.has_legal_form(name) && !self.is_form_of_place(name);
+        add(NameSign::LegalForm, legal);
+        // `Kettle Stop #0417`: which of its shops it is.
+        let apart = name.rsplit_once(" #").filter(|_| self.spots.till);
+        let named = apart.map_or(name, |(shop, _)| shop);
+        let numbered = self.is_numbered_company(name);
+        add(NameSign::Digits, !numbered && named.contains(|c: char| c.is_ascii_digit()));
+        // `dott. Ida Kettle`
+        let titled = || begins_with_title(name);
+        add(NameSign::Small, name.starts_with(char::is_lowercase) && !titled());
+        add(NameSign::OneWord, words.len() == 1);
+        add(NameSign::ManyWords, words.len() > 5);
+        // `Main Street, Kilmacow, Co. Kilkenny, X91 PK22`: a county is no company.
+        let company = legal && (self.ends_in_legal_form(name) || !name.contains(", "));
+        add(NameSign::Place, !company && (has_postal_code(named) || self.is_street(named)));
+        let prose = (0..words.len())
+            .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
+        // `Server: Somebody`, `Inh. Somebody`
+        let owner = words.first().is_some_and(|first| vocabulary().owner.has(first));
+        // `PRINTABLE INVOICE SHEET`
+        let titled = (1..words.len().min(4)).any(|at| {
+            let found = self.labels.labels_at(words.get(at..).unwrap_or_default()).into_iter();
+            let title = words.get(at).is_some_and(|word| word.len() >= SHORTEST_TITLE);
+            title && found.into_iter().any(|one| one.field == "invoice_number")
+        });
+        // `Find more at kettle.example`: a sentence says where to find somebody; a company is called so.
+        let hosted = name.contains(' ') && name.split(' ').any(|word| domain_name(word).is_some());
+        let told = (titled || hosted) && !legal;
+        let other = name.contains(": ") || owner && words.len() > 1 || told;
+        add(NameSign::OtherValue, other);
+        // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
+        let company = self.ends_in_legal_form(name);
+        // `We do not levy a service charge. E. & O.E.`: a sentence ends before what looks like a form.
+        let sentence = name.split_once(". ").is_some_and(|(front, _)| {
+            let small = front.split(' ').filter(|word| word.starts_with(char::is_lowercase));
+            small.count() >= SENTENCE
+        });
+        add(NameSign::Prose, sentence);
+        add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
+        let compact = compact_name(name);
+        let named = self.domains.iter().any(|domain| {
+            // `uxr` is in `UX Research` by accident, `abc` in `A B C Ltd` is not.
+            let short = domain.len() < SHORT_DOMAIN;
+            let joined = |from: usize| {
+                let mut text = String::new();
+                words.iter().skip(from).any(|word| {
+                    text.push_str(word);
+                    text == *domain
+                })
+            };
+            (!short && compact.contains(domain.as_str()))
+                || short && (0..words.len()).any(joined)
+                || (domain.len() >= 6
+                    && words
+                        .first()
+                        .is_some_and(|first| first.len() >= 4 && domain.starts_with(first)))
+                || words.iter().any(|word| word.len() >= DOMAIN_WORD && domain.contains(word))
+        });
+        // A host in the text itself bears no witness to it.
+        add(NameSign::Domain, named && (legal || !hosted));
+        signs
+    }
+
+    /// A word and a number, as streets are written.
+    fn is_street(&self, text: &str) -> bool {
+        let folded = fold_text(text);
+        let words: Vec<&str> = folded.split(' ').collect();
+        let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+        let ends = [words.first(), words.last()];
+        words.len() >= 2 && ends.into_iter().flatten().any(|word| number(word))
+    }
+
+    /// Of texts that are larger than usual the largest.
+    pub(super) fn mark_largest(&self, found: &mut [NameCandidate<'_>]) {
+        let large = found.iter().filter(|one| one.signs.contains(&NameSign::Large));
+        let most = large.map(|one| one.cell.area.h).fold(0.0, f32::max);
+        for one in found.iter_mut().filter(|one| one.signs.contains(&NameSign::Large)) {
+            if one.cell.area.h >= most {
+                one.signs.push(NameSign::Largest);
+            }
+        }
+    }
+}
+
+/// `Mill Lane 5`, `The Forge`: no name of a company or person in front of an address.
+fn is_street_or_house(part: &str) -> bool {
+    part.contains(|c: char| c.is_ascii_digit()) || part.split(' ').count() <= 2
+}
+
+fn is_lettered(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic)
+}
+
+/// `608-555-0112`, `+41 79 555 01 47`: nothing but a telephone number.
+fn is_phone_alone(text: &str) -> bool {
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let groups = text.split([' ', '-', '.', '/', ')']).filter(|group| !group.is_empty()).count();
+    (9..=13).contains(&digits)
+        && (3..=6).contains(&groups)
+        && text.starts_with(['0', '+', '(', '2', '3', '4', '5', '6', '7', '8', '9'])
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '+'))
+}
+
+/// Whether a label names neither a party nor a part of one.
+fn is_other(field: &str) -> bool {
+    !is_side_note(field)
+        && !matches!(
+            field,
+            "supplier" | "party_name" | "payee" | "legal_form" | "prose" | "registered_office"
+        )
+}

@@ -1,0 +1,362 @@
+//! How the lines of a head or a foot stand to each other: what goes on in the next line, who is spoken to,
+//! what stands beside a name that is printed again.
+
+use super::address::{
+    AddressLines, is_street_and_town, is_street_line, tells_registration, tells_trade,
+};
+use super::name::begins_with_form;
+use super::postal_code::has_postal_code;
+use super::{
+    BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
+    is_register_number, tidy_name,
+};
+use crate::rules::layout::TextCell;
+use crate::rules::spots::LabelMatch;
+use crate::rules::vocabulary::vocabulary;
+use docmill_formats::notation::{fold_text, vat_digits};
+
+/// Share of the narrower of two lines that the other one covers where they are of one column; a till has no other.
+const COLUMN: f32 = 0.6;
+const COLUMN_OF_TILL: f32 = 0.3;
+
+/// Share of a page's height in which its head stands.
+const HEAD: f32 = 0.17;
+
+/// Letters of a heading are larger than those under it by this factor.
+pub(super) const HEADING: f32 = 1.25;
+
+/// Letters of the shortest brand that a company is looked for by.
+const SHORTEST_BRAND: usize = 4;
+
+/// Sentences about brands that are looked into.
+const MOST_SAID: usize = 20;
+
+/// Letters of a word by which two names are known to be of one firm.
+const TELLING_WORD: usize = 5;
+
+/// What parts the things that somebody does.
+const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
+
+/// Cells behind a name in one line that can be its street and town.
+const CELLS_BEHIND: usize = 4;
+
+/// Whether a text ends in a number in brackets that can be a register's, and is no year.
+fn ends_in_register_number(text: &str) -> bool {
+    let inner = text.trim_end().strip_suffix([')', ']', '>']);
+    let number = inner.and_then(|text| text.get(text.rfind(BRACKETS)? + 1..));
+    let is_long = |number: &str| number.chars().filter(char::is_ascii_digit).count() > 4;
+    number.is_some_and(|number| is_register_number(number) && is_long(number))
+}
+
+impl SupplierSearch<'_> {
+    /// Whether `below` is the next line of the same block. A till's paper is one column, and so is what
+    /// stands at the head of a letter: what is alone in the next row goes on, though it is not set in the
+    /// middle to the point.
+    pub(super) fn goes_on(&self, above: &TextCell, below: &TextCell) -> bool {
+        let alone = |cell: &TextCell| self.layout.row_cells(cell.row).len() == 1;
+        let share = if self.spots.till { COLUMN_OF_TILL } else { COLUMN };
+        let column = || {
+            let gap = below.area.y - above.area.bottom();
+            let narrower = above.area.w.min(below.area.w);
+            above.page == below.page
+                && below.middle_y() > above.area.bottom()
+                && gap < 0.9 * above.area.h.max(below.area.h)
+                && above.overlap_x(below) > share * narrower
+        };
+        is_next_line(above, below)
+            || (self.spots.till || self.heads_page(above))
+                && alone(above)
+                && alone(below)
+                && column()
+    }
+
+    pub(super) fn heads_page(&self, line: &TextCell) -> bool {
+        line.page == 0 && self.layout.depth_on_page(line) < HEAD
+    }
+
+    /// `Repairs - Towing` right under a name in large letters: what it does, over the same address.
+    pub(super) fn mark_trades(&self, merged: &mut [NameCandidate<'_>]) {
+        use NameSign::{
+            Attention, Customer, Digits, Domain, First, Labelled, Large, LegalForm, OneWord,
+            OtherValue, Place, Prose, Repeated, SenderLine, TillFirst, Witnessed,
+        };
+        // What is no name itself has no trade under it: `Kettle, Birch and Alder` under `Your logo`.
+        let theirs = [Attention, Customer, Digits, OneWord, OtherValue, Place, Prose];
+        let named = [Domain, First, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
+        let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+            signs.iter().any(|sign| one.signs.contains(sign))
+        };
+        let under: Vec<&TextCell> = merged
+            .iter()
+            .filter(|one| has(one, &[Large]) && !has(one, &theirs))
+            .filter_map(|one| self.line_under_heading(one.cell))
+            .collect();
+        // What begins a till's paper is seldom larger.
+        let mut shops = merged.iter().filter(|one| has(one, &[TillFirst]) && !has(one, &theirs));
+        let below_shop = shops.next().and_then(|one| {
+            self.layout.rows_from(one.cell).find(|below| self.goes_on(one.cell, below))
+        });
+        for one in merged.iter_mut().filter(|one| !has(one, &named)) {
+            let parted = TRADE_MARKS.iter().any(|mark| one.name.contains(mark));
+            let of_shop = below_shop.is_some_and(|line| std::ptr::eq(line, one.cell));
+            if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell))
+                || of_shop && (parted || tells_trade(&one.name))
+            {
+                one.signs.push(NameSign::Trades);
+            }
+        }
+    }
+
+    /// The line under a heading in larger letters, which a wider gap parts from it.
+    pub(super) fn line_under_heading(&self, heading: &TextCell) -> Option<&TextCell> {
+        let centre = |cell: &TextCell| cell.area.x + cell.area.w / 2.0;
+        self.layout.rows_from(heading).find(|cell| {
+            let gap = cell.area.y - heading.area.bottom();
+            let aligned = (cell.area.x - heading.area.x).abs() < 0.6 * heading.area.h
+                || (centre(cell) - centre(heading)).abs() < 0.8 * heading.area.h;
+            cell.page == heading.page
+                && heading.area.h > HEADING * cell.area.h
+                && (0.0..1.8 * heading.area.h).contains(&gap)
+                && aligned
+        })
+    }
+
+    /// Whether a till's paper begins with another name right over this one: which of the two is the shop's,
+    /// and which its owner's, the page does not say. It does where a company's number in a register stands with it,
+    /// or the sound identifier of the only company.
+    pub(super) fn is_under_other_name(
+        &self,
+        best: &NameCandidate<'_>,
+        vat: Option<&FoundValue<String>>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        let first = candidates.iter().find(|one| one.signs.contains(&NameSign::TillFirst));
+        let has = |signs: &[NameSign]| signs.iter().all(|sign| best.signs.contains(sign));
+        let sound = || vat.is_some_and(|id| vat_digits::check_digits_hold(&id.value) == Some(true));
+        let taxed = || has(&[NameSign::OnlyCompany, NameSign::VatNear]) && sound();
+        !(has(&[NameSign::LegalForm, NameSign::Numbered]) || has(&[NameSign::LegalForm]) && taxed())
+            && first.is_some_and(|first| {
+                let words = first.name.split(' ').count();
+                !std::ptr::eq(first.cell, best.cell)
+                    && words > 1
+                    && self.goes_on(first.cell, best.cell)
+                    && !self.is_same_firm(best, first)
+                    && !self.is_same_firm(first, best)
+            })
+    }
+
+    /// `Kettle Foods Sdn Bhd (604518-H)`: a number in a register in brackets, behind the name or alone in the next
+    /// line.
+    pub(super) fn has_register_number(&self, name: &TextCell) -> bool {
+        let next = || self.layout.rows_from(name).find(|next| self.goes_on(name, next));
+        let below = || next().map(TextCell::joined_text);
+        ends_in_register_number(&name.joined_text())
+            || below()
+                .is_some_and(|text| text.starts_with(BRACKETS) && ends_in_register_number(&text))
+    }
+
+    /// Whether another company stands over an address as well, and a brand, a domain or the foot of the page
+    /// speaks for it, while nothing of that kind does for this one: an identifier near it may be the recipient's.
+    pub(super) fn has_equal_company(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        use NameSign::{
+            AddressBelow, AmountRow, Attention, Contact, Customer, Digits, Domain, Foot, Labelled,
+            Large, LegalForm, Letterhead, OnTill, OtherValue, Place, Prose, Registered, SenderLine,
+            Window, Witnessed,
+        };
+        let own = [
+            Contact, Domain, Foot, Labelled, Large, Letterhead, OnTill, Registered, SenderLine,
+            Witnessed,
+        ];
+        let told = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
+        let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+            signs.iter().any(|sign| one.signs.contains(sign))
+        };
+        !has(best, &own)
+            && candidates.iter().any(|one| {
+                has(one, &[AddressBelow])
+                    && has(one, &[LegalForm])
+                    && !has(one, &told)
+                    && !self.is_same_firm(best, one)
+                    && !self.is_same_firm(one, best)
+                    && candidates.iter().any(|brand| {
+                        has(brand, &[Domain, Foot, Large, Witnessed])
+                            && (self.is_same_firm(one, brand) || self.is_same_firm(brand, one))
+                    })
+            })
+    }
+
+    /// Whether nothing speaks for this name but its legal form, its place and an identifier, which recipients have
+    /// as well, and another one heads the page, or stands over an address with a telephone or a mail address: of two
+    /// blocks that nothing names either may be the recipient's.
+    pub(super) fn has_equal_block(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        use NameSign::{
+            AddressBelow, AmountRow, Attention, Contact, Customer, Digits, First, Head, LegalForm,
+            ManyWords, OneWord, OnlyCompany, OtherValue, OverName, Place, PlainAddress, Prose,
+            Small, Tangled, Trades, Upper, VatNear, Window,
+        };
+        let weak =
+            [AddressBelow, Head, LegalForm, ManyWords, OnlyCompany, PlainAddress, Upper, VatNear];
+        let told = [
+            AmountRow, Attention, Customer, Digits, OneWord, OtherValue, OverName, Place, Prose,
+            Small, Tangled, Trades, Window,
+        ];
+        // A brand over its company has a word of it.
+        let words = |name: &str| -> Vec<String> {
+            let folded = fold_text(name);
+            let telling = folded.split(' ').filter(|word| word.len() >= TELLING_WORD);
+            telling.map(str::to_owned).collect()
+        };
+        let own = words(&best.name);
+        let related = |one: &NameCandidate<'_>| words(&one.name).iter().any(|w| own.contains(w));
+        let has_all = |one: &NameCandidate<'_>, signs: &[NameSign]| {
+            signs.iter().all(|sign| one.signs.contains(sign))
+        };
+        !self.spots.till
+            && best.signs.iter().all(|sign| weak.contains(sign))
+            && candidates.iter().any(|one| {
+                (has_all(one, &[First, Head]) || has_all(one, &[AddressBelow, Contact]))
+                    && !told.iter().any(|sign| one.signs.contains(sign))
+                    && !related(one)
+                    && !self.is_same_firm(best, one)
+                    && !self.is_same_firm(one, best)
+            })
+    }
+
+    /// The company whose name begins with what heads the page in large letters: `ALDER` over the letter of
+    /// `Alder Works Ltd`.
+    pub(super) fn company_of_brand<'c, 'b>(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &'c [NameCandidate<'b>],
+    ) -> Option<&'c NameCandidate<'b>> {
+        use NameSign::{Attention, Customer, LegalForm, Window};
+        let brand = fold_text(&best.name);
+        let plain = |one: &NameCandidate<'_>| {
+            let theirs = |sign: &NameSign| matches!(sign, Attention | Customer | Window);
+            !one.signs.iter().any(theirs)
+        };
+        let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
+        if self.spots.till || !large || brand.len() < SHORTEST_BRAND || !plain(best) {
+            return None;
+        }
+        let mut companies = candidates.iter().filter(|one| {
+            let rest = fold_text(&one.name);
+            let rest = rest.strip_prefix(&brand).filter(|rest| rest.starts_with(' '));
+            rest.is_some() && one.signs.contains(&LegalForm) && plain(one)
+        });
+        companies.next().filter(|_| companies.next().is_none())
+    }
+
+    /// `Kettle Windows is a trading name of Vale Ltd`: the sentence names who issues.
+    pub(super) fn mark_brand_owners(&self, merged: &mut [NameCandidate<'_>]) {
+        let phrases = || vocabulary().trading_name.iter();
+        let said = self.folded.iter().filter(|text| phrases().any(|phrase| text.contains(phrase)));
+        for text in said.take(MOST_SAID) {
+            let owned = |name: &str| {
+                let mut said = phrases().filter_map(|phrase| text.split_once(phrase));
+                said.any(|(_, owner)| owner.trim_start().starts_with(name))
+            };
+            for one in merged.iter_mut().filter(|one| one.signs.contains(&NameSign::LegalForm)) {
+                if owned(&fold_text(&one.name)) && !one.signs.contains(&NameSign::Labelled) {
+                    one.signs.push(NameSign::Labelled);
+                }
+            }
+        }
+    }
+
+    /// Whether a legal form is in the text, and is none of a place.
+    pub(super) fn names_company(&self, text: &str) -> bool {
+        self.has_legal_form(text) && !self.is_form_of_place(text)
+    }
+
+    /// Lines under one that begins as who is written to is spoken to: `De heer L. Kettle`, over his street.
+    pub(super) fn addressed_cells(&self) -> Vec<usize> {
+        let spoken_to = self.spots.of_field("attention").filter(|spot| spot.words.start == 0);
+        let first = spoken_to.filter_map(|spot| self.spots.cell_of(spot));
+        let blocks = first.filter(|cell| !self.spots.till && !self.is_reached_below(cell));
+        let lines = blocks.flat_map(|cell| self.block_below(cell));
+        lines.filter_map(|line| self.layout.index_of(line)).collect()
+    }
+
+    /// `3738 CC Northtown`, `Bridge Street, Westport, Co. Mayo`: what is elsewhere a legal form is a part of a
+    /// postal code here, or stands before the name of a county.
+    pub(super) fn is_form_of_place(&self, text: &str) -> bool {
+        if self.ends_in_legal_form(text) || begins_with_form(text) {
+            return false;
+        }
+        let is_form = |words: &[&str]| self.labels.has_label_at("legal_form", words);
+        let within = |part: &str| {
+            let folded = fold_text(part);
+            let words: Vec<&str> = folded.split(' ').collect();
+            let code = |at: usize| {
+                let before = at.checked_sub(1).and_then(|at| words.get(at));
+                before
+                    .is_some_and(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()))
+                    && words.get(at).is_some_and(|word| word.len() == 2)
+            };
+            (1..words.len()).any(|at| is_form(words.get(at..).unwrap_or_default()) && !code(at))
+        };
+        !text.split(", ").any(within)
+    }
+
+    /// Street and town behind the name where it is printed again, parted by bars or gaps: `Kettle Works |
+    /// Mill Lane 5 | 82216 Northtown`.
+    pub(super) fn address_beside_mention(&self, name: &NameCandidate<'_>) -> Option<AddressLines> {
+        let own = [compact_name(&name.name), compact_name(&self.full_name(name).0)];
+        let cells = self.layout.cells.iter().zip(&self.folded).enumerate();
+        let mentions = cells.filter(|(_, (cell, folded))| {
+            own.contains(&folded.replace(' ', "")) && !self.is_customer(cell)
+        });
+        mentions.map(|(index, _)| index).find_map(|index| {
+            let behind = self.layout.right_of(index).iter().take(CELLS_BEHIND);
+            let parts: Vec<(String, f32)> = behind
+                .map(|cell| (tidy_name(&cell.joined_text()), cell.confidence))
+                .filter(|(text, _)| !text.is_empty())
+                .collect();
+            let plain = |text: &str| !tells_registration(text) && !text.contains([':', '@']);
+            (0..parts.len()).find_map(|at| {
+                let (street, sure) = parts.get(at)?;
+                if !plain(street) || !is_street_line(street) {
+                    return None;
+                }
+                if is_street_and_town(street) {
+                    let lines = vec![street.clone()];
+                    return Some(AddressLines { lines, town: true, least: *sure });
+                }
+                let (town, other) = parts.get(at + 1)?;
+                let holds = plain(town) && has_postal_code(town) && !has_postal_code(street);
+                let lines = vec![street.clone(), town.clone()];
+                holds.then(|| AddressLines { lines, town: true, least: sure.min(*other) })
+            })
+        })
+    }
+}
+
+impl<'a> SupplierSearch<'a> {
+    /// `From` in a row of headings, each with its block right below: the name stands under it, and beside it
+    /// another heading.
+    pub(super) fn named_in_strip(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
+        let heading = self.spots.cell_of(spot)?;
+        let below = |cell: &'a TextCell| {
+            let (_, below) = self.layout.cell_below(cell, 1.2)?;
+            ((below.area.x - cell.area.x).abs() < 0.6 * cell.area.h).then_some(below)
+        };
+        let beside = self.layout.right_of(spot.cell).first()?;
+        let (own, other) = (below(heading)?, below(beside)?);
+        let whole = spot.words == (0..heading.words.len());
+        let name = tidy_name(&own.joined_text());
+        (whole && own.row == other.row && beside.words.len() <= 2 && self.is_name(&name))
+            .then_some((name, own))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! A total that no label names: what a labelled tax makes with the amount over it of which its printed rate makes
+//! the tax.
+
+use rust_decimal::Decimal;
+
+use super::{AmountCandidate, AmountRole, MOST_CANDIDATES, WHOLE};
+use crate::rules::abs_close;
+use crate::rules::layout::TextCell;
+use crate::rules::spots::LabelMatches;
+use docmill_formats::notation::number::{self, DecimalSeparator};
+
+/// Weaker than any label.
+const MADE: f32 = 0.5;
+
+/// What rounding adds to a tax, and to a total in coins of five cents.
+const ROUNDING: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
+
+/// Rows under a tax in which its total stands.
+const ROWS_BELOW: usize = 4;
+
+/// Adds net amount and total of a labelled tax with its rate, where no total has a label.
+pub(super) fn add_sums_of_rate<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let named = |c: &AmountCandidate<'_>| c.role == AmountRole::Gross && c.weight >= WHOLE;
+    if spots.till || candidates.iter().any(named) {
+        return;
+    }
+    let printed: Vec<_> = spots.layout.amounts(mark).collect();
+    let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero());
+    let mut found = Vec::new();
+    for tax in taxes.take(MOST_CANDIDATES) {
+        let row = spots.layout.row_cells(tax.cell.row).iter().flat_map(|cell| &cell.words);
+        let words: Vec<&str> = row.map(String::as_str).collect();
+        let numbers = number::find_numbers(&words, mark).into_iter();
+        let Some(rate) = numbers.filter(|one| one.percent).map(|one| one.value).next() else {
+            continue;
+        };
+        let is_base = |amount: Decimal, cell: &TextCell| {
+            let made = amount.checked_mul(rate).map(|made| made / Decimal::ONE_HUNDRED);
+            cell.row <= tax.cell.row
+                && amount > tax.value
+                && made.is_some_and(|made| abs_close(made, tax.value, ROUNDING))
+        };
+        let bases = printed.iter().filter(|(amount, cell)| is_base(amount.value, cell));
+        let is_under = |row: usize| row > tax.cell.row && row <= tax.cell.row + ROWS_BELOW;
+        let under: Vec<_> = printed.iter().filter(|(_, cell)| is_under(cell.row)).collect();
+        for (net, net_cell) in bases.take(MOST_CANDIDATES) {
+            let sum = net.value + tax.value;
+            let total = under.iter().find(|(amount, _)| abs_close(amount.value, sum, ROUNDING));
+            let Some((total, cell)) = total else { continue };
+            for (role, amount, cell) in
+                [(AmountRole::Net, net, *net_cell), (AmountRole::Gross, total, *cell)]
+            {
+                let (value, currency) = (amount.value, amount.currency());
+                found.push(AmountCandidate { role, weight: MADE, value, currency, cell });
+            }
+        }
+    }
+    candidates.extend(found);
+}

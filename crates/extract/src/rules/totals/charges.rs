@@ -1,0 +1,202 @@
+//! What a page prints between net amount with tax and the total: shipping, a tax of the town, tax that
+//! the payer withholds. Which amounts are taken is the parent's choice.
+
+use std::collections::BTreeSet;
+
+use rust_decimal::Decimal;
+
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, TOLERANCE, amounts_beside};
+use crate::rules::layout::{CellLayout, TextCell};
+use crate::rules::spots::LabelMatches;
+use crate::rules::vocabulary::vocabulary;
+use crate::rules::{FoundValue, abs_close};
+use docmill_formats::notation::fold_text;
+use docmill_formats::notation::number::DecimalSeparator;
+
+/// Labelled charges that are added up.
+const MOST_CHARGES: usize = 6;
+
+/// Each printed charge, and all of them together; what is withheld is less than nothing.
+fn printed_charges(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
+    let beside = |section: &'static str| {
+        let labels = spots.of_field(section).filter(|spot| spot.words.start == 0);
+        labels.filter_map(move |spot| {
+            let (amount, _) = amounts_beside(spots, spot, mark).0.pop()?;
+            (amount.is_money() && !amount.value.is_zero()).then_some(amount.value)
+        })
+    };
+    let withheld = beside("withheld").map(|value| -value.abs());
+    let mut all: Vec<Decimal> = beside("charge").chain(withheld).take(MOST_CHARGES).collect();
+    let together: Decimal = all.iter().sum();
+    if all.len() > 1 {
+        all.push(together);
+    }
+    all
+}
+
+/// Rounding is less than the smallest coin or note: five forints.
+const MOST_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
+
+/// A sum with a charge in it is no better than one without that has a weaker label.
+const CHARGED: f32 = 3.0;
+
+/// What may stand between net with tax and gross.
+pub(super) struct PrintedRests {
+    /// Nothing, or a printed rounding with either sign.
+    roundings: Vec<Decimal>,
+    /// Labelled charges.
+    charges: Vec<Decimal>,
+    /// The rows that are called charges or reductions.
+    rows: BTreeSet<usize>,
+}
+
+impl PrintedRests {
+    pub(super) fn new(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Self {
+        let rows = spots.layout.rows.iter().filter_map(|row| {
+            let last = spots.layout.cells.get(row.clone())?.last()?;
+            is_no_tax(spots, last).then_some(last.row)
+        });
+        Self {
+            roundings: possible_roundings(spots, mark),
+            charges: printed_charges(spots, mark),
+            rows: rows.collect(),
+        }
+    }
+
+    /// Whether a row is called a charge or a reduction: its rate is none of a tax.
+    pub(super) fn is_own_row(&self, row: usize) -> bool {
+        self.rows.contains(&row)
+    }
+
+    /// A total, and what it is without each charge.
+    pub(super) fn before_charges(&self, gross: Decimal) -> impl Iterator<Item = Decimal> {
+        std::iter::once(gross).chain(self.charges.iter().map(move |charge| gross - charge))
+    }
+
+    /// Whether a printed rounding makes the total of an amount.
+    pub(super) fn is_rounded(&self, made: Decimal, gross: Decimal) -> bool {
+        made != gross && self.roundings.contains(&(gross - made))
+    }
+
+    /// What it costs that two amounts make a third: nothing without a charge between them.
+    pub(super) fn cost_between(&self, made: Decimal, gross: Decimal) -> Option<f32> {
+        let within =
+            |rests: &[Decimal]| rests.iter().any(|rest| abs_close(made + rest, gross, TOLERANCE));
+        if within(&self.roundings) {
+            return Some(0.0);
+        }
+        within(&self.charges).then_some(CHARGED)
+    }
+}
+
+/// Nothing, or a printed rounding with either sign.
+pub(super) fn possible_roundings(
+    spots: &LabelMatches<'_>,
+    mark: Option<DecimalSeparator>,
+) -> Vec<Decimal> {
+    let mut all = vec![Decimal::ZERO];
+    for spot in spots.of_field("rounding") {
+        let (amounts, _) = amounts_beside(spots, spot, mark);
+        let small = amounts.last().map(|(amount, _)| amount.value.abs());
+        let small = small.filter(|value| *value < MOST_ROUNDING);
+        all.extend(small.into_iter().flat_map(|value| [value, -value]));
+    }
+    all
+}
+
+/// Whether a row begins with the label of a charge.
+pub(super) fn is_charge(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
+    let row = spots.layout.rows.get(cell.row).cloned().unwrap_or_default();
+    let first = row.start;
+    spots
+        .in_cells(row)
+        .any(|spot| spot.cell == first && spot.words.start == 0 && spot.field == "charge")
+}
+
+/// Whether a row is called a charge or a reduction: what stands in it is no tax, whatever a rate makes of what.
+pub(super) fn is_no_tax(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
+    is_charge(spots, cell) || is_reduction(spots.layout, cell)
+}
+
+/// Letters of a word beside an amount: more than a currency has.
+const SHORTEST: usize = 4;
+
+/// `Member disc 10 %   -2.60`: the words left of an amount, or before it in its cell.
+fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
+    let row = layout.row_cells(cell.row).iter().rev();
+    let mut texts = row
+        .skip_while(|other| !std::ptr::eq(*other, cell))
+        .map(|other| fold_text(&other.joined_text()));
+    let worded = |text: &String| text.chars().filter(|c| c.is_alphabetic()).count() >= SHORTEST;
+    texts.find(worded).is_some_and(|text| vocabulary().reduction.is_within(&text))
+}
+
+/// `Subtotal 26.00, Discount -2.60, Total 23.40`: whether a labelled sum is the total before what is taken off it.
+pub(super) fn is_net_reduced(
+    layout: &CellLayout,
+    candidates: &[AmountCandidate<'_>],
+    total: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let sums = candidates
+        .iter()
+        .filter(|c| c.role == AmountRole::Net && c.weight >= 5.0 && c.value > total.value);
+    sums.take(MOST_LABELLED).any(|sum| {
+        let off = sum.value - total.value;
+        layout.amounts(mark).any(|(amount, cell)| {
+            amount.value.abs() == off && cell.row > sum.cell.row && is_reduction(layout, cell)
+        })
+    })
+}
+
+/// Of amounts that make the total with a printed charge those that make it without: a table of rates prints the tax of
+/// one of them beside a label, and all taxes beside the total.
+pub(super) fn without_charge<'c, 'a>(
+    [net, vat, gross]: [&'c AmountCandidate<'a>; 3],
+    candidates: &'c [AmountCandidate<'a>],
+    rests: &PrintedRests,
+) -> [&'c AmountCandidate<'a>; 3] {
+    let charged = rests.cost_between(net.value + vat.value, gross.value) == Some(CHARGED);
+    let exact = |one: &&AmountCandidate<'_>| {
+        one.role == AmountRole::Vat && net.value + one.value == gross.value
+    };
+    let whole = candidates.iter().find(exact).filter(|_| charged);
+    // In one row with the other two.
+    let beside = |one: &&AmountCandidate<'_>| one.cell.row == net.cell.row;
+    [net, whole.filter(beside).unwrap_or(vat), gross]
+}
+
+/// `Fare 31.42, HST 4.08, Subtotal 35.50, Tip 5.33, Total 40.83`: what a labelled sum is without the labelled tax, where
+/// that is printed over both and a charge makes the total of the sum.
+pub(super) fn add_net_before_charge<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    if !spots.till {
+        return;
+    }
+    let charges = printed_charges(spots, mark);
+    let labelled = |role: AmountRole| {
+        candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0).take(MOST_LABELLED)
+    };
+    let totals: Vec<Decimal> = labelled(AmountRole::Gross).map(|c| c.value).collect();
+    let sums = labelled(AmountRole::Net)
+        .filter(|sum| charges.iter().any(|charge| totals.contains(&(sum.value + charge))));
+    let mut found = Vec::new();
+    for sum in sums {
+        let taxes = labelled(AmountRole::Vat).filter(|tax| tax.cell.row < sum.cell.row);
+        for net in taxes.map(|tax| sum.value - tax.value) {
+            let mut amounts = spots.layout.amounts(mark);
+            let printed = amounts.find(|(one, at)| one.value == net && at.row < sum.cell.row);
+            let (value, weight) = (net, sum.weight + 0.5);
+            found.extend(printed.map(|(_, cell)| AmountCandidate {
+                value,
+                weight,
+                cell,
+                ..sum.clone()
+            }));
+        }
+    }
+    candidates.extend(found);
+}

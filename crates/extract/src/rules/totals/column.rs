@@ -1,0 +1,102 @@
+//! Sums of a column of amounts: a total that nothing names, which stands alone under them, and one that they
+//! confirm where their lines were not read.
+
+use rust_decimal::Decimal;
+
+use super::{AmountCandidate, AmountRole, WHOLE};
+use crate::rules::FoundValue;
+use crate::rules::layout::{CellLayout, TextCell};
+use crate::rules::spots::LabelMatches;
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+
+/// Amounts of a column that are summed up.
+const MOST_SUMMED: usize = 60;
+
+/// Amounts alone in their rows that may be such a sum, from the last one on: for each the cells over it are
+/// looked through, and an enemy's page may have tens of thousands.
+const MOST_SUMS: usize = 200;
+
+/// Lines of height that a sign of money behind the sum may set it aside.
+const ASIDE: f32 = 2.0;
+
+/// Adds the sum that stands alone in its row, right under the amounts that make it. They are no totals, whatever
+/// the heading over them says. Tills have a reader of their own.
+pub(super) fn add_sum_of_column<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    if spots.till {
+        return;
+    }
+    let is_alone = |cell: &&TextCell| spots.layout.row_cells(cell.row).len() == 1;
+    let alone = spots.layout.cells.iter().rev().filter(is_alone);
+    let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MOST_SUMS);
+    let found = sums.find_map(|(cell, amount)| {
+        Some((made_of(spots.layout, cell, amount.value, mark)?, amount, cell))
+    });
+    let Some((parts, amount, cell)) = found else { return };
+    let is_part =
+        |one: &AmountCandidate<'_>| parts.iter().any(|part| std::ptr::eq(*part, one.cell));
+    candidates.retain(|one| one.role != AmountRole::Gross || one.weight >= WHOLE || !is_part(one));
+    let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
+    candidates.push(AmountCandidate { role, weight: WHOLE, value, currency, cell });
+}
+
+/// What amounts of the document's sums are called: they are no lines of it.
+const SUMS: [&str; 4] = ["subtotal", "vat_amount", "total", "payable"];
+
+/// Whether an amount is the sum of those right over it in its column, none of which is a sum itself.
+pub(in super::super) fn is_sum_of_column(
+    spots: &LabelMatches<'_>,
+    sum: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let (layout, value) = (spots.layout, sum.value.abs());
+    let is_printed = |cell: &TextCell| {
+        let words = cell.words_in(0..cell.words.len());
+        let mut amounts = number::find_numbers(&words, mark).into_iter();
+        amounts.any(|amount| amount.is_money() && amount.value.abs() == value)
+    };
+    let is_own =
+        |cell: &&TextCell| (cell.page, cell.line) == (sum.page, sum.line) && is_printed(cell);
+    let own = layout.cells.iter().rev().find(is_own);
+    let parts = own.and_then(|cell| made_of(layout, cell, value, mark));
+    let is_line = |cell: &&TextCell| {
+        let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
+        !spots.in_cells(row).any(|spot| SUMS.contains(&spot.field.as_str()))
+    };
+    parts.is_some_and(|parts| parts.iter().all(is_line))
+}
+
+/// The amount of money that a cell holds, and nothing else.
+fn lone_amount(cell: &TextCell, mark: Option<DecimalSeparator>) -> Option<FoundNumber> {
+    let words = cell.words_in(0..cell.words.len());
+    let amount = number::find_numbers(&words, mark).into_iter().next()?;
+    (amount.is_money() && amount.words == (0..words.len())).then_some(amount)
+}
+
+/// The amounts over a sum in its column, two at least, that make it.
+fn made_of<'a>(
+    layout: &'a CellLayout,
+    sum: &TextCell,
+    value: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> Option<Vec<&'a TextCell>> {
+    let in_column = |cell: &&TextCell| {
+        cell.page == sum.page
+            && cell.row < sum.row
+            && (cell.area.right() - sum.area.right()).abs() < ASIDE * sum.area.h
+            && cell.overlap_x(sum) > 0.0
+    };
+    let (mut parts, mut left) = (Vec::new(), value);
+    for cell in layout.cells.iter().rev().filter(in_column).take(MOST_SUMMED) {
+        let Some(amount) = lone_amount(cell, mark) else { break };
+        left -= amount.value;
+        parts.push(cell);
+        if left <= Decimal::ZERO {
+            break;
+        }
+    }
+    (left.is_zero() && parts.len() > 1).then_some(parts)
+}

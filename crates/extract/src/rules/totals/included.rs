@@ -1,0 +1,164 @@
+//! Tax that is told by how it is printed, where no label tells it: in brackets behind the total, or
+//! as what a printed rate makes. Which amounts are taken is the parent's choice.
+
+use std::collections::BTreeMap;
+
+use rust_decimal::Decimal;
+
+use super::charges::is_no_tax;
+use super::open_parts::is_usual_within;
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
+use crate::rules::abs_close;
+use crate::rules::layout::{CellLayout, TextCell};
+use crate::rules::spots::LabelMatches;
+use crate::rules::vocabulary::vocabulary;
+use docmill_formats::notation::fold_text;
+use docmill_formats::notation::number::{self, DecimalSeparator};
+
+/// A tax that is said to be included in the labelled total.
+const INCLUDED: f32 = 5.0;
+
+/// What a rate makes is a tax, but a label says it better.
+const BY_RATE: f32 = 2.0;
+
+const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
+
+/// No rate of a tax on sales is higher.
+const HIGHEST_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
+
+/// Where brackets open behind an amount that say what it includes: `74.50 (includes`, `9 (inkl.`.
+pub(super) fn before_included(words: &[&str]) -> Option<usize> {
+    let at = words.iter().position(|word| {
+        word.strip_prefix('(').is_some_and(|word| vocabulary().including.has(&fold_text(word)))
+    })?;
+    let mut before = words.get(..at)?.iter();
+    before.any(|word| word.contains(|c: char| c.is_ascii_digit())).then_some(at)
+}
+
+/// `Total 74.50 (includes 12.42 VAT)`: the amount in the brackets is the tax.
+pub(super) fn add_included_tax<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    for cell in &spots.layout.cells {
+        let words = cell.words_in(0..cell.words.len());
+        let Some(from) = before_included(&words) else { continue };
+        let Some(inside) = words.get(from + 1..) else { continue };
+        let words: Vec<&str> =
+            inside.iter().map(|word| word.trim_end_matches([')', '.'])).collect();
+        let index = spots.layout.index_of(cell);
+        let named = index.is_some_and(|index| {
+            spots.in_cell(index).any(|spot| spot.field == "vat_amount" && spot.words.start > from)
+        });
+        let mut found = number::find_numbers(&words, mark).into_iter();
+        let tax = found.find(|amount| amount.is_money()).filter(|_| named);
+        if let Some(tax) = tax {
+            let (value, currency) = (tax.value, tax.currency());
+            let role = AmountRole::Vat;
+            candidates.push(AmountCandidate { role, weight: INCLUDED, value, currency, cell });
+        }
+    }
+}
+
+/// The labelled tax that the total includes: a printed rate makes it of the total, as shops print it
+/// that show sums before shipping with tax in them, or a usual rate does and the page says that it is within.
+pub(super) fn tax_within<'c, 'a>(
+    candidates: &'c [AmountCandidate<'a>],
+    total: &AmountCandidate<'a>,
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<&'c AmountCandidate<'a>> {
+    let gross = total.value;
+    let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && c.weight >= LABELLED);
+    let within = |rate: &Decimal, tax: Decimal| {
+        abs_close(gross * *rate / (Decimal::ONE_HUNDRED + *rate), tax, CENT)
+    };
+    let rates = printed_rates(layout, mark);
+    let said = |c: &AmountCandidate<'_>| {
+        before_included(&c.cell.words_in(0..c.cell.words.len())).is_some()
+            || layout.row_cells(c.cell.row).iter().any(says_includes)
+    };
+    let usual = |c: &AmountCandidate<'_>| {
+        is_usual_within(gross, c.value)
+            && [c.cell, total.cell].into_iter().any(|cell| says_within(layout, cell))
+    };
+    let mut own = taxes.filter(|c| c.value > Decimal::ZERO && c.value <= half(gross));
+    own.find(|c| said(c) || usual(c) || rates.iter().any(|rate| within(rate, c.value)))
+}
+
+/// `GST content   104.28`, `Total (incl. GST)   799.50`
+fn says_within(layout: &CellLayout, amount: &TextCell) -> bool {
+    layout.row_cells(amount.row).iter().any(|cell| {
+        let words = cell.words_in(0..cell.words.len());
+        vocabulary().within.is_within(&fold_text(&words.join(" ")))
+    })
+}
+
+/// `Total includes GST of   61.50`
+fn says_includes(cell: &TextCell) -> bool {
+    let mut pairs = cell.folded.windows(2);
+    pairs.any(|pair| match pair {
+        [(total, _), (verb, _)] => total == "total" && vocabulary().includes.has(verb),
+        _ => false,
+    })
+}
+
+/// A tax beside its label, wherever in its text.
+const LABELLED: f32 = 3.0;
+
+/// Two printed amounts that make a labelled total, the smaller of them what a printed rate makes of
+/// the larger: net and tax, whatever they are called.
+pub(super) fn add_sums_by_rate<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let layout = spots.layout;
+    let rates: Vec<Decimal> = printed_rates(layout, mark);
+    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 2.0);
+    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
+    if rates.is_empty() || totals.is_empty() {
+        return;
+    }
+    let mut printed: BTreeMap<Decimal, (&'a TextCell, Option<&'static str>)> = BTreeMap::new();
+    for (amount, cell) in layout.amounts(mark) {
+        printed.entry(amount.value).or_insert((cell, amount.currency()));
+    }
+    let mut found = Vec::new();
+    // `Tip 15 %` is a share of the sum as well.
+    let taxes =
+        printed.iter().filter(|(tax, (cell, _))| **tax > Decimal::ZERO && !is_no_tax(spots, cell));
+    for (tax, (cell, currency)) in taxes {
+        for total in &totals {
+            let net = *total - *tax;
+            let Some((net_cell, net_currency)) = printed.get(&net) else { continue };
+            let by_rate = rates.iter().any(|rate| {
+                abs_close(net * *rate / Decimal::ONE_HUNDRED, *tax, CENT) && *tax <= half(net)
+            });
+            if by_rate {
+                for (role, value, cell, currency) in [
+                    (AmountRole::Net, net, *net_cell, *net_currency),
+                    (AmountRole::Vat, *tax, *cell, *currency),
+                ] {
+                    found.push(AmountCandidate { role, weight: BY_RATE, value, currency, cell });
+                }
+            }
+        }
+    }
+    candidates.extend(found);
+}
+
+/// The percentages on the page that can be rates of a tax.
+fn printed_rates(layout: &CellLayout, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
+    let cells = layout.cells.iter().flat_map(|cell| {
+        let words = cell.words_in(0..cell.words.len());
+        number::find_numbers(&words, mark)
+    });
+    let rates = cells.filter(|one| one.percent).map(|one| one.value);
+    let mut rates: Vec<Decimal> =
+        rates.filter(|rate| *rate > Decimal::ZERO && *rate <= HIGHEST_RATE).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    rates
+}

@@ -1,0 +1,54 @@
+//! Amounts beside labels: those of sums, and the one of the day by which to pay them where no total is
+//! named. Which are taken is the parent's choice.
+
+use super::{AmountCandidate, AmountRole, gather_amounts};
+use crate::rules::layout::TextCell;
+use crate::rules::spots::{LabelMatch, LabelMatches};
+use docmill_formats::notation::date;
+use docmill_formats::notation::number::{self, DecimalSeparator};
+
+/// What is due is the total only if no other is printed.
+const DUE: f32 = 2.5;
+
+/// The amounts beside the labels of sums and of the day by which to pay.
+pub(super) fn labelled_amounts<'a>(
+    spots: &LabelMatches<'a>,
+    mark: Option<DecimalSeparator>,
+) -> Vec<AmountCandidate<'a>> {
+    let mut candidates = Vec::new();
+    for (role, field) in [
+        (AmountRole::Net, "subtotal"),
+        (AmountRole::Vat, "vat_amount"),
+        (AmountRole::Gross, "total"),
+        (AmountRole::Gross, "payable"),
+    ] {
+        for spot in spots.of_field(field) {
+            gather_amounts(spots, spot, role, mark, &mut candidates);
+        }
+    }
+    for spot in spots.of_field("due_date") {
+        add_due_amount(spots, spot, mark, &mut candidates);
+    }
+    candidates
+}
+
+/// `To be paid by 3 May   120.00`: the amount right of the day by which to pay is what is due.
+fn add_due_amount<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let dated = |cell: &&TextCell| !date::find_dates(&cell.joined_text()).is_empty();
+    let Some(label) = spots.cell_of(spot).filter(dated) else { return };
+    let beside = spots.value_candidates(spot).into_iter();
+    let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
+    let mut amounts = right.filter_map(|one| {
+        let amount = number::find_numbers(&one.value_words(), mark).pop()?;
+        (amount.is_money() && !amount.percent).then_some((amount, one.cell))
+    });
+    if let Some((amount, cell)) = amounts.next_back() {
+        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
+        candidates.push(AmountCandidate { role, weight: DUE, value, currency, cell });
+    }
+}

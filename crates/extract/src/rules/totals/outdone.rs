@@ -1,0 +1,94 @@
+//! Amounts that may be the total where another one was chosen: larger ones with its label, and what taxes by rate
+//! make together.
+
+use rust_decimal::Decimal;
+
+use super::charges::PrintedRests;
+use super::printed::stands_beside_rate;
+use super::tax_table::{is_made_by_rates, taxes_that_make};
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE};
+use crate::rules::layout::{CellLayout, TextCell};
+use crate::rules::vocabulary::vocabulary;
+use docmill_formats::notation::fold_text;
+use docmill_formats::notation::number::DecimalSeparator;
+
+/// The candidate that the taxes by rate make together with what they are on, where the chosen total is
+/// another one that they do not make.
+pub(super) fn total_by_rates(
+    layout: &CellLayout,
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    rests: &PrintedRests,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
+    let own = chosen.gross.as_ref().map(|gross| gross.value)?;
+    let made = |value: &Decimal| {
+        let mut sums = rests.before_charges(*value);
+        sums.any(|sum| is_made_by_rates(layout, sum, rests, mark))
+    };
+    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
+    let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MOST_LABELLED);
+    let rounded = || taxes_that_make(layout, own, rests, mark).is_some();
+    totals.find(made).filter(|_| !rounded())
+}
+
+/// The labelled total of which the chosen one is the part of one rate: it is larger by an amount that
+/// stands in the row of another rate. What was owed before has no rate, and makes no total larger.
+pub(super) fn whole_of_rate(
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
+    let part = chosen.gross.as_ref().map(|gross| gross.value)?;
+    let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
+    let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MOST_LABELLED);
+    named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
+}
+
+/// Whether another labelled total is larger, by more than a rounding and other than by what was owed before.
+pub(super) fn is_outdone(
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let rounding = Decimal::new(5, 2);
+    chosen.gross.as_ref().is_some_and(|gross| {
+        candidates.iter().any(|c| {
+            c.role == AmountRole::Gross
+                && c.weight >= 5.0
+                && c.value > gross.value + rounding
+                && !is_owed_before(layout, c.value - gross.value, mark)
+        })
+    })
+}
+
+/// Whether an amount stands in a row that tells what was owed before this invoice.
+fn is_owed_before(layout: &CellLayout, amount: Decimal, mark: Option<DecimalSeparator>) -> bool {
+    layout.amounts(mark).filter(|(printed, _)| printed.value == amount).any(|(_, cell)| {
+        let row = layout.row_cells(cell.row).iter();
+        let words: Vec<String> = row.map(TextCell::joined_text).collect();
+        vocabulary().owed_before.is_within(&fold_text(&words.join(" ")))
+    })
+}
+
+/// Whether what adds up is no total by any label, but what one rate of a table makes, and a larger amount
+/// is: printed with its label, and again where it was paid.
+pub(super) fn is_unnamed_part(
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'_>],
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let Some(part) = chosen.gross.as_ref().map(|gross| gross.value) else { return false };
+    let totals = || candidates.iter().filter(|c| c.role == AmountRole::Gross);
+    let named = totals().any(|c| c.value == part && c.weight >= 1.0);
+    !named
+        && totals()
+            .any(|c| c.weight >= WHOLE && c.value > part && is_printed_again(layout, c.value, mark))
+}
+
+fn is_printed_again(layout: &CellLayout, value: Decimal, mark: Option<DecimalSeparator>) -> bool {
+    layout.amounts(mark).filter(|(amount, _)| amount.value == value).count() > 1
+}

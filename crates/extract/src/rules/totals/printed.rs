@@ -1,0 +1,112 @@
+//! Amounts of money wherever they are printed, whatever stands beside them. What they are is the
+//! parent's to tell.
+
+use rust_decimal::Decimal;
+
+use super::charges::possible_roundings;
+use super::row::whole_of_cell;
+use crate::rules::FoundValue;
+use crate::rules::layout::{CellLayout, TextCell};
+use crate::rules::spots::{LabelMatch, LabelMatches};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+
+/// The largest amount of money on the document.
+pub(in super::super) fn largest_amount(
+    layout: &CellLayout,
+    mark: Option<DecimalSeparator>,
+) -> Option<Decimal> {
+    layout.amounts(mark).map(|(amount, _)| amount.value.abs()).max()
+}
+
+/// Rows under a total in which another total may follow.
+const ROWS_BELOW: usize = 4;
+
+/// Whether under the total stands an amount in a row without a known label, larger than the total, or the same
+/// but for cents: the total may be a sum on the way to that one. What a printed rounding parts from it is what was
+/// rounded, as tables of taxes repeat it.
+pub(in super::super) fn has_open_amount_below(
+    spots: &LabelMatches<'_>,
+    total: &FoundValue<Decimal>,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    let layout = spots.layout;
+    let own = layout.cells.iter().find(|cell| (cell.page, cell.line) == (total.page, total.line));
+    let Some(own) = own else { return false };
+    let below = (own.row + 1..).take(ROWS_BELOW).filter_map(|row| layout.rows.get(row));
+    let mut open = below.filter(|row| spots.in_cells((*row).clone()).next().is_none());
+    let roundings = possible_roundings(spots, mark);
+    open.any(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let words: Vec<&str> =
+            cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
+        let page = cells.first().is_some_and(|cell| cell.page == own.page);
+        let numbers = number::find_numbers(&words, mark).into_iter();
+        let mut money = numbers.filter(|number| number.is_money() && !number.percent);
+        let total = total.value.abs();
+        page && money.any(|number| {
+            let value = number.value.abs();
+            let rounded = value != total && roundings.contains(&(total - value));
+            !rounded && (value > total || value != total && total - value < Decimal::ONE)
+        })
+    })
+}
+
+/// Where `value` is printed as an amount.
+pub(super) fn find_printed(
+    layout: &CellLayout,
+    value: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> Option<&TextCell> {
+    let mut amounts = layout.amounts(mark);
+    amounts.find(|(amount, _)| amount.value == value).map(|(_, cell)| cell)
+}
+
+/// Whether an amount is printed in a row with a percentage, as in a table of taxes by rate. What has no cents
+/// stands in a cell of its own.
+pub(super) fn stands_beside_rate(
+    layout: &CellLayout,
+    amount: Decimal,
+    mark: Option<DecimalSeparator>,
+) -> bool {
+    layout.rows.iter().any(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let words: Vec<&str> =
+            cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
+        let numbers = number::find_numbers(&words, mark);
+        let whole = |cell| whole_of_cell(cell, mark).is_some_and(|one| one.value == amount);
+        numbers.iter().any(|n| n.percent)
+            && (numbers.iter().any(|n| n.is_money() && n.value == amount)
+                || amount >= Decimal::ONE_HUNDRED && cells.iter().any(whole))
+    })
+}
+
+/// Money in the cells right of a label, up to the next label.
+pub(super) fn money_right_of<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+) -> Vec<(FoundNumber, &'a TextCell)> {
+    let right = spots.layout.right_of(spot.cell).iter().enumerate();
+    let plain = right.take_while(|(at, _)| !spots.begins_with_label(spot.cell + 1 + at));
+    let amounts = plain.flat_map(|(_, cell)| {
+        let found = number::find_numbers(&cell.words_in(0..cell.words.len()), mark).into_iter();
+        found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+    });
+    amounts.collect()
+}
+
+/// The amount that alone begins the row of a label, which ends it: `$2,130.00    SUBTOTAL`.
+pub(super) fn money_before<'a>(
+    spots: &LabelMatches<'a>,
+    spot: &LabelMatch,
+    mark: Option<DecimalSeparator>,
+) -> Option<(FoundNumber, &'a TextCell)> {
+    let row = spots.layout.row_cells(spots.cell_of(spot)?.row);
+    let [amount, label] = row else { return None };
+    let own = spots.cell_of(spot).is_some_and(|cell| std::ptr::eq(cell, label));
+    let words = amount.words_in(0..amount.words.len());
+    let numbers = number::find_numbers(&words, mark);
+    let [number] = numbers.as_slice() else { return None };
+    let whole = number.words == (0..words.len()) && number.is_money() && !number.percent;
+    (own && spot.words.start == 0 && whole).then(|| (number.clone(), amount))
+}

@@ -1,0 +1,221 @@
+//! Rows that print net amount, tax and total side by side, whatever stands over them or before them.
+//! What they hold are candidates; which are taken is the parent's choice.
+
+use rust_decimal::Decimal;
+
+use super::printed::find_printed;
+use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE, half};
+use crate::rules::layout::{CellLayout, TextCell};
+use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+
+/// A row whose last amount is a labelled total is one of totals, but a label says it better.
+const BY_ROW: f32 = 2.0;
+
+/// Net amount and tax of rows that end in a labelled total, which both make.
+pub(super) fn add_rows_of_sums<'a>(
+    layout: &'a CellLayout,
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) {
+    let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= BY_ROW);
+    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
+    for row in &layout.rows {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let amounts = amounts_of_row(cells, mark);
+        let (net, net_cell, tax, tax_cell, total) = match amounts.as_slice() {
+            // Each tax and then all of them, as India's are printed: the total stands elsewhere.
+            [(net, net_cell), taxes @ .., (tax, tax_cell)]
+                if taxes.len() > 1
+                    && taxes.iter().map(|(one, _)| one.value).sum::<Decimal>() == tax.value =>
+            {
+                (net, net_cell, tax, tax_cell, net.value + tax.value)
+            }
+            [.., (net, net_cell), (tax, tax_cell), (total, _)]
+                if net.value + tax.value == total.value =>
+            {
+                (net, net_cell, tax, tax_cell, total.value)
+            }
+            // The total stands in the next row.
+            [.., (net, net_cell), (tax, tax_cell)] => {
+                (net, net_cell, tax, tax_cell, net.value + tax.value)
+            }
+            _ => continue,
+        };
+        let signed = net.value.is_sign_negative() == tax.value.is_sign_negative();
+        // Between their sum and the total may stand a rounding.
+        let near = |other: &Decimal| (*other - total).abs() < Decimal::ONE;
+        let made = totals.iter().any(near) && signed && !tax.value.is_zero();
+        if made && tax.value.abs() <= half(net.value) {
+            for (role, amount, cell) in
+                [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
+            {
+                let (value, currency) = (amount.value, amount.currency());
+                candidates.push(AmountCandidate { role, weight: BY_ROW, value, currency, cell });
+            }
+        }
+    }
+}
+
+/// The amounts of money in a row; where it has none, the whole numbers that are alone in their cells: forints and
+/// yen have no cents, and tables do not repeat their sign.
+fn amounts_of_row(
+    cells: &[TextCell],
+    mark: Option<DecimalSeparator>,
+) -> Vec<(FoundNumber, &TextCell)> {
+    let money: Vec<(FoundNumber, &TextCell)> =
+        cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+    if !money.is_empty() {
+        return money;
+    }
+    cells.iter().filter_map(|cell| Some((whole_of_cell(cell, mark)?, cell))).collect()
+}
+
+/// The whole number that a cell holds, and nothing else.
+pub(super) fn whole_of_cell(
+    cell: &TextCell,
+    mark: Option<DecimalSeparator>,
+) -> Option<FoundNumber> {
+    let words = cell.words_in(0..cell.words.len());
+    let alone = || {
+        let found = number::find_numbers(&words, mark).into_iter().next()?;
+        (found.words == (0..words.len()) && found.decimals == 0 && !found.percent).then_some(found)
+    };
+    number::grouped_whole(&words).or_else(alone)
+}
+
+fn money_of_cell(
+    cell: &TextCell,
+    mark: Option<DecimalSeparator>,
+) -> impl Iterator<Item = (FoundNumber, &TextCell)> {
+    let words = cell.words_in(0..cell.words.len());
+    let found = number::find_numbers(&words, mark).into_iter();
+    found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
+}
+
+/// The row under others that sums up what they have of net amount, tax and total, where the chosen
+/// three are only one of those: `[net, tax, total]`.
+pub(super) fn sum_of_rows<'a>(
+    layout: &'a CellLayout,
+    chosen: &TotalAmounts<'_>,
+    mark: Option<DecimalSeparator>,
+) -> Option<[AmountCandidate<'a>; 3]> {
+    let amounts = [&chosen.net, &chosen.vat, &chosen.gross];
+    let [Some(net), Some(tax), Some(total)] = amounts.map(Option::as_ref) else { return None };
+    let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
+    let rows = layout.rows.iter().filter_map(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let amounts = amounts_of_row(cells, mark);
+        let [.., net, tax, total] = amounts.as_slice() else { return None };
+        let made = net.0.value + tax.0.value == total.0.value && tax.0.value >= Decimal::ZERO;
+        made.then(|| [net.clone(), tax.clone(), total.clone()])
+    });
+    let mut above = [Decimal::ZERO; 3];
+    let mut known = false;
+    for row in rows {
+        let values = row.each_ref().map(|(amount, _)| amount.value);
+        if known && values == above && values != chosen {
+            let [net, tax, total] = row;
+            let roles =
+                [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+            return Some(roles.map(|(role, (amount, cell))| {
+                let (value, currency) = (amount.value, amount.currency());
+                AmountCandidate { role, weight: WHOLE, value, currency, cell }
+            }));
+        }
+        known |= values == chosen;
+        for (sum, value) in above.iter_mut().zip(values) {
+            *sum += value;
+        }
+    }
+    None
+}
+
+/// The printed total that rows of net amount, tax and total by rate make together, where the chosen
+/// three are only one of those: `[net, tax, total]`, the first two not printed as such.
+pub(super) fn whole_of_rows<'a>(
+    layout: &'a CellLayout,
+    chosen: &TotalAmounts<'_>,
+    candidates: &[AmountCandidate<'a>],
+    mark: Option<DecimalSeparator>,
+) -> Option<[AmountCandidate<'a>; 3]> {
+    let amounts = [&chosen.net, &chosen.vat, &chosen.gross];
+    let [Some(net), Some(tax), Some(total)] = amounts.map(Option::as_ref) else { return None };
+    let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
+    let rows = layout.rows.iter().map(|row| {
+        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+        let amounts = amounts_of_row(cells, mark);
+        let [.., (net, _), (tax, _), (total, _)] = amounts.as_slice() else { return None };
+        let values = [net.value, tax.value, total.value];
+        (net.value + tax.value == total.value && tax.value >= Decimal::ZERO).then_some(values)
+    });
+    let rows: Vec<Option<[Decimal; 3]>> = rows.collect();
+    let table = rows.split(Option::is_none).find(|table| table.contains(&Some(chosen)))?;
+    let mut sums = [Decimal::ZERO; 3];
+    for row in table.iter().flatten() {
+        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+    }
+    let [net, tax, total] = sums;
+    let labelled = |c: &&AmountCandidate<'a>| {
+        c.role == AmountRole::Gross && c.weight >= WHOLE && c.value == total && total > chosen[2]
+    };
+    let labelled = candidates.iter().find(labelled).cloned();
+    // Whatever it is called: what all rows of the table make, and is printed elsewhere, is the total.
+    let printed = || {
+        let mut amounts = layout.amounts(mark).filter(|_| total > chosen[2]);
+        let (amount, cell) = amounts.find(|(amount, _)| amount.value == total)?;
+        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
+        Some(AmountCandidate { role, weight: WHOLE, value, currency, cell })
+    };
+    let whole = labelled.or_else(printed)?;
+    let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+    Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
+}
+
+/// `Totals   846.20   104.42` under columns of what is taxed and of taxes, with the sum of both elsewhere.
+pub(super) fn add_net_and_tax<'a>(
+    layout: &CellLayout,
+    found: &[(FoundNumber, &'a TextCell)],
+    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) -> bool {
+    let [net, tax] = found else { return false };
+    let total = net.0.value + tax.0.value;
+    let money = net.0.is_money() && tax.0.is_money() && tax.0.value > Decimal::ZERO;
+    let made =
+        money && tax.0.value <= half(net.0.value) && find_printed(layout, total, mark).is_some();
+    if made {
+        let roles = [
+            (AmountRole::Net, net.0.value, net.1),
+            (AmountRole::Vat, tax.0.value, tax.1),
+            (AmountRole::Gross, total, tax.1),
+        ];
+        candidates.extend(roles.map(|(role, value, cell)| AmountCandidate {
+            role,
+            weight: WHOLE,
+            value,
+            currency: net.0.currency(),
+            cell,
+        }));
+    }
+    made
+}
+
+/// Beside the label of a net amount the tax and the total as well: all three, by their sum.
+pub(super) fn add_row_of_net<'a>(
+    found: &[(FoundNumber, &'a TextCell)],
+    candidates: &mut Vec<AmountCandidate<'a>>,
+) -> bool {
+    let [.., net, tax, total] = found else { return false };
+    let made = net.0.value + tax.0.value == total.0.value && !tax.0.value.is_zero();
+    if made {
+        let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
+        candidates.extend(roles.map(|(role, (amount, cell))| AmountCandidate {
+            role,
+            weight: WHOLE,
+            value: amount.value,
+            currency: amount.currency(),
+            cell,
+        }));
+    }
+    made
+}

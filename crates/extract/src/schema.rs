@@ -1,0 +1,360 @@
+//! What a model is asked to reply with: the kind's fields in an envelope, and its validator.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use jsonschema::Validator;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use docmill_core::fault::{Error, Result};
+use docmill_gate::kinds::Kind;
+use docmill_llm::schema::close_schema;
+
+use super::prompt::write_system_prompt;
+
+/// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
+/// on a page.
+static COMPILED: LazyLock<Mutex<HashMap<FormName, Arc<ReplySchema>>>> =
+    LazyLock::new(Mutex::default);
+
+/// A kind's name, and whether its pages are shown.
+type FormName = (String, bool);
+
+/// The expected form of a reply.
+pub struct ReplySchema {
+    /// The schema of the kind it was made of.
+    source: Value,
+    /// The prompt of that kind.
+    prompt: String,
+    /// The stable text of prompts that ask for such a reply: one for all that wait for a model.
+    pub system: Arc<str>,
+    /// JSON Schema of the whole reply.
+    pub schema: Arc<Value>,
+    /// The same as text: written once, since each reading counts and hashes it.
+    pub(super) schema_text: Arc<str>,
+    validator: Validator,
+    /// Per field its own schema, made to stand alone.
+    fields: Vec<(String, Value)>,
+}
+
+/// Where and how a reply breaks its schema. Names the place and the rule, never a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaViolation {
+    /// JSON Pointer into the reply, made of names that the schema knows and of indexes.
+    pub path: String,
+    /// What is demanded there.
+    pub demand: String,
+}
+
+/// Most violations that are reported.
+const REPORTED: usize = 20;
+
+impl ReplySchema {
+    /// The form of a kind's replies, compiled at the first call with this schema and prompt.
+    ///
+    /// # Errors
+    /// The kind's schema is not a valid one.
+    pub fn for_kind(kind: &Kind) -> Result<Arc<Self>> {
+        Self::for_reading(kind, false)
+    }
+
+    /// The form of replies about a transcript and, with `pictures`, pages that are shown beside it.
+    ///
+    /// # Errors
+    /// As [`ReplySchema::for_kind`].
+    pub fn for_reading(kind: &Kind, pictures: bool) -> Result<Arc<Self>> {
+        let name = (kind.name.clone(), pictures);
+        let known = |forms: &HashMap<FormName, Arc<Self>>| {
+            forms.get(&name).filter(|form| form.is_of(kind)).map(Arc::clone)
+        };
+        if let Some(form) = known(&COMPILED.lock()) {
+            return Ok(form);
+        }
+        // Not under the lock; two that compile the same at once do no harm.
+        let form = Arc::new(Self::compile_for(kind, pictures)?);
+        let mut forms = COMPILED.lock();
+        forms.insert(name, Arc::clone(&form));
+        Ok(form)
+    }
+
+    fn is_of(&self, kind: &Kind) -> bool {
+        self.prompt == kind.prompt && self.source == kind.schema
+    }
+
+    fn compile_for(kind: &Kind, pictures: bool) -> Result<Self> {
+        let mut schema = envelope_schema(&kind.schema);
+        if pictures {
+            schema = close_schema(&with_pictures(schema));
+        }
+        let validator = compile_schema(&schema).map_err(|problem| {
+            Error::internal(format!("the schema of kind {} is not valid: {problem}", kind.name))
+        })?;
+        let defs = schema.get("$defs").cloned();
+        let properties = schema.pointer("/properties/fields/properties").and_then(Value::as_object);
+        let fields = properties.into_iter().flatten().map(|(name, field)| {
+            let mut field = field.clone();
+            if let (Some(defs), Some(field)) = (&defs, field.as_object_mut()) {
+                field.insert("$defs".to_owned(), defs.clone());
+            }
+            (name.clone(), field)
+        });
+        let (source, fields) = (kind.schema.clone(), fields.collect());
+        let system = write_system_prompt(kind, &schema, pictures).into();
+        let (prompt, schema_text) = (kind.prompt.clone(), schema.to_string().into());
+        let schema = Arc::new(schema);
+        Ok(Self { source, prompt, system, fields, validator, schema, schema_text })
+    }
+
+    /// Whether places in pictures are asked for.
+    pub fn has_pictures(&self) -> bool {
+        self.schema.pointer("/properties/pictures").is_some()
+    }
+
+    /// Everything about a reply that breaks the schema, up to a number that a reader can use.
+    pub fn find_violations(&self, reply: &Value) -> Vec<SchemaViolation> {
+        let errors = self.validator.iter_errors(reply).take(REPORTED);
+        errors.map(|error| SchemaViolation::from_error(&error)).collect()
+    }
+
+    /// Puts null for what the kind does not require and the reply leaves out, at every depth. A reply
+    /// that names no place in a picture has read nothing from one.
+    pub fn fill_absent_fields(&self, reply: &mut Value) {
+        if let Some(reply) = reply.as_object_mut().filter(|_| self.has_pictures()) {
+            reply.entry("pictures").or_insert_with(|| json!([]));
+        }
+        if let Some(fields) = reply.get_mut("fields") {
+            fill_absent(&self.source, fields);
+        }
+    }
+
+    /// The fields of a reply that are sound each for itself, the others null: what a reviewer gets
+    /// of a reply that was never whole.
+    pub fn salvage_fields(&self, reply: &Value) -> Option<Map<String, Value>> {
+        let fields = reply.get("fields")?.as_object()?;
+        let sound = |(name, schema): &(String, Value)| {
+            let value = fields.get(name).cloned().unwrap_or(Value::Null);
+            let fits = compile_schema(schema).is_ok_and(|validator| validator.is_valid(&value));
+            (name.clone(), if fits { value } else { Value::Null })
+        };
+        Some(self.fields.iter().map(sound).collect())
+    }
+}
+
+fn fill_absent(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            let required = schema.get("required").and_then(Value::as_array);
+            let is_required = |name: &String| {
+                required.is_some_and(|all| all.iter().any(|it| it.as_str() == Some(name)))
+            };
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (name, inner) in properties.into_iter().flatten() {
+                match object.get_mut(name) {
+                    Some(value) => fill_absent(inner, value),
+                    None if is_required(name) => {}
+                    None => {
+                        object.insert(name.clone(), Value::Null);
+                    }
+                }
+            }
+        }
+        Value::Array(entries) => {
+            let Some(items) = schema.get("items") else { return };
+            entries.iter_mut().for_each(|entry| fill_absent(items, entry));
+        }
+        _ => {}
+    }
+}
+
+impl SchemaViolation {
+    fn from_error(error: &jsonschema::ValidationError<'_>) -> Self {
+        Self { path: error.instance_path().to_string(), demand: describe_demand(error.kind()) }
+    }
+}
+
+/// How data, as a person gives it, breaks the schema of its kind; nothing if it fits.
+///
+/// # Errors
+/// The kind's schema is not a valid one.
+pub fn find_data_violations(kind: &Kind, data: &Value) -> Result<Vec<SchemaViolation>> {
+    let validator = compile_schema(&kind.schema).map_err(|problem| {
+        Error::internal(format!("the schema of kind {} is not valid, {problem}", kind.name))
+    })?;
+    let errors = validator.iter_errors(data).take(REPORTED);
+    Ok(errors.map(|error| SchemaViolation::from_error(&error)).collect())
+}
+
+fn compile_schema(schema: &Value) -> std::result::Result<Validator, String> {
+    // No formats that look anything up, no references that leave the schema: neither is compiled
+    // into this build.
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(schema)
+        .map_err(|error| format!("at {}", error.instance_path()))
+}
+
+/// The reply: fields first and the judgement on them last, because a model writes in this order
+/// and should judge what it has written.
+fn envelope_schema(kind: &Value) -> Value {
+    let mut fields = kind.clone();
+    let mut defs = None;
+    if let Some(object) = fields.as_object_mut() {
+        defs = object.remove("$defs");
+        object.retain(|key, _| !matches!(key.as_str(), "$schema" | "$id" | "title"));
+    }
+    let text = || json!({"type": "string"});
+    let mut schema = json!({
+        "type": "object",
+        "required": [
+            "fields", "evidence", "missing_fields", "confidence", "extraction_successful"
+        ],
+        "properties": {
+            "fields": fields,
+            "evidence": {
+                "type": "array",
+                "description": "For every field with a value: the ids of the lines it was read from.",
+                "items": {
+                    "type": "object",
+                    "required": ["field", "lines"],
+                    "properties": {
+                        "field": {
+                            "type": "string",
+                            "description": "Name of the field, e.g. total or line_items[2].amount."
+                        },
+                        "lines": {
+                            "type": "array",
+                            "description": "Line ids such as p1.l12.",
+                            "items": text()
+                        }
+                    }
+                }
+            },
+            "missing_fields": {
+                "type": "array",
+                "description": "Names of the fields that are not on the document.",
+                "items": text()
+            },
+            "confidence": {"type": "string", "enum": ["high", "medium", "low"]},
+            "extraction_successful": {
+                "type": "boolean",
+                "description": "Whether everything asked for that is on these pages was read."
+            }
+        }
+    });
+    if let (Some(defs), Some(object)) = (defs, schema.as_object_mut()) {
+        object.insert("$defs".to_owned(), defs);
+    }
+    close_schema(&schema)
+}
+
+/// The form with the places of values that were read from pictures.
+fn with_pictures(mut schema: Value) -> Value {
+    let entries = json!({
+        "type": "array",
+        "description": "For every value that was read from a picture: where it stands there.",
+        "items": {
+            "type": "object",
+            "required": ["field", "page", "box"],
+            "properties": {
+                "field": {
+                    "type": "string",
+                    "description": "Name of the field, e.g. total or line_items[2].amount."
+                },
+                "page": {"type": "integer", "description": "Number of the page."},
+                "box": {
+                    "type": "array",
+                    "description": "Left, top, right, bottom in pixels of the picture.",
+                    "items": {"type": "number"}
+                }
+            }
+        }
+    });
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("pictures".to_owned(), entries);
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.push(json!("pictures"));
+    }
+    schema
+}
+
+/// What a rule demands, in the schema's own words.
+fn describe_demand(kind: &ValidationErrorKind) -> String {
+    match kind {
+        ValidationErrorKind::Required { property } => {
+            format!("must have the property {property}")
+        }
+        ValidationErrorKind::Type { kind: TypeKind::Single(name) } => {
+            format!("must be of type {name}")
+        }
+        ValidationErrorKind::Type { kind: TypeKind::Multiple(names) } => {
+            let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+            format!("must be of type {}", names.join(" or "))
+        }
+        ValidationErrorKind::Pattern { pattern } => format!("must match {pattern}"),
+        ValidationErrorKind::Format { format } => format!("must be a valid {format}"),
+        ValidationErrorKind::Enum { options } => format!("must be one of {options}"),
+        ValidationErrorKind::AdditionalProperties { .. } => {
+            "must not have properties that the schema does not name".to_owned()
+        }
+        other => format!("must keep the rule {}", other.keyword()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use docmill_core::config::KindsConfig;
+    use docmill_gate::kinds::KindSet;
+
+    pub(crate) fn invoice() -> Kind {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        Kind::clone(kinds.for_name(None).unwrap())
+    }
+
+    /// A whole reply about an invoice with these fields, all others null.
+    pub(crate) fn whole(fields: Value) -> Value {
+        let kind = invoice();
+        let mut all: Map<String, Value> =
+            kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect();
+        all.extend(fields.as_object().unwrap().clone());
+        json!({
+            "fields": all, "evidence": [], "missing_fields": [], "confidence": "high",
+            "extraction_successful": true
+        })
+    }
+
+    #[test]
+    fn a_whole_reply_has_no_violations_and_every_breach_is_named_by_place_and_rule() {
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
+        assert_eq!(form.find_violations(&whole(json!({"total": 12.5}))), []);
+        #[rustfmt::skip]
+        let table = [
+            (json!({"total": "12,50 secret"}),        "/fields/total",         "number"),
+            (json!({"currency": "secret"}),           "/fields/currency",      "^[A-Z]{3}$"),
+            (json!({"invoice_date": "31.secret"}),    "/fields/invoice_date",  "date"),
+            (json!({"invoice_date": "2026-02-30"}),   "/fields/invoice_date",  "date"),
+            (json!({"secret": 1}),                    "/fields",               "does not name"),
+            (json!({"line_items": [{"amount": 1}]}),  "/fields/line_items/0",  "description"),
+        ];
+        for (fields, path, demand) in table {
+            let found = form.find_violations(&whole(fields.clone()));
+            assert!(
+                found.iter().any(|it| it.path == path && it.demand.contains(demand)),
+                "{fields}: {found:?}"
+            );
+            assert!(!format!("{found:?}").contains("secret"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_sound_in_a_broken_reply_is_kept_for_the_reviewer() {
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
+        let reply = whole(json!({"total": 12.5, "currency": "euros", "unheard_of": 1}));
+        let kept = form.salvage_fields(&reply).unwrap();
+        assert_eq!((&kept["total"], &kept["currency"]), (&json!(12.5), &Value::Null));
+        assert!(!kept.contains_key("unheard_of"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Values that a model read from a page's picture, and what a second reader made of the same place.
+//!
+//! A place that was read again and says the value becomes a line of the page, so that every rule finds
+//! the value there. One that does not becomes a line as well, of words that one model alone saw: the
+//! rule `seen_by_one_model` speaks of those. Nothing here believes the model: not its value, not its
+//! place.
+
+use serde_json::Value;
+
+use super::ground::PrintedValues;
+use crate::MOST_PLACES;
+use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
+
+/// Words of a line that a value is looked for in at once; a longer one takes the lines as a whole.
+const LONGEST_VALUE: usize = 12;
+/// Sureness of words that nobody but a model saw, as such words of page readers have it.
+const ALONE: f32 = 0.35;
+
+/// A value that a model says stands on a page's picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PictureClaim {
+    /// The value, as it is in the data.
+    pub value: Value,
+    /// The page, starting at 1.
+    pub page: u32,
+    /// Left, top, right and bottom edge as the model gives them, in pixels of the picture.
+    pub edges: [f64; 4],
+}
+
+/// A claim, and what a second reader read at its place: lines with boxes in the page's own units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RereadClaim {
+    /// What the model says.
+    pub claim: PictureClaim,
+    /// The place, in the page's own units; none if the page has no such place.
+    pub place: Option<BoundingBox>,
+    /// What was read there.
+    pub lines: Vec<TextLine>,
+}
+
+/// The claims whose values no line of the transcript says, or only words that one model saw. Of those
+/// a second reader is asked; at most so many that their places can be kept.
+pub fn unprinted_claims(transcript: &Transcript, claims: Vec<PictureClaim>) -> Vec<PictureClaim> {
+    let printed = PrintedValues::new(transcript, |_, _| true);
+    let is_open = |claim: &PictureClaim| {
+        let places = printed.value_places(&claim.value);
+        places.iter().all(|place| place.unwitnessed)
+    };
+    let mut open: Vec<PictureClaim> = Vec::new();
+    for claim in claims.into_iter().filter(is_open) {
+        if open.len() < MOST_PLACES && !open.contains(&claim) {
+            open.push(claim);
+        }
+    }
+    open
+}
+
+/// Whether a second reading says the value.
+pub fn confirms_value(lines: &[TextLine], value: &Value) -> bool {
+    find_words(lines, value).is_some()
+}
+
+/// The transcript with a line for each claim: what the second reader confirms, or else the model's
+/// own word, marked as such.
+pub fn add_reread_lines(transcript: &Transcript, claims: &[RereadClaim]) -> Transcript {
+    let mut seen = transcript.clone();
+    for reread in claims {
+        let RereadClaim { claim, place, lines } = reread;
+        let Some(page) = seen.pages.iter_mut().find(|page| page.number == claim.page) else {
+            continue;
+        };
+        let words = find_words(lines, &claim.value);
+        page.lines.push(TextLine {
+            words: words.unwrap_or_else(|| model_words(&claim.value, place.unwrap_or_default())),
+        });
+    }
+    seen
+}
+
+/// The fewest words of a line, or all lines where no single one does, that say the value.
+fn find_words(lines: &[TextLine], value: &Value) -> Option<Vec<TextWord>> {
+    let says = |words: &[TextWord]| says_value(&[TextLine { words: words.to_vec() }], value);
+    for line in lines.iter().filter(|line| says(&line.words)) {
+        let longest = line.words.len().min(LONGEST_VALUE);
+        let mut windows = (1..=longest).flat_map(|length| line.words.windows(length));
+        if let Some(words) = windows.find(|words| says(words)) {
+            return Some(words.to_vec());
+        }
+    }
+    says_value(lines, value).then(|| lines.iter().flat_map(|line| line.words.clone()).collect())
+}
+
+fn says_value(lines: &[TextLine], value: &Value) -> bool {
+    let page = PageText::from_native(1, (1.0, 1.0), 1.0, lines.to_vec());
+    let read = Transcript {
+        format: Transcript::FORMAT,
+        sha256: String::new(),
+        provider: String::new(),
+        pages: vec![page],
+        quality: 1.0,
+    };
+    !PrintedValues::new(&read, |_, _| true).value_places(value).is_empty()
+}
+
+/// The value in the model's own words.
+fn model_words(value: &Value, place: BoundingBox) -> Vec<TextWord> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let word = |text: &str| TextWord {
+        text: text.into(),
+        bounding_box: place,
+        confidence: ALONE,
+        unwitnessed: true,
+    };
+    let words: Vec<TextWord> = text.split_whitespace().map(word).collect();
+    if words.is_empty() { vec![word("?")] } else { words }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(text: &str) -> TextLine {
+        let word = |(at, text): (u8, &str)| TextWord {
+            text: text.into(),
+            bounding_box: BoundingBox { x: f32::from(at), y: 1.0, w: 1.0, h: 1.0 },
+            confidence: 0.9,
+            unwitnessed: false,
+        };
+        TextLine { words: (0..).zip(text.split(' ')).map(word).collect() }
+    }
+
+    fn document(text: &str) -> Transcript {
+        Transcript {
+            format: Transcript::FORMAT,
+            sha256: String::new(),
+            provider: String::new(),
+            pages: vec![PageText::from_native(1, (100.0, 100.0), 0.5, vec![line(text)])],
+            quality: 0.5,
+        }
+    }
+
+    fn claim(value: Value) -> PictureClaim {
+        PictureClaim { value, page: 1, edges: [0.0, 0.0, 9.0, 9.0] }
+    }
+
+    #[test]
+    fn only_digit_by_digit_does_a_second_reading_say_a_value() {
+        #[rustfmt::skip]
+        let table = [
+            (json!(1234.5),                   "Total 1.234,50 EUR",            true),
+            (json!(1234.5),                   "Total 1.284,50 EUR",            false),
+            (json!("DE89370400440532013000"), "IBAN DE89 3704 0044 0532 0130 00", true),
+            (json!("DE89370400440532013000"), "IBAN DE89 3704 0044 0532 0130 01", false),
+            (json!("2026-04-03"),             "vom 03.04.2026",                true),
+            (json!("2026-04-03"),             "vom 03.04.2025",                false),
+            (json!("Honest Parts Ltd"),       "by HONEST PARTS LTD",           true),
+            (json!(null),                     "anything",                      false),
+            (json!(true),                     "true",                          false),
+        ];
+        for (value, text, expected) in table {
+            assert_eq!(confirms_value(&[line(text)], &value), expected, "{value} in {text}");
+        }
+        assert!(!confirms_value(&[], &json!(1)));
+    }
+
+    #[test]
+    fn a_claim_that_the_transcript_has_already_is_not_read_again() {
+        let claims = vec![claim(json!(12.5)), claim(json!(99)), claim(json!(99))];
+        let open = unprinted_claims(&document("Total 12,50"), claims);
+        assert_eq!(open, [claim(json!(99))], "and none twice");
+        let many = (0..=MOST_PLACES).map(|number| claim(json!(1_000_000 + number))).collect();
+        assert_eq!(unprinted_claims(&document("Total 12,50"), many).len(), MOST_PLACES);
+    }
+
+    #[test]
+    fn what_the_second_reader_says_is_a_line_of_its_own_and_what_it_does_not_is_marked() {
+        let reread = |value: Value, text: &str| RereadClaim {
+            claim: claim(value),
+            place: Some(BoundingBox { x: 7.0, y: 7.0, w: 7.0, h: 7.0 }),
+            lines: vec![line(text)],
+        };
+        let claims = [reread(json!(99.5), "net 99,50 EUR"), reread(json!(77), "net 71 EUR")];
+        let seen = add_reread_lines(&document("Invoice"), &claims);
+        let added: Vec<(String, bool)> = seen.pages[0].lines[1..]
+            .iter()
+            .map(|line| (line.text(), line.words.iter().any(|word| word.unwitnessed)))
+            .collect();
+        assert_eq!(added, [("99,50".to_owned(), false), ("77".to_owned(), true)]);
+        assert_eq!(seen.pages[0].lines[2].words[0].bounding_box.x, 7.0, "where it is said to be");
+    }
+}

@@ -1,0 +1,506 @@
+//! The ledger in memory, for documents without a database, tests and simulations: the pure
+//! [`super::decide`] under a lock, a clock that is set by hand.
+//!
+//! Not promised: the document's data (the trigger is Postgres' own), durability, speed with many
+//! rows.
+
+mod operators;
+mod row;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
+use time::OffsetDateTime;
+
+use crate::decide::{ClaimDecision, Sequencer, decide_claim, result_duplicate_keys, used_attempts};
+use crate::duplicate_key::DuplicateKeys;
+use crate::{
+    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
+    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
+    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
+    WorkerStatus, WriteResult, stored,
+};
+use docmill_core::fault::Result;
+use docmill_core::model::{
+    ArtefactRef, AttemptOutcome, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef,
+    IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
+};
+
+pub use row::{LedgerAttempt, LedgerRow};
+
+/// The ledger in memory.
+#[derive(Debug)]
+pub struct MemoryLedger {
+    state: Mutex<MemoryLedgerState>,
+}
+
+#[derive(Debug)]
+struct MemoryLedgerState {
+    now: OffsetDateTime,
+    rows: BTreeMap<IngestionId, LedgerRow>,
+    documents: BTreeMap<DocumentId, (String, Option<String>)>,
+    attempts: BTreeMap<IngestionId, Vec<LedgerAttempt>>,
+    quarantined: BTreeMap<String, QuarantinedMessage>,
+    blocked: BTreeSet<String>,
+    workers: BTreeMap<String, WorkerStatus>,
+    /// Entries as day, ingestion, number of the claim, and what was spent.
+    spending: Vec<(time::Date, IngestionId, i64, ProviderSpending)>,
+}
+
+impl MemoryLedger {
+    /// An empty ledger whose clock shows `now`.
+    pub fn new(now: OffsetDateTime) -> Self {
+        Self {
+            state: Mutex::new(MemoryLedgerState {
+                now,
+                rows: BTreeMap::new(),
+                documents: BTreeMap::new(),
+                attempts: BTreeMap::new(),
+                quarantined: BTreeMap::new(),
+                blocked: BTreeSet::new(),
+                workers: BTreeMap::new(),
+                spending: Vec::new(),
+            }),
+        }
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, by: Duration) {
+        let mut state = self.lock_state();
+        state.now = row::add_duration(state.now, by);
+    }
+
+    /// Inserts a document and an ingestion of it, as a producer does; an id that is there stays.
+    pub fn insert_ingestion(&self, id: IngestionId, document: DocumentId, file_path: &str) {
+        let mut state = self.lock_state();
+        let now = state.now;
+        state.documents.entry(document).or_insert_with(|| (file_path.to_owned(), None));
+        state.rows.entry(id).or_insert_with(|| LedgerRow::new_queued(document, now));
+    }
+
+    /// The row of an ingestion.
+    pub fn row(&self, id: IngestionId) -> Option<LedgerRow> {
+        self.lock_state().rows.get(&id).cloned()
+    }
+
+    /// The attempts of an ingestion, oldest first.
+    pub fn attempts(&self, id: IngestionId) -> Vec<LedgerAttempt> {
+        self.lock_state().attempts.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// Messages that were put into quarantine.
+    pub fn quarantined(&self) -> Vec<QuarantinedMessage> {
+        self.lock_state().quarantined.values().cloned().collect()
+    }
+
+    /// The newest vitals of a worker.
+    pub fn worker_status(&self, worker: &str) -> Option<WorkerStatus> {
+        self.lock_state().workers.get(worker).cloned()
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, MemoryLedgerState> {
+        self.state.lock()
+    }
+
+    /// Changes the row if the token holds it.
+    fn update_if_held(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        change: impl FnOnce(&mut LedgerRow, OffsetDateTime) -> Option<LedgerAttempt>,
+    ) -> WriteResult {
+        self.lock_state().update_if_held(id, token, change)
+    }
+}
+
+impl MemoryLedgerState {
+    fn update_if_held(
+        &mut self,
+        id: IngestionId,
+        token: ClaimToken,
+        change: impl FnOnce(&mut LedgerRow, OffsetDateTime) -> Option<LedgerAttempt>,
+    ) -> WriteResult {
+        let now = self.now;
+        let Some(row) = self.rows.get_mut(&id).filter(|row| row.is_held_by(token)) else {
+            return WriteResult::Lost;
+        };
+        let ended = change(row, now);
+        let is_final = ended.as_ref().is_some_and(|attempt| attempt.is_final);
+        self.close_attempt(id, ended, is_final);
+        WriteResult::Yes
+    }
+
+    /// Whether another document of the same tenant has completed with one of these keys.
+    fn has_duplicate(&self, id: IngestionId, keys: Option<&DuplicateKeys>) -> bool {
+        let own = self.rows.get(&id);
+        own.zip(keys).is_some_and(|(own, keys)| {
+            let other = self.completed_with(own.document_id, own.tenant.as_deref(), keys);
+            other.is_some()
+        })
+    }
+
+    /// The newest completed ingestion of another document of the tenant with one of these keys.
+    fn completed_with(
+        &self,
+        document: DocumentId,
+        tenant: Option<&str>,
+        keys: &DuplicateKeys,
+    ) -> Option<IngestionId> {
+        let same = self.rows.iter().filter(|(_, row)| {
+            row.duplicate_key.as_deref().is_some_and(|key| keys.contain(key))
+                && row.document_id != document
+                && row.tenant.as_deref() == tenant
+                && row.status == IngestionStatus::Completed
+        });
+        same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id)
+    }
+
+    fn close_attempt(&mut self, id: IngestionId, attempt: Option<LedgerAttempt>, is_final: bool) {
+        if let Some(attempt) = attempt {
+            self.attempts.entry(id).or_default().push(LedgerAttempt { is_final, ..attempt });
+        }
+    }
+
+    fn claim_ingestion(
+        &mut self,
+        asked: ClaimRequest,
+        terms: &ClaimTerms,
+        begun: Instant,
+    ) -> ClaimOutcome {
+        let (now, ClaimRequest { id, token }) = (self.now, asked);
+        let Some(row) = self.rows.get_mut(&id) else { return ClaimOutcome::Unknown };
+        if row.is_held_by(token) {
+            // The answer to this very request was lost.
+            row.renew(row::add_duration(now, terms.lease), Some(IngestionStage::Claimed));
+            return claimed_outcome(build_claimed(
+                id,
+                row,
+                &self.documents,
+                now,
+                begun + terms.lease,
+            ));
+        }
+        let silent = row.ended_attempt(
+            now,
+            AttemptOutcome::Ended(OutcomeReason::Crashed),
+            "the lease ended without a word of the worker",
+        );
+        match decide_claim(&row.claim_state(), now, terms.crash_limit) {
+            ClaimDecision::Terminal(status) => ClaimOutcome::Terminal(status),
+            ClaimDecision::Busy(left) => ClaimOutcome::Busy(left),
+            ClaimDecision::NotDue(left) => ClaimOutcome::NotDue(left),
+            ClaimDecision::GiveUp { after_crash } => {
+                row.crashes += u32::from(after_crash);
+                let detail = format!("workers died on it {} times", row.crashes);
+                row.finish(Some(OutcomeReason::Crashed), &detail, now);
+                row.needs_human_review = true;
+                row.review_reasons = vec![OutcomeReason::Crashed.code().to_owned()];
+                self.close_attempt(id, silent, true);
+                ClaimOutcome::Exhausted
+            }
+            ClaimDecision::Take { after_crash } => {
+                row.crashes += u32::from(after_crash);
+                row.start_claim(token, &terms.worker, now);
+                row.lease_expires_at = Some(row::add_duration(now, terms.lease));
+                let claimed = build_claimed(id, row, &self.documents, now, begun + terms.lease);
+                self.close_attempt(id, silent, false);
+                claimed_outcome(claimed)
+            }
+        }
+    }
+
+    fn register_object(&mut self, object: &ObjectRegistration) -> IngestionId {
+        let now = self.now;
+        let etag = stored::strip_nul_optional(object.etag.as_deref());
+        let sequencer = sequencer_of(object);
+        self.documents.entry(object.document).or_insert_with(|| {
+            (stored::strip_nul(&object.file_path).into_owned(), Some(object.original_name.clone()))
+        });
+        if self.rows.contains_key(&object.ingestion) {
+            return object.ingestion;
+        }
+        let of_document = self.rows.iter().filter(|(_, row)| row.document_id == object.document);
+        let standing = of_document.filter(|(_, row)| row.reason != Some(OutcomeReason::Superseded));
+        if let Some((id, row)) = standing.max_by_key(|(id, row)| (row.created_at, **id)) {
+            let anew = row.status == IngestionStatus::Failed && sequencer.is_some();
+            if etag.is_some() && row.object_etag == etag && !anew {
+                return *id;
+            }
+        }
+        self.supersede_older(object, sequencer.as_ref());
+        let mut row = LedgerRow::new_queued(object.document, now);
+        row.object_etag = etag;
+        row.object_sequencer = sequencer;
+        row.tenant = stored::strip_nul_optional(object.tenant.as_deref());
+        self.rows.insert(object.ingestion, row);
+        object.ingestion
+    }
+
+    /// Ends what is older than the object and not held.
+    fn supersede_older(&mut self, object: &ObjectRegistration, sequencer: Option<&Sequencer>) {
+        let now = self.now;
+        let mut ended = Vec::new();
+        for (id, row) in &mut self.rows {
+            let known = row.object_sequencer.as_ref();
+            let is_older = row.document_id == object.document
+                && known.zip(sequencer).is_some_and(|(known, new)| new > known);
+            if is_older && row.status == IngestionStatus::InProgress && row.is_unclaimed(now) {
+                let silent = row.ended_attempt(
+                    now,
+                    AttemptOutcome::Ended(OutcomeReason::Crashed),
+                    "the lease ended without a word of the worker; superseded meanwhile",
+                );
+                let detail = "a newer version of the object was registered";
+                row.finish(Some(OutcomeReason::Superseded), detail, now);
+                row.superseded_by = Some(object.ingestion);
+                ended.push((*id, silent));
+            }
+        }
+        for (id, silent) in ended {
+            self.close_attempt(id, silent, true);
+        }
+    }
+
+    fn adopt_version(&mut self, id: IngestionId, token: ClaimToken, etag: &str) -> VersionOutcome {
+        let Some(row) = self.rows.get(&id).filter(|row| row.is_held_by(token)) else {
+            return VersionOutcome::Lost;
+        };
+        let document = row.document_id;
+        let others = self.rows.iter().filter(|(other, row)| {
+            **other != id
+                && row.document_id == document
+                && row.status != IngestionStatus::Cancelled
+                && row.object_etag.as_deref() == Some(etag)
+        });
+        let successor =
+            others.max_by_key(|(id, row)| (row.created_at, **id)).map(|(other, _)| *other);
+        if let Some(row) = self.rows.get_mut(&id) {
+            row.superseded_by = successor;
+            if successor.is_none() {
+                row.object_etag = Some(etag.to_owned());
+            }
+        }
+        successor.map_or(VersionOutcome::Adopted, VersionOutcome::SupersededBy)
+    }
+}
+
+fn sequencer_of(object: &ObjectRegistration) -> Option<Sequencer> {
+    object.sequencer.as_deref().and_then(|text| Sequencer::new(&stored::strip_nul(text)))
+}
+
+fn claimed_outcome(claimed: Option<ClaimedIngestion>) -> ClaimOutcome {
+    claimed.map_or(ClaimOutcome::Unknown, |claimed| ClaimOutcome::Claimed(Box::new(claimed)))
+}
+
+fn build_claimed(
+    id: IngestionId,
+    row: &LedgerRow,
+    documents: &BTreeMap<DocumentId, (String, Option<String>)>,
+    now: OffsetDateTime,
+    lease_until: Instant,
+) -> Option<ClaimedIngestion> {
+    let (file_path, original_name) = documents.get(&row.document_id).cloned().unwrap_or_default();
+    Some(ClaimedIngestion {
+        id,
+        token: row.claim_token?,
+        claims: row.claims,
+        attempt: used_attempts(row.attempt_count, row.attempt_limit),
+        suspect: row.crashes > 0,
+        deferred_for: row.deferred_since.map(|since| (now - since).try_into().unwrap_or_default()),
+        kind: row.kind.clone(),
+        tenant: row.tenant.clone(),
+        document: DocumentRef {
+            id: row.document_id,
+            file_path,
+            original_name,
+            etag: row.object_etag.clone(),
+        },
+        transcription: row.transcription.clone(),
+        extraction: row.extraction.clone(),
+        lease_until,
+        claimed_at: now,
+    })
+}
+
+#[async_trait]
+impl AttemptLedger for MemoryLedger {
+    async fn save_transcription(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        saved: &StoredTranscript,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, _| {
+            row.save_transcription(saved);
+            None
+        }))
+    }
+
+    async fn save_extraction(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        artefact: &ArtefactRef,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, _| {
+            row.extraction = Some(artefact.clone());
+            None
+        }))
+    }
+
+    async fn find_duplicate(
+        &self,
+        document: DocumentId,
+        tenant: Option<&str>,
+        supplier: &str,
+        number: &str,
+    ) -> Result<Option<IngestionId>> {
+        let Some(keys) = DuplicateKeys::new(supplier, number) else { return Ok(None) };
+        Ok(self.lock_state().completed_with(document, tenant, &keys))
+    }
+
+    async fn add_spending(
+        &self,
+        id: IngestionId,
+        claims: i64,
+        spent: &ProviderSpending,
+    ) -> Result<()> {
+        let mut state = self.lock_state();
+        let day = state.now.date();
+        if state.rows.contains_key(&id) {
+            state.spending.push((day, id, claims, spent.clone()));
+        }
+        Ok(())
+    }
+
+    async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
+        let state = self.lock_state();
+        let today = state.now.date();
+        let is_meant = |id: &IngestionId| {
+            let of_row = || state.rows.get(id).and_then(|row| row.tenant.as_deref());
+            tenant.is_none_or(|tenant| of_row() == Some(tenant))
+        };
+        let of_today = state.spending.iter();
+        let of_today = of_today.filter(|(day, id, ..)| *day == today && is_meant(id));
+        let cost_nanos = of_today.filter_map(|(.., spent)| spent.cost_nanos).sum();
+        let next = today.next_day().map(|day| day.midnight().assume_utc());
+        let until = next.map_or(time::Duration::ZERO, |next| next - state.now);
+        Ok(SpentToday { cost_nanos, until_next_day: until.unsigned_abs() })
+    }
+
+    async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending> {
+        let state = self.lock_state();
+        let of_it = state.spending.iter().filter(|(_, of, ..)| *of == id);
+        let each = of_it.map(|(.., spent)| DocumentSpending::from(spent));
+        Ok(each.fold(DocumentSpending::default(), DocumentSpending::plus))
+    }
+
+    async fn adopt_version(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        etag: &str,
+    ) -> Result<VersionOutcome> {
+        Ok(self.lock_state().adopt_version(id, token, etag))
+    }
+
+    async fn is_blocked(&self, sha256: &str) -> Result<bool> {
+        Ok(self.lock_state().blocked.contains(sha256))
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn current_time(&self) -> Result<OffsetDateTime> {
+        Ok(self.lock_state().now)
+    }
+
+    async fn claim_with_tokens(
+        &self,
+        asked: &[ClaimRequest],
+        terms: &ClaimTerms,
+    ) -> Result<Vec<ClaimOutcome>> {
+        let begun = Instant::now();
+        let mut state = self.lock_state();
+        Ok(asked.iter().map(|asked| state.claim_ingestion(*asked, terms, begun)).collect())
+    }
+
+    async fn renew_leases(
+        &self,
+        claims: &[LeaseRenewal],
+        lease: Duration,
+    ) -> Result<Vec<LeaseStatus>> {
+        let renew = |claim: &LeaseRenewal| {
+            let held = self.update_if_held(claim.id, claim.token, |row, now| {
+                row.renew(row::add_duration(now, lease), claim.new_stage);
+                None
+            });
+            if held == WriteResult::Yes { LeaseStatus::Renewed } else { LeaseStatus::Lost }
+        };
+        Ok(claims.iter().map(renew).collect())
+    }
+
+    async fn release_claim(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        how: &ClaimRelease,
+    ) -> Result<WriteResult> {
+        Ok(self.update_if_held(id, token, |row, now| row.release_claim(how, now)))
+    }
+
+    async fn record_result(
+        &self,
+        id: IngestionId,
+        token: ClaimToken,
+        end: &IngestionResult,
+    ) -> Result<WriteResult> {
+        let keys = result_duplicate_keys(end);
+        let mut state = self.lock_state();
+        let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, keys.as_ref()));
+        let end = IngestionResult {
+            needs_human_review: end.needs_human_review || rule.is_some(),
+            review_reasons: end.review_reasons.iter().chain(rule).cloned().collect(),
+            ..end.clone()
+        };
+        let key = keys.map(|keys| keys.current);
+        Ok(state.update_if_held(id, token, |row, now| row.record_result(&end, key, now)))
+    }
+
+    async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
+        let state = self.lock_state();
+        let by_others = [OutcomeReason::Crashed.code(), OutcomeReason::Cancelled.code()];
+        let is_own = |a: &LedgerAttempt| a.token == token && !by_others.contains(&a.outcome);
+        if state.attempts.get(&id).is_some_and(|all| all.iter().any(is_own)) {
+            return Ok(ReadBack::Recorded);
+        }
+        let held = state.rows.get(&id).is_some_and(|row| row.is_held_by(token));
+        Ok(if held { ReadBack::StillHeld } else { ReadBack::Lost })
+    }
+
+    async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId> {
+        Ok(self.lock_state().register_object(object))
+    }
+
+    async fn find_unknown(&self, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+        let state = self.lock_state();
+        Ok(ids.iter().filter(|id| !state.rows.contains_key(id)).copied().collect())
+    }
+
+    async fn quarantine_message(&self, message: &QuarantinedMessage) -> Result<()> {
+        let id = message.message_id.clone();
+        self.lock_state().quarantined.entry(id).or_insert_with(|| message.clone());
+        Ok(())
+    }
+
+    async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
+        Ok(Vec::new())
+    }
+
+    async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()> {
+        self.lock_state().workers.insert(worker.to_owned(), vitals.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Requests and replies as they travel.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::picture::{encode_base64, media_type};
+use crate::schema::dialect::SchemaDialect;
+use crate::{FinishReason, ModelReply, Prompt, PromptPicture};
+use docmill_core::config::{PromptCache, StructuredOutput};
+use docmill_core::model::ModelUsage;
+
+/// The options of a request, besides the prompt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnthropicOptions {
+    pub(super) structured: StructuredOutput,
+    pub(super) cache: PromptCache,
+    pub(super) stream: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct AnthropicRequest<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Value; 1]>,
+    messages: [Value; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Value; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+/// The text, and behind it the pictures.
+fn user_content(prompt: &Prompt) -> Vec<Value> {
+    let mut content = vec![json!({"type": "text", "text": prompt.user})];
+    content.extend(prompt.pictures.iter().map(|PromptPicture { image, .. }| {
+        json!({
+            "type": "image",
+            "source": {
+                "type": "base64",
+                "media_type": media_type(image),
+                "data": encode_base64(image),
+            },
+        })
+    }));
+    content
+}
+
+pub(super) fn build_request<'a>(
+    model: &'a str,
+    prompt: &'a Prompt,
+    form: AnthropicOptions,
+) -> AnthropicRequest<'a> {
+    // Tools come before the system prompt in the cached prefix, so one breakpoint holds both.
+    let mut system = json!({"type": "text", "text": &*prompt.system});
+    if let Some(ttl) = form.cache.ttl()
+        && let Some(block) = system.as_object_mut()
+    {
+        block.insert("cache_control".to_owned(), json!({"type": "ephemeral", "ttl": ttl}));
+    }
+    let schema = || SchemaDialect::SUBSET.compile(&prompt.schema);
+    let name = &prompt.schema_name;
+    let (by_schema, by_tool) =
+        (form.structured == StructuredOutput::Schema, form.structured == StructuredOutput::Tool);
+    AnthropicRequest {
+        model,
+        max_tokens: prompt.max_output_tokens,
+        // An empty text is refused.
+        system: (!prompt.system.is_empty()).then_some([system]),
+        messages: [json!({"role": "user", "content": user_content(prompt)})],
+        output_config: by_schema
+            .then(|| json!({"format": {"type": "json_schema", "schema": schema()}})),
+        tools: by_tool.then(|| {
+            [json!({
+                "name": name,
+                "description": "Takes the reply.",
+                "input_schema": schema(),
+                "strict": true,
+            })]
+        }),
+        tool_choice: by_tool.then(|| json!({"type": "tool", "name": name})),
+        stream: form.stream.then_some(true),
+    }
+}
+
+#[derive(Deserialize)]
+struct AnthropicMessage {
+    #[serde(default)]
+    model: Option<String>,
+    content: Vec<AnthropicBlock>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: Option<AnthropicUsage>,
+}
+
+#[derive(Deserialize)]
+struct AnthropicBlock {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    input: Option<Value>,
+}
+
+/// `input_tokens` leaves out what was read from the cache or written to it, `output_tokens`
+/// includes reasoning.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct AnthropicUsage {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+}
+
+impl AnthropicUsage {
+    /// Later counts of a stream are cumulative; what they leave out stays as it was.
+    pub(super) fn merge_later(self, later: Self) -> Self {
+        Self {
+            input_tokens: later.input_tokens.or(self.input_tokens),
+            cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
+            cache_creation_input_tokens: later
+                .cache_creation_input_tokens
+                .or(self.cache_creation_input_tokens),
+            output_tokens: later.output_tokens.or(self.output_tokens),
+        }
+    }
+}
+
+impl From<AnthropicUsage> for ModelUsage {
+    fn from(tokens: AnthropicUsage) -> Self {
+        Self {
+            input: tokens.input_tokens.unwrap_or(0),
+            cache_read: tokens.cache_read_input_tokens.unwrap_or(0),
+            cache_write: tokens.cache_creation_input_tokens.unwrap_or(0),
+            output: tokens.output_tokens.unwrap_or(0),
+        }
+    }
+}
+
+/// Why a message ended. A reason that we do not know is no normal end, so it counts as cut.
+pub(super) fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
+    match reason {
+        Some("end_turn" | "stop_sequence" | "tool_use") => FinishReason::Complete,
+        Some("refusal") => FinishReason::Refused,
+        _ => FinishReason::Cut,
+    }
+}
+
+/// A body that is no message. Only the place is kept: the text around it is the reply's.
+#[derive(Debug, thiserror::Error)]
+#[error("not the expected JSON at line {line}, column {column}")]
+pub(super) struct AnthropicParseError {
+    line: usize,
+    column: usize,
+}
+
+/// Reads a successful body. `asked` names the model if the server does not.
+pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, AnthropicParseError> {
+    let message: AnthropicMessage = serde_json::from_slice(body)
+        .map_err(|e| AnthropicParseError { line: e.line(), column: e.column() })?;
+    let piece = |block: AnthropicBlock| match (block.text, block.input) {
+        (Some(text), _) => text,
+        (None, Some(input)) => input.to_string(),
+        // Thinking, which is no part of the reply.
+        (None, None) => String::new(),
+    };
+    Ok(ModelReply {
+        text: message.content.into_iter().map(piece).collect(),
+        stop: parse_finish_reason(message.stop_reason.as_deref()),
+        usage: message.usage.unwrap_or_default().into(),
+        model: message.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
+        limits: docmill_client::throttle::RateLimitHeaders::default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt() -> Prompt {
+        Prompt {
+            system: "s".into(),
+            user: "u".into(),
+            schema_name: "invoice".into(),
+            schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
+            max_output_tokens: 9,
+            pictures: Vec::new(),
+        }
+    }
+
+    fn sent(structured: StructuredOutput, cache: PromptCache) -> Value {
+        let form = AnthropicOptions { structured, cache, stream: false };
+        serde_json::to_value(build_request("m", &prompt(), form)).unwrap()
+    }
+
+    #[test]
+    fn the_form_of_the_reply_is_demanded_in_one_way_at_a_time() {
+        let schema = sent(StructuredOutput::Schema, PromptCache::Short);
+        assert_eq!(schema["output_config"]["format"]["type"], "json_schema");
+        assert!(schema.get("tools").is_none() && schema.get("stream").is_none());
+        let tool = sent(StructuredOutput::Tool, PromptCache::Short);
+        assert_eq!(tool["tool_choice"]["name"], tool["tools"][0]["name"]);
+        assert!(tool.get("output_config").is_none());
+        let bare = sent(StructuredOutput::Prompt, PromptCache::Short);
+        assert!(bare.get("output_config").is_none() && bare.get("tools").is_none());
+    }
+
+    #[test]
+    fn the_stable_prefix_ends_in_a_breakpoint_unless_caching_is_off() {
+        let ttl = |cache| {
+            sent(StructuredOutput::Schema, cache)["system"][0]["cache_control"]["ttl"].clone()
+        };
+        assert_eq!(ttl(PromptCache::Short), json!("5m"));
+        assert_eq!(ttl(PromptCache::Long), json!("1h"));
+        assert_eq!(ttl(PromptCache::Off), Value::Null);
+    }
+
+    #[test]
+    fn what_a_body_says() {
+        let body = |reason: &str, content: &str| {
+            format!(
+                r#"{{"model":"m-1","content":{content},"stop_reason":{reason},"usage":{{
+                    "input_tokens":2,"cache_read_input_tokens":4,
+                    "cache_creation_input_tokens":1,"output_tokens":3}}}}"#
+            )
+        };
+        let text = r#"[{"type":"thinking","thinking":"x"},{"type":"text","text":"{}"}]"#;
+        let tool = r#"[{"type":"tool_use","id":"1","name":"invoice","input":{"a":1}}]"#;
+        #[rustfmt::skip]
+        let table = [
+            ("done",       body(r#""end_turn""#, text),                      FinishReason::Complete, "{}"),
+            ("by a tool",  body(r#""tool_use""#, tool),                      FinishReason::Complete, r#"{"a":1}"#),
+            ("cut",        body(r#""max_tokens""#, text),                    FinishReason::Cut,      "{}"),
+            ("window",     body(r#""model_context_window_exceeded""#, text), FinishReason::Cut,      "{}"),
+            ("declined",   body(r#""refusal""#, "[]"),                       FinishReason::Refused,  ""),
+            ("unheard of", body(r#""new_reason""#, text),                    FinishReason::Cut,      "{}"),
+            ("no reason",  body("null", text),                               FinishReason::Cut,      "{}"),
+        ];
+        for (name, body, stop, text) in table {
+            let reply = parse_reply(body.as_bytes(), "asked").unwrap();
+            assert_eq!((reply.stop, reply.text.as_str()), (stop, text), "{name}");
+            let usage = ModelUsage { input: 2, cache_read: 4, cache_write: 1, output: 3 };
+            assert_eq!((reply.usage, reply.model.as_str()), (usage, "m-1"), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_said_without_its_text() {
+        for body in ["", "<html>secret</html>", r#"{"content":"secret"}"#] {
+            let error = parse_reply(body.as_bytes(), "m").unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

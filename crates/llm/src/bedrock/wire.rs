@@ -1,0 +1,233 @@
+//! Requests and replies in the SDK's types.
+
+use aws_sdk_bedrockruntime::Client;
+use aws_sdk_bedrockruntime::error::BuildError;
+use aws_sdk_bedrockruntime::operation::converse::ConverseOutput as Answer;
+use aws_sdk_bedrockruntime::operation::converse::builders::ConverseFluentBuilder;
+use aws_sdk_bedrockruntime::operation::converse_stream::builders::ConverseStreamFluentBuilder;
+use aws_sdk_bedrockruntime::primitives::Blob;
+use aws_sdk_bedrockruntime::types::{
+    CachePointBlock, CachePointType, CacheTtl, ContentBlock, ConversationRole, ConverseOutput,
+    ImageBlock, ImageFormat, ImageSource, InferenceConfiguration, JsonSchemaDefinition, Message,
+    OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType, SpecificToolChoice,
+    StopReason, SystemContentBlock, TokenUsage, Tool, ToolChoice, ToolConfiguration,
+    ToolInputSchema, ToolSpecification,
+};
+
+use super::document::{from_json, to_json};
+use crate::schema::dialect::SchemaDialect;
+use crate::{FinishReason, ModelReply, Prompt};
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::config::{PromptCache, StructuredOutput};
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{EncodedImage, ImageEncoding, ModelUsage};
+
+/// What is sent, whether the reply shall come whole or in a stream.
+pub(super) struct BedrockRequest {
+    system: Vec<SystemContentBlock>,
+    message: Message,
+    limits: InferenceConfiguration,
+    output: Option<OutputConfig>,
+    tools: Option<ToolConfiguration>,
+}
+
+impl BedrockRequest {
+    /// # Errors
+    /// A part of it lacks what the API requires: our bug.
+    pub(super) fn new(
+        prompt: &Prompt,
+        structured: StructuredOutput,
+        cache: PromptCache,
+    ) -> Result<Self> {
+        Self::try_build(prompt, structured, cache).map_err(|error: BuildError| {
+            Error::internal("a request to Bedrock could not be built").with_source(error)
+        })
+    }
+
+    fn try_build(
+        prompt: &Prompt,
+        structured: StructuredOutput,
+        cache: PromptCache,
+    ) -> std::result::Result<Self, BuildError> {
+        let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
+        let text = ContentBlock::Text(prompt.user.clone());
+        let mut content = vec![text];
+        for picture in &prompt.pictures {
+            content.push(ContentBlock::Image(image_block(&picture.image)?));
+        }
+        let mut system = Vec::new();
+        if !prompt.system.is_empty() {
+            system.push(SystemContentBlock::Text(prompt.system.to_string()));
+        }
+        // The SDK keeps a tool's schema without an order, so a prefix that holds one never comes
+        // twice.
+        let tool = structured == StructuredOutput::Tool;
+        let point = cache_point(if tool { PromptCache::Off } else { cache })?;
+        system.extend(
+            point.filter(|_| !prompt.system.is_empty()).map(SystemContentBlock::CachePoint),
+        );
+        let schema = structured == StructuredOutput::Schema;
+        Ok(Self {
+            system,
+            message: Message::builder()
+                .role(ConversationRole::User)
+                .set_content(Some(content))
+                .build()?,
+            limits: InferenceConfiguration::builder().max_tokens(most).build(),
+            output: schema.then(|| schema_output_config(prompt)).transpose()?,
+            tools: tool.then(|| tool_config(prompt)).transpose()?,
+        })
+    }
+
+    pub(super) fn into_converse(self, client: &Client, model: &str) -> ConverseFluentBuilder {
+        client
+            .converse()
+            .model_id(model)
+            .set_system((!self.system.is_empty()).then_some(self.system))
+            .messages(self.message)
+            .inference_config(self.limits)
+            .set_output_config(self.output)
+            .set_tool_config(self.tools)
+    }
+
+    pub(super) fn into_converse_stream(
+        self,
+        client: &Client,
+        model: &str,
+    ) -> ConverseStreamFluentBuilder {
+        client
+            .converse_stream()
+            .model_id(model)
+            .set_system((!self.system.is_empty()).then_some(self.system))
+            .messages(self.message)
+            .inference_config(self.limits)
+            .set_output_config(self.output)
+            .set_tool_config(self.tools)
+    }
+}
+
+fn image_block(picture: &EncodedImage) -> std::result::Result<ImageBlock, BuildError> {
+    let format = match picture.header.encoding {
+        ImageEncoding::Png => ImageFormat::Png,
+        ImageEncoding::Jpeg => ImageFormat::Jpeg,
+    };
+    let source = ImageSource::Bytes(Blob::new(picture.bytes.clone()));
+    ImageBlock::builder().format(format).source(source).build()
+}
+
+/// The end of the stable prefix. The shortest time is left out: not every model knows the word.
+fn cache_point(cache: PromptCache) -> std::result::Result<Option<CachePointBlock>, BuildError> {
+    let point = CachePointBlock::builder().r#type(CachePointType::Default);
+    Ok(match cache {
+        PromptCache::Off => None,
+        PromptCache::Short => Some(point.build()?),
+        PromptCache::Long => Some(point.ttl(CacheTtl::OneHour).build()?),
+    })
+}
+
+fn schema_output_config(prompt: &Prompt) -> std::result::Result<OutputConfig, BuildError> {
+    let schema = JsonSchemaDefinition::builder()
+        .name(prompt.schema_name.clone())
+        .schema(SchemaDialect::SUBSET.compile(&prompt.schema).to_string())
+        .build()?;
+    let format = OutputFormat::builder()
+        .r#type(OutputFormatType::JsonSchema)
+        .structure(OutputFormatStructure::JsonSchema(schema))
+        .build()?;
+    Ok(OutputConfig::builder().text_format(format).build())
+}
+
+fn tool_config(prompt: &Prompt) -> std::result::Result<ToolConfiguration, BuildError> {
+    let schema = from_json(&SchemaDialect::SUBSET.compile(&prompt.schema));
+    let tool = ToolSpecification::builder()
+        .name(prompt.schema_name.clone())
+        .description("Takes the reply.")
+        .input_schema(ToolInputSchema::Json(schema))
+        .build()?;
+    let choice = SpecificToolChoice::builder().name(prompt.schema_name.clone()).build()?;
+    ToolConfiguration::builder()
+        .tools(Tool::ToolSpec(tool))
+        .tool_choice(ToolChoice::Tool(choice))
+        .build()
+}
+
+/// The reply. Bedrock does not say which model answered, so it is the one asked.
+pub(super) fn parse_reply(answer: Answer, asked: &str) -> ModelReply {
+    let blocks = match answer.output {
+        Some(ConverseOutput::Message(message)) => message.content,
+        _ => Vec::new(),
+    };
+    let piece = |block: ContentBlock| match block {
+        ContentBlock::Text(text) => text,
+        ContentBlock::ToolUse(tool) => to_json(&tool.input).to_string(),
+        // Reasoning, which is no part of the reply.
+        _ => String::new(),
+    };
+    ModelReply {
+        text: blocks.into_iter().map(piece).collect(),
+        stop: map_stop_reason(&answer.stop_reason),
+        usage: answer.usage.as_ref().map(map_usage).unwrap_or_default(),
+        model: asked.to_owned(),
+        limits: RateLimitHeaders::default(),
+    }
+}
+
+/// Why a reply ended. A reason that we do not know is no normal end, so it counts as cut.
+pub(super) fn map_stop_reason(reason: &StopReason) -> FinishReason {
+    match reason {
+        StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse => {
+            FinishReason::Complete
+        }
+        StopReason::GuardrailIntervened | StopReason::ContentFiltered => FinishReason::Refused,
+        StopReason::MalformedModelOutput | StopReason::MalformedToolUse => FinishReason::Garbled,
+        _ => FinishReason::Cut,
+    }
+}
+
+/// `inputTokens` leaves out what was read from the cache or written to it.
+pub(super) fn map_usage(tokens: &TokenUsage) -> ModelUsage {
+    let count = |tokens: i32| u64::try_from(tokens).unwrap_or(0);
+    ModelUsage {
+        input: count(tokens.input_tokens),
+        cache_read: tokens.cache_read_input_tokens.map_or(0, count),
+        cache_write: tokens.cache_write_input_tokens.map_or(0, count),
+        output: count(tokens.output_tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_to_stop_is_sorted_and_an_unknown_one_is_no_normal_end() {
+        for (reason, expected) in [
+            ("end_turn", FinishReason::Complete),
+            ("tool_use", FinishReason::Complete),
+            ("stop_sequence", FinishReason::Complete),
+            ("max_tokens", FinishReason::Cut),
+            ("model_context_window_exceeded", FinishReason::Cut),
+            ("guardrail_intervened", FinishReason::Refused),
+            ("content_filtered", FinishReason::Refused),
+            ("malformed_model_output", FinishReason::Garbled),
+            ("malformed_tool_use", FinishReason::Garbled),
+            ("a_new_reason", FinishReason::Cut),
+        ] {
+            assert_eq!(map_stop_reason(&StopReason::from(reason)), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn the_classes_of_tokens_share_none() {
+        let tokens = TokenUsage::builder()
+            .input_tokens(13)
+            .output_tokens(5)
+            .total_tokens(1_064)
+            .cache_read_input_tokens(0)
+            .cache_write_input_tokens(1_046)
+            .build()
+            .unwrap();
+        let expected = ModelUsage { input: 13, cache_read: 0, cache_write: 1_046, output: 5 };
+        assert_eq!(map_usage(&tokens), expected);
+    }
+}

@@ -1,0 +1,218 @@
+//! Requests and replies as they travel.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::picture::{encode_base64, media_type};
+use crate::schema::dialect::SchemaDialect;
+use crate::{FinishReason, ModelReply, Prompt};
+use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::config::StructuredOutput;
+use docmill_core::model::ModelUsage;
+
+/// The request for a prompt. Text first, pictures behind it, so that what stays the same comes first.
+pub(super) fn build_request(prompt: &Prompt, structured: StructuredOutput) -> Value {
+    let mut parts = vec![json!({"text": prompt.user})];
+    parts.extend(prompt.pictures.iter().map(|picture| {
+        let (kind, data) = (media_type(&picture.image), encode_base64(&picture.image));
+        json!({"inlineData": {"mimeType": kind, "data": data}})
+    }));
+    let mut generation = json!({"maxOutputTokens": prompt.max_output_tokens});
+    if let (StructuredOutput::Schema, Some(fields)) = (structured, generation.as_object_mut()) {
+        fields.insert("responseMimeType".to_owned(), json!("application/json"));
+        let schema = SchemaDialect::STRICT.compile(&prompt.schema);
+        fields.insert("responseJsonSchema".to_owned(), schema);
+    }
+    let mut request = json!({
+        "contents": [{"role": "user", "parts": parts}],
+        "generationConfig": generation,
+    });
+    if let (false, Some(fields)) = (prompt.system.is_empty(), request.as_object_mut()) {
+        let system = json!({"parts": [{"text": &*prompt.system}]});
+        fields.insert("systemInstruction".to_owned(), system);
+    }
+    request
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiResponse {
+    #[serde(default)]
+    candidates: Vec<GeminiCandidate>,
+    #[serde(default)]
+    prompt_feedback: Option<GeminiPromptFeedback>,
+    #[serde(default)]
+    usage_metadata: GeminiUsage,
+    #[serde(default)]
+    model_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiCandidate {
+    #[serde(default)]
+    content: GeminiContent,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct GeminiContent {
+    #[serde(default)]
+    parts: Vec<GeminiPart>,
+}
+
+#[derive(Deserialize)]
+struct GeminiPart {
+    #[serde(default)]
+    text: String,
+    /// Reasoning, which is no part of the reply.
+    #[serde(default)]
+    thought: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiPromptFeedback {
+    #[serde(default)]
+    block_reason: Option<String>,
+}
+
+/// `promptTokenCount` includes what was cached, `candidatesTokenCount` leaves reasoning out.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct GeminiUsage {
+    prompt_token_count: u64,
+    cached_content_token_count: u64,
+    tool_use_prompt_token_count: u64,
+    candidates_token_count: u64,
+    thoughts_token_count: u64,
+}
+
+impl From<GeminiUsage> for ModelUsage {
+    fn from(tokens: GeminiUsage) -> Self {
+        let prompt = tokens.prompt_token_count.saturating_add(tokens.tool_use_prompt_token_count);
+        Self {
+            input: prompt.saturating_sub(tokens.cached_content_token_count),
+            cache_read: tokens.cached_content_token_count,
+            cache_write: 0,
+            output: tokens.candidates_token_count.saturating_add(tokens.thoughts_token_count),
+        }
+    }
+}
+
+/// Why a body is no generated content.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GeminiParseError {
+    /// It has another shape. Only the place is kept: the text around it is the reply's.
+    #[error("not the expected JSON at line {line}, column {column}")]
+    Shape { line: usize, column: usize },
+    /// There is neither a candidate nor a reason why there is none.
+    #[error("no candidates in it")]
+    Empty,
+}
+
+/// Reads a successful body. `asked` names the model if the server does not.
+pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, GeminiParseError> {
+    let response: GeminiResponse = serde_json::from_slice(body)
+        .map_err(|e| GeminiParseError::Shape { line: e.line(), column: e.column() })?;
+    let blocked = response.prompt_feedback.is_some_and(|told| told.block_reason.is_some());
+    let candidate = response.candidates.into_iter().next();
+    let stop = match &candidate {
+        Some(candidate) => parse_finish_reason(candidate.finish_reason.as_deref()),
+        None if blocked => FinishReason::Refused,
+        None => return Err(GeminiParseError::Empty),
+    };
+    let parts = candidate.map(|candidate| candidate.content.parts).unwrap_or_default();
+    let text = parts.into_iter().filter(|part| !part.thought).map(|part| part.text).collect();
+    let version = response.model_version.filter(|name| !name.is_empty());
+    Ok(ModelReply {
+        text,
+        stop,
+        usage: response.usage_metadata.into(),
+        model: version.unwrap_or_else(|| asked.to_owned()),
+        limits: RateLimitHeaders::default(),
+    })
+}
+
+/// Why a reply ended. A reason that we do not know is no normal end, so it counts as cut.
+fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
+    match reason {
+        Some("STOP") => FinishReason::Complete,
+        Some(
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "MODEL_ARMOR"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION",
+        ) => FinishReason::Refused,
+        Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
+            FinishReason::Garbled
+        }
+        _ => FinishReason::Cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt() -> Prompt {
+        Prompt {
+            system: "s".into(),
+            user: "u".into(),
+            schema_name: "invoice".into(),
+            schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
+            max_output_tokens: 9,
+            pictures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_form_is_demanded_by_a_schema_or_by_the_prompt_alone() {
+        let sent = build_request(&prompt(), StructuredOutput::Schema);
+        let generation = sent.get("generationConfig").unwrap();
+        assert_eq!(generation.get("responseMimeType"), Some(&json!("application/json")));
+        let closed = generation.pointer("/responseJsonSchema/additionalProperties");
+        assert_eq!(closed, Some(&json!(false)));
+        assert_eq!(sent.pointer("/systemInstruction/parts/0/text"), Some(&json!("s")));
+        let free =
+            build_request(&Prompt { system: "".into(), ..prompt() }, StructuredOutput::Prompt);
+        assert_eq!(free.get("generationConfig"), Some(&json!({"maxOutputTokens": 9})));
+        assert!(free.get("systemInstruction").is_none(), "an empty one would be refused");
+    }
+
+    #[test]
+    fn what_a_body_says() {
+        let body = |reason: &str| {
+            format!(
+                r#"{{"candidates":[{{"content":{{"parts":[{{"text":"hm","thought":true}},
+                {{"text":"{{"}},{{"text":"}}"}}]}},"finishReason":"{reason}"}}],"modelVersion":"m-1",
+                "usageMetadata":{{"promptTokenCount":7,"cachedContentTokenCount":4,
+                "candidatesTokenCount":3,"thoughtsTokenCount":2,"totalTokenCount":12}}}}"#
+            )
+        };
+        for (reason, expected) in [
+            ("STOP", FinishReason::Complete),
+            ("MAX_TOKENS", FinishReason::Cut),
+            ("RECITATION", FinishReason::Refused),
+            ("SPII", FinishReason::Refused),
+            ("MALFORMED_RESPONSE", FinishReason::Garbled),
+            ("A_NEW_REASON", FinishReason::Cut),
+        ] {
+            let reply = parse_reply(body(reason).as_bytes(), "asked").unwrap();
+            assert_eq!((reply.stop, reply.text.as_str()), (expected, "{}"), "{reason}");
+            let usage = ModelUsage { input: 3, cache_read: 4, cache_write: 0, output: 5 };
+            assert_eq!((reply.usage, reply.model.as_str()), (usage, "m-1"));
+        }
+        let blocked = br#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
+        assert_eq!(parse_reply(blocked, "asked").unwrap().stop, FinishReason::Refused);
+        assert!(parse_reply(b"{}", "asked").is_err(), "an empty answer is none");
+        assert!(parse_reply(b"<html>", "asked").is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Any model behind the throttle governor.
+//!
+//! A refused call is tried again as [`GovernedCall`] says; nothing else is repeated.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{Llm, ModelReply, Prompt};
+use docmill_client::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
+use docmill_core::fault::Result;
+
+/// A model that is called no faster than its server takes.
+pub struct GovernedLlm<L> {
+    inner: L,
+    governor: Arc<Governor>,
+    key: LimiterKey,
+}
+
+impl<L: Llm> GovernedLlm<L> {
+    /// `account` tells accounts and servers apart; it must not be a credential.
+    pub fn new(inner: L, governor: Arc<Governor>, account: String) -> Self {
+        let (provider, model) = (inner.provider().to_owned(), inner.model().to_owned());
+        Self { inner, governor, key: LimiterKey { provider, account, model } }
+    }
+}
+
+#[async_trait]
+impl<L: Llm> Llm for GovernedLlm<L> {
+    fn provider(&self) -> &str {
+        self.inner.provider()
+    }
+
+    fn model(&self) -> &str {
+        self.inner.model()
+    }
+
+    fn is_down(&self) -> bool {
+        self.governor.is_down(&self.key)
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
+
+    async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
+        let input = prompt.estimate_tokens();
+        let estimate = TokenEstimate { input, output: u64::from(prompt.max_output_tokens) };
+        let call = GovernedCall {
+            governor: &self.governor,
+            key: &self.key,
+            estimate,
+            // A model's call is long and paid for: whether to ask again is for the caller to say.
+            quick_retries: 0,
+        };
+        call.make(|| async {
+            let reply = self.inner.complete(prompt).await?;
+            let used = reply.usage.prompt_tokens().saturating_add(reply.usage.output);
+            let tokens = u32::try_from(used).ok().filter(|used| *used > 0).map(f64::from);
+            Ok(GovernedAnswer { limits: reply.limits, tokens, value: reply })
+        })
+        .await
+    }
+}

@@ -1,0 +1,269 @@
+//! One schema, compiled to what each vendor's structured output takes.
+//!
+//! The differences are data. What a dialect cannot carry but a reader can keep to (`pattern`,
+//! `minimum`, ...) moves into the description; what only matters to us goes. Nothing is given up
+//! by that: a reply is validated against the whole schema afterwards.
+
+use serde_json::{Map, Value, json};
+
+use super::close_schema;
+
+/// Which JSON schema features a vendor accepts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SchemaDialect {
+    /// `format`s that may be sent.
+    formats: &'static [&'static str],
+    /// Whether `type` may be a list, also beside `enum`.
+    type_lists: bool,
+    /// The highest `minItems` that may be sent.
+    min_items: Option<u64>,
+}
+
+impl SchemaDialect {
+    /// OpenAI's strict mode (`openai/lib/_pydantic.py` of openai 3.52), cut down to what
+    /// compatible servers take as well: one that does not know a keyword answers 400.
+    pub(crate) const STRICT: Self = Self { formats: &[], type_lists: true, min_items: None };
+
+    /// Anthropic's (`anthropic/lib/_parse/_transform.py` of anthropic 2.11), and Bedrock's subset
+    /// of Draft 2020-12, which refuses any other keyword at once.
+    pub(crate) const SUBSET: Self = Self {
+        formats: &[
+            "date-time",
+            "time",
+            "date",
+            "duration",
+            "email",
+            "hostname",
+            "uri",
+            "ipv4",
+            "ipv6",
+            "uuid",
+        ],
+        type_lists: false,
+        min_items: Some(1),
+    };
+
+    /// Compiles a schema: first into the form of all dialects ([`close_schema`]), then into this one.
+    pub(crate) fn compile(self, schema: &Value) -> Value {
+        self.compile_schema(&close_schema(schema))
+    }
+
+    fn compile_schema(self, schema: &Value) -> Value {
+        let Some(object) = schema.as_object() else { return schema.clone() };
+        let mut object = flatten_all_of(object);
+        if let Some(reference) = object.get("$ref") {
+            // Nothing may stand beside it.
+            return json!({"$ref": reference});
+        }
+        if let Some(any) = object.remove("oneOf") {
+            object.insert("anyOf".to_owned(), any);
+        }
+        if !self.type_lists {
+            object = expand_type_list(object);
+        }
+        let (mut out, mut told) = (Map::new(), Vec::new());
+        for (key, value) in object {
+            if self.allows_keyword(&key, &value) {
+                let value = self.compile_value(&key, value);
+                out.insert(key, value);
+            } else if CHECKS.contains(&key.as_str()) {
+                told.push(format!("{key} {}", value_text(&value)));
+            }
+        }
+        if !told.is_empty() {
+            append_description(&mut out, &told.join(", "));
+        }
+        Value::Object(out)
+    }
+
+    fn allows_keyword(self, key: &str, value: &Value) -> bool {
+        match key {
+            "format" => value.as_str().is_some_and(|format| self.formats.contains(&format)),
+            "minItems" => value.as_u64().is_some_and(|least| Some(least) <= self.min_items),
+            _ => STRUCTURE.contains(&key),
+        }
+    }
+
+    /// The value of a keyword, with the schemas in it compiled.
+    fn compile_value(self, key: &str, value: Value) -> Value {
+        match (key, value) {
+            ("properties" | "$defs" | "definitions", Value::Object(map)) => map
+                .iter()
+                .map(|(name, schema)| (name.clone(), self.compile_schema(schema)))
+                .collect(),
+            ("anyOf", Value::Array(list)) => {
+                list.iter().map(|schema| self.compile_schema(schema)).collect()
+            }
+            ("items", schema) => self.compile_schema(&schema),
+            (_, value) => value,
+        }
+    }
+}
+
+/// Keywords that every dialect knows.
+const STRUCTURE: [&str; 11] = [
+    "type",
+    "description",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "items",
+    "anyOf",
+    "$defs",
+    "definitions",
+    "additionalProperties",
+];
+
+/// Keywords that check values and can be said in words. Any other is dropped, also what nobody has
+/// heard of.
+const CHECKS: [&str; 12] = [
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+];
+
+fn value_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Adds what must hold to the description.
+fn append_description(schema: &mut Map<String, Value>, told: &str) {
+    let text = match schema.get("description").and_then(Value::as_str) {
+        Some(text) => format!("{text} ({told})"),
+        None => format!("({told})"),
+    };
+    schema.insert("description".to_owned(), Value::String(text));
+}
+
+/// `allOf` of one schema is that schema.
+fn flatten_all_of(object: &Map<String, Value>) -> Map<String, Value> {
+    let mut object = object.clone();
+    let single = match object.get("allOf") {
+        Some(Value::Array(list)) if list.len() == 1 => list.first().cloned(),
+        _ => None,
+    };
+    if let Some(Value::Object(inner)) = single {
+        object.remove("allOf");
+        for (key, value) in inner {
+            object.entry(key).or_insert(value);
+        }
+    }
+    object
+}
+
+/// A list of types as `anyOf`, with all that belongs to the values in its first alternative; the
+/// description stays outside. Beside `enum` and `const` a type says nothing.
+fn expand_type_list(mut object: Map<String, Value>) -> Map<String, Value> {
+    if object.contains_key("enum") || object.contains_key("const") {
+        object.remove("type");
+        return object;
+    }
+    let Some(Value::Array(types)) = object.get("type").cloned() else { return object };
+    let description = object.remove("description");
+    let alternatives = types.into_iter().map(|name| {
+        if name == "null" {
+            return json!({"type": "null"});
+        }
+        let mut alternative = object.clone();
+        alternative.insert("type".to_owned(), name);
+        Value::Object(alternative)
+    });
+    let alternatives: Vec<Value> = alternatives.collect();
+    let mut out = Map::new();
+    out.extend(description.map(|text| ("description".to_owned(), text)));
+    out.insert("anyOf".to_owned(), Value::Array(alternatives));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "required": ["a", "pattern", "d"],
+            "properties": {
+                "a": {"type": "string", "description": "A.", "pattern": "^x", "format": "date", "default": null},
+                "pattern": {"allOf": [{"$ref": "#/$defs/g"}]},
+                "b": {"oneOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
+                "c": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+                "d": {"type": "string", "enum": ["x", "y"]},
+                "e": {"type": ["number", "null"], "description": "E.", "maximum": 9}
+            },
+            "$defs": {"g": {"type": "string", "title": "G"}},
+            "x-ours": 1
+        })
+    }
+
+    #[test]
+    fn the_strict_dialect_has_structure_only_and_says_the_rest_in_words() {
+        let b =
+            json!({"anyOf": [{"type": "number", "description": "(minimum 0)"}, {"type": "null"}]});
+        let expected = json!({
+            "type": "object",
+            "required": ["a", "pattern", "b", "c", "d", "e"],
+            "properties": {
+                "a": {"type": "string", "description": "A. (pattern ^x, format date)"},
+                "pattern": {"$ref": "#/$defs/g"},
+                "b": {"anyOf": [b, {"type": "null"}]},
+                "c": {
+                    "type": ["array", "null"],
+                    "items": {"type": "string", "description": "(minLength 1)"},
+                    "description": "(minItems 1)"
+                },
+                "d": {"type": "string", "enum": ["x", "y"]},
+                "e": {"type": ["number", "null"], "description": "E. (maximum 9)"}
+            },
+            "$defs": {"g": {"type": "string"}},
+            "additionalProperties": false
+        });
+        assert_eq!(SchemaDialect::STRICT.compile(&schema()), expected);
+    }
+
+    #[test]
+    fn the_subset_has_no_lists_of_types_and_keeps_the_formats_it_knows() {
+        let compiled = SchemaDialect::SUBSET.compile(&schema());
+        let expected = json!({
+            "a": {"type": "string", "description": "A. (pattern ^x)", "format": "date"},
+            "pattern": {"$ref": "#/$defs/g"},
+            "b": {"anyOf": [
+                {"anyOf": [{"type": "number", "description": "(minimum 0)"}, {"type": "null"}]},
+                {"type": "null"}
+            ]},
+            "c": {"anyOf": [
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"type": "string", "description": "(minLength 1)"}
+                },
+                {"type": "null"}
+            ]},
+            "d": {"enum": ["x", "y"]},
+            "e": {
+                "description": "E.",
+                "anyOf": [{"type": "number", "description": "(maximum 9)"}, {"type": "null"}]
+            }
+        });
+        assert_eq!(compiled["properties"], expected);
+        assert_eq!(compiled["additionalProperties"], json!(false));
+    }
+
+    #[test]
+    fn a_property_that_is_called_like_a_keyword_is_kept() {
+        let schema = json!({"type": "object", "properties": {"format": {"type": "string"}}});
+        let compiled = SchemaDialect::STRICT.compile(&schema);
+        assert_eq!(compiled["properties"]["format"]["type"], json!(["string", "null"]));
+    }
+}

@@ -1,0 +1,171 @@
+//! Handing a batch in, once: the questions go to the vendor, the fence is asked, the vendor makes the
+//! batch, its name there is written down.
+//!
+//! A worker may stand still at any of these for longer than its lead, and go on beside another that leads
+//! by then. So the fence is asked right before the vendor is: Postgres says whether this try is still the
+//! last. Whoever begins another one looks for the batch at the vendor's first, removes the file of the
+//! try before, so that no batch can be made of it any more (OpenAI, Gemini), and looks again; at Bedrock
+//! the batch's token makes both one job. What all the same was made twice, because a worker stood still
+//! between fence and request where there is neither file nor token (Anthropic), is cancelled by whoever
+//! finds that the batch has another name by then.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::step::StepEnd;
+use super::{BatchCollector, FORGOTTEN, SETTLES};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::batches::{self as rows, BatchRoute, BatchTry, OpenBatch};
+use docmill_llm::batch::{BatchApi, BatchSubmission, FoundBatch, SoughtBatch, SubmissionFence};
+use docmill_pipeline::failpoint::{FailureSeam, guard_call};
+
+impl BatchCollector {
+    /// Hands a batch in. What went before says that the vendor does not have it.
+    pub(super) async fn hand_in(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
+        let name = &batch.name;
+        let questions = self.load_questions(name).await?;
+        if questions.is_empty() {
+            rows::leave_rest(&self.db, name, "it could not be read").await?;
+            return self.end(api, batch, "nothing is left of it").await;
+        }
+        if batch.overdue > 0.0 {
+            rows::leave_rest(&self.db, name, "the deadline passed").await?;
+            return self.end(api, batch, "the deadline passed before it was handed in").await;
+        }
+        let tried = rows::note_try(&self.db, batch);
+        let Some(tried) = guard_call(FailureSeam::BatchTry, tried).await? else {
+            return Ok(StepEnd::Open);
+        };
+        let file = guard_call(FailureSeam::BatchUpload, api.upload(name, &questions)).await?;
+        let fence = TryFence::new(&self.db, tried, file.as_deref());
+        let submission = BatchSubmission { name, file: file.as_deref(), questions: &questions };
+        // From here on it may have arrived, whatever happens.
+        match guard_call(FailureSeam::BatchCreate, api.create(submission, &fence)).await {
+            Ok(handle) => self.keep_handle(api, batch, &handle).await,
+            Err(error) if error.fault == Fault::ClaimLost => {
+                tracing::warn!(batch = name, "batch {name} is handed in by somebody else");
+                if let Some(file) = &file {
+                    api.remove_input(file).await?;
+                }
+                Ok(StepEnd::Open)
+            }
+            // The vendor will not have these questions in this form, now or later.
+            Err(error) if matches!(error.fault, Fault::Internal | Fault::Rejected) => {
+                // Unless it will not have them because another try has taken them away.
+                if fence.pass().await.is_err() {
+                    tracing::warn!(batch = name, "batch {name} is handed in by somebody else");
+                    return Ok(StepEnd::Open);
+                }
+                tracing::error!(batch = name, "batch {name} is refused: {error}");
+                self.leave_rest(api, batch, "errored").await?;
+                self.end(api, batch, &error.to_string()).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes down under which name the vendor has a batch, or cancels it, if it has another by now.
+    async fn keep_handle(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        handle: &str,
+    ) -> Result<StepEnd> {
+        let name = &batch.name;
+        let kept = rows::note_handle(&self.db, name, handle, self.next_look(0));
+        if guard_call(FailureSeam::BatchHandle, kept).await? {
+            tracing::info!(batch = name, handle, "batch {name} is handed in");
+        } else {
+            tracing::error!(batch = name, handle, "batch {name} was made twice: one is cancelled");
+            api.cancel(handle).await?;
+        }
+        Ok(StepEnd::Open)
+    }
+
+    /// Looks for a batch whose submission was not answered.
+    pub(super) async fn find_again(
+        &self,
+        api: &dyn BatchApi,
+        route: &BatchRoute,
+        batch: &OpenBatch,
+    ) -> Result<StepEnd> {
+        let name = &batch.name;
+        let others = rows::list_handles(&self.db, route).await?;
+        let requests = u64::try_from(batch.requests).unwrap_or(0);
+        let sought = SoughtBatch { name, requests, since: batch.created_at, others: &others };
+        match guard_call(FailureSeam::BatchFind, api.find(sought)).await? {
+            FoundBatch::Here(handle) => {
+                tracing::info!(batch = name, handle, "batch {name} is found again");
+                let found = rows::note_handle(&self.db, name, &handle, Duration::ZERO);
+                guard_call(FailureSeam::BatchHandle, found).await?;
+                Ok(StepEnd::Open)
+            }
+            FoundBatch::Undecided if batch.age < FORGOTTEN.as_secs_f64() => {
+                let detail = "the vendor has a batch that may be it, which has not ended";
+                self.look_again(batch, Some(detail)).await
+            }
+            FoundBatch::Undecided => self.give_up(api, batch).await,
+            FoundBatch::Nowhere if batch.tried_ago.unwrap_or(0.0) >= SETTLES.as_secs_f64() => {
+                match &batch.input {
+                    Some(file) => self.remove_earlier_input(api, batch, file).await,
+                    None => self.hand_in(api, batch).await,
+                }
+            }
+            FoundBatch::Nowhere => {
+                let detail = "it is not known yet whether it arrived";
+                rows::postpone_batch(&self.db, name, self.next_look(0), Some(detail)).await?;
+                Ok(StepEnd::Open)
+            }
+        }
+    }
+
+    /// Takes from an earlier try what it would make its batch of. What was on its way until then shows
+    /// up as after a try.
+    async fn remove_earlier_input(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        file: &str,
+    ) -> Result<StepEnd> {
+        let removed = async {
+            api.remove_input(file).await?;
+            rows::note_input_removed(&self.db, batch).await
+        };
+        guard_call(FailureSeam::BatchRemove, removed).await?;
+        let detail = "it did not arrive; what may still be on its way is waited for";
+        rows::postpone_batch(&self.db, &batch.name, self.next_look(0), Some(detail)).await?;
+        Ok(StepEnd::Open)
+    }
+}
+
+/// Whether a try to hand a batch in is still the last one.
+struct TryFence<'a> {
+    db: &'a Db,
+    /// The vendor's name for the file of its questions.
+    file: Option<&'a str>,
+    tried: Mutex<BatchTry>,
+}
+
+impl<'a> TryFence<'a> {
+    fn new(db: &'a Db, tried: BatchTry, file: Option<&'a str>) -> Self {
+        Self { db, file, tried: Mutex::new(tried) }
+    }
+}
+
+#[async_trait]
+impl SubmissionFence for TryFence<'_> {
+    async fn pass(&self) -> Result<()> {
+        let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let renewed = rows::renew_try(self.db, &tried, self.file);
+        match guard_call(FailureSeam::BatchFence, renewed).await? {
+            Some(renewed) => {
+                *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+                Ok(())
+            }
+            None => Err(Error::claim_lost()),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The next step of one batch: it is handed in or found again (`hand_in`), asked for, cancelled, or its
+//! answers are taken.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use super::{BatchCollector, FORGOTTEN};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::batches::{self as rows, AnswerCost, BatchRoute, OpenBatch, SentQuestion};
+use docmill_llm::batch::{BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchedReply};
+use docmill_pipeline::failpoint::{FailureSeam, guard_call};
+use docmill_storage::{GetOptions, GetResult, keys};
+
+/// Larger questions are not stored, and so not read.
+const LARGEST: u64 = 64 << 20;
+
+/// Whether a batch has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepEnd {
+    /// All of its questions are settled.
+    Ended,
+    /// It is looked at again.
+    Open,
+}
+
+/// Whether the same request may have another answer later on.
+fn is_passing(fault: Fault) -> bool {
+    matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
+}
+
+impl BatchCollector {
+    /// Takes the next step of a batch.
+    ///
+    /// # Errors
+    /// What vendor, store or Postgres say; the step is taken again later.
+    pub(super) async fn advance(
+        &self,
+        api: &dyn BatchApi,
+        route: &BatchRoute,
+        batch: &OpenBatch,
+    ) -> Result<StepEnd> {
+        match &batch.handle {
+            Some(handle) => self.follow_up(api, batch, handle).await,
+            None if batch.tried_at.is_some() => self.find_again(api, route, batch).await,
+            None => self.hand_in(api, batch).await,
+        }
+    }
+
+    /// Asks for a batch, and cancels it once its time is over.
+    async fn follow_up(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        handle: &str,
+    ) -> Result<StepEnd> {
+        match guard_call(FailureSeam::BatchPoll, api.poll(handle)).await? {
+            BatchProgress::Ended { files, reason } => {
+                self.take_answers(api, batch, &files).await?;
+                self.leave_rest(api, batch, "ended").await?;
+                self.end(api, batch, &reason).await
+            }
+            BatchProgress::Working if batch.age >= FORGOTTEN.as_secs_f64() => {
+                self.give_up(api, batch).await
+            }
+            BatchProgress::Working if batch.overdue > 0.0 && !batch.is_cancelled => {
+                self.cancel_late(api, batch, handle).await
+            }
+            BatchProgress::Working => {
+                let detail = batch.is_cancelled.then_some("late and cancelled");
+                self.look_again(batch, detail).await
+            }
+        }
+    }
+
+    /// Written down afterwards: asked for twice is no harm, never asked for would be paid for.
+    async fn cancel_late(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        handle: &str,
+    ) -> Result<StepEnd> {
+        let name = &batch.name;
+        match guard_call(FailureSeam::BatchCancel, api.cancel(handle)).await {
+            Ok(()) => tracing::warn!(batch = name, "batch {name} is late and cancelled"),
+            // It will say the same again: the batch has ended by itself, or cannot be cancelled.
+            Err(error) if !is_passing(error.fault) => {
+                tracing::warn!(batch = name, "batch {name} is late, not cancelled: {error}");
+            }
+            Err(error) => return Err(error),
+        }
+        guard_call(FailureSeam::BatchLate, rows::note_cancel(&self.db, name)).await?;
+        rows::postpone_batch(&self.db, name, self.next_look(0), Some("late")).await?;
+        Ok(StepEnd::Open)
+    }
+
+    pub(super) async fn look_again(
+        &self,
+        batch: &OpenBatch,
+        detail: Option<&str>,
+    ) -> Result<StepEnd> {
+        let wait = self.next_look(batch.polls);
+        rows::postpone_batch(&self.db, &batch.name, wait, detail).await?;
+        Ok(StepEnd::Open)
+    }
+
+    pub(super) async fn give_up(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
+        self.leave_rest(api, batch, "ended").await?;
+        rows::end_batch(&self.db, &batch.name, "given up: the vendor did not end it").await?;
+        Ok(StepEnd::Ended)
+    }
+
+    pub(super) async fn leave_rest(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        why: &'static str,
+    ) -> Result<()> {
+        let rest = rows::leave_rest(&self.db, &batch.name, why);
+        let left = guard_call(FailureSeam::BatchLeave, rest).await?;
+        metrics::count_batched(api.provider(), why, left);
+        Ok(())
+    }
+
+    pub(super) async fn end(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        detail: &str,
+    ) -> Result<StepEnd> {
+        let ended = rows::end_batch(&self.db, &batch.name, detail);
+        guard_call(FailureSeam::BatchEnd, ended).await?;
+        if let Some(handle) = &batch.handle
+            && let Err(error) = guard_call(FailureSeam::BatchDiscard, api.discard(handle)).await
+        {
+            // The vendor removes it by itself in the end.
+            tracing::info!(batch = batch.name, "what the vendor keeps of it stays: {error}");
+        }
+        Ok(StepEnd::Ended)
+    }
+
+    /// The questions of a batch, as they were stored. One whose object is gone went with its document.
+    pub(super) async fn load_questions(&self, name: &str) -> Result<Vec<BatchQuestion>> {
+        let mut questions = Vec::new();
+        for sent in rows::list_requests(&self.db, name).await?.iter().filter(|it| it.is_waiting) {
+            let key = keys::batch_question_key(IngestionId(sent.ingestion_id), &sent.request);
+            let what = GetOptions { at_most: LARGEST, if_match: None };
+            let body = match self.store.get(&key, what).await? {
+                GetResult::Found(object) => String::from_utf8(object.bytes.to_vec()).ok(),
+                GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => None,
+            };
+            let custom_id = sent.custom_id.clone();
+            match body {
+                Some(body) => questions.push(BatchQuestion { custom_id, body }),
+                None => {
+                    rows::leave_request(&self.db, &custom_id, "it could not be read").await?;
+                }
+            }
+        }
+        Ok(questions)
+    }
+
+    /// Stores every answer, then settles its question: however often they are read, once.
+    async fn take_answers(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        files: &[String],
+    ) -> Result<()> {
+        let sent = rows::list_requests(&self.db, &batch.name).await?;
+        let by_id: HashMap<&str, &SentQuestion> =
+            sent.iter().map(|sent| (sent.custom_id.as_str(), sent)).collect();
+        for file in files {
+            let mut results = guard_call(FailureSeam::BatchFetch, api.open_results(file)).await?;
+            while let Some(result) = results.next().await? {
+                let Some(sent) = by_id.get(result.custom_id.as_str()) else { continue };
+                match result.outcome {
+                    BatchOutcome::Answered(reply) => self.take_answer(api, sent, &reply).await?,
+                    BatchOutcome::Unanswered(why) => {
+                        let left = rows::leave_request(&self.db, &sent.custom_id, &why);
+                        if guard_call(FailureSeam::BatchLeave, left).await? {
+                            metrics::count_batched(api.provider(), "errored", 1);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_answer(
+        &self,
+        api: &dyn BatchApi,
+        sent: &SentQuestion,
+        reply: &BatchedReply,
+    ) -> Result<()> {
+        let (provider, model) = (api.provider(), api.model());
+        let price = self.costs.price_batched(provider, model, reply.usage);
+        let cost = AnswerCost {
+            usage: reply.usage,
+            cost_nanos: price.cost_nanos,
+            saved_nanos: price.saved_nanos,
+        };
+        let paid = price.cost_nanos.unwrap_or(0);
+        let key = keys::batch_answer_key(IngestionId(sent.ingestion_id), &sent.request);
+        if sent.is_waiting {
+            let bytes = serde_json::to_vec(reply).map_err(|error| {
+                Error::internal("an answer of a batch cannot be written").with_source(error)
+            })?;
+            let put = self.store.put_if_absent(&key, Bytes::from(bytes));
+            guard_call(FailureSeam::BatchAnswer, put).await?;
+            let settled = rows::settle_answer(&self.db, &sent.custom_id, &cost);
+            if guard_call(FailureSeam::BatchSettle, settled).await? {
+                metrics::count_batched(provider, "answered", 1);
+                metrics::count_spending(provider, model, paid);
+                return Ok(());
+            }
+        }
+        if rows::note_late_answer(&self.db, &sent.custom_id, &cost).await? {
+            metrics::count_batched(provider, "late", 1);
+            metrics::count_spending(provider, model, paid);
+            if sent.is_waiting {
+                // A direct call has taken its place in between.
+                self.store.delete(&key).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,320 @@
+//! Documents one by one, without database, queue and store: `docmill process`, `transcribe` and
+//! `eval`.
+//!
+//! The same pipeline as in a worker, over a ledger and a store in memory that are dropped with the
+//! document. So nothing is stored, each run asks anew, and nothing is known of what was spent
+//! elsewhere: the day's budget does not apply here. Where artefacts are kept, a later run finds them
+//! as a worker finds those of an earlier attempt.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use docmill_core::config::CostConfig;
+use docmill_core::fault::{self, Error};
+use docmill_core::model::{
+    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
+    OutcomeReason, PageDefect, PageSource, PageText, Transcript, digest,
+};
+use docmill_documents::pages;
+use docmill_ledger::memory::MemoryLedger;
+use docmill_ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
+use docmill_pipeline::{
+    self, ClaimHandle, CostTracker, PipelineContext, PipelineOutput, PipelineServices,
+    StageFailure, StageTimings, StepError, verdict,
+};
+use docmill_storage::memory::MemoryStore;
+use docmill_storage::{GetOptions, GetResult, ObjectStore, keys};
+
+/// Where a document lies in the store that is made for it.
+const KEY: &str = "document";
+
+/// The pipeline on this machine alone.
+pub struct LocalPipeline {
+    services: Arc<PipelineServices>,
+    /// Keeps what is made of documents, if it is to be kept.
+    artefacts: Option<Arc<dyn ObjectStore>>,
+}
+
+/// The answer of `docmill process FILE --json`; the shape is the design's.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessReport {
+    /// The path as it was given.
+    pub file: String,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// What the bytes are, e.g. `pdf`; null if none of ours.
+    pub format: Option<String>,
+    /// How it ended: `completed` or `failed`.
+    pub status: IngestionStatus,
+    /// Why it was not completed; null if it was.
+    pub reason: Option<OutcomeReason>,
+    /// For people: counts and limits.
+    pub detail: String,
+    /// Name of the document's kind, if it is known.
+    pub kind: Option<String>,
+    /// Name of the reader that produced the data.
+    pub reader: Option<String>,
+    /// The data, by the kind's field names.
+    pub data: Option<Map<String, Value>>,
+    /// Why a person should review it.
+    pub review_reasons: Vec<String>,
+    /// 0..1: how likely the data is right, as the gate sees it; null without a verdict.
+    pub score: Option<f32>,
+    /// 0..1: the least certainty of a field of the data, its absence included; null where the
+    /// reader does not weigh that.
+    pub certainty: Option<f32>,
+    /// Where on the pages the data's values were found.
+    pub grounded: Vec<docmill_gate::GroundedField>,
+    /// The pages and their texts; null if nothing was read.
+    pub transcription: Option<TranscriptionView>,
+    /// Milliseconds that each step took.
+    pub timings_ms: TimingsView,
+    /// The transcript itself, for callers in this process.
+    #[serde(skip)]
+    pub transcript: Option<Arc<Transcript>>,
+    /// Tokens that models were given and gave back, likewise.
+    #[serde(skip)]
+    pub usage: ModelUsage,
+}
+
+/// The transcript as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct TranscriptionView {
+    /// The quality of the whole transcript, 0 to 1.
+    pub quality: f32,
+    /// The pages in their order.
+    pub pages: Vec<PageView>,
+}
+
+/// One page as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PageView {
+    number: u32,
+    source: PageSource,
+    quality: f32,
+    defects: Vec<PageDefect>,
+    repaired: bool,
+    text: String,
+}
+
+/// Milliseconds per step; zero for a step that was not reached.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct TimingsView {
+    /// From the bytes to the transcript.
+    pub transcribe: u64,
+    /// From the transcript to the data.
+    pub extract: u64,
+    /// The gate's judgement of the data.
+    pub gate: u64,
+}
+
+impl LocalPipeline {
+    /// Over these services, their daily budget left aside.
+    pub fn new(mut services: PipelineServices) -> Self {
+        let cost = services.config.cost.clone();
+        let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
+        services.costs = Arc::new(CostTracker::new(unbounded));
+        Self { services: Arc::new(services), artefacts: None }
+    }
+
+    /// With transcripts and replies of models kept in `store`, below the hash of their document and
+    /// how they were made: what is there already is not made again.
+    #[must_use]
+    pub fn keeping_artefacts(mut self, store: Arc<dyn ObjectStore>) -> Self {
+        self.artefacts = Some(store);
+        self
+    }
+
+    /// The services that the pipeline works with.
+    pub fn services(&self) -> &PipelineServices {
+        &self.services
+    }
+
+    /// Takes one document through every step. `file` is what the answer calls it.
+    ///
+    /// # Errors
+    /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
+    /// error but a failed [`ProcessReport`].
+    pub async fn process_file(&self, file: &Path, bytes: Bytes) -> fault::Result<ProcessReport> {
+        let alone = LocalAttempt::begin(self, &bytes).await?;
+        let LocalAttempt { context, claimed, claim } = &alone;
+        process_claimed(context, claimed, claim, file, &bytes).await
+    }
+
+    /// Stops after reading, and ignores any XML that the document carries.
+    ///
+    /// # Errors
+    /// Rejected with the reader's reasons; faults of OCR.
+    pub async fn transcribe_file(&self, bytes: Bytes) -> Result<Arc<Transcript>, StepError> {
+        let (read, _copy) = self.transcribe_with_copy(bytes).await?;
+        Ok(read)
+    }
+
+    /// As [`LocalPipeline::transcribe_file`], with the searchable copy of the document: none if
+    /// `ocr.searchable_pdf` is off, if no page was read from its picture, or if it would be too large.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn transcribe_with_copy(
+        &self,
+        bytes: Bytes,
+    ) -> Result<(Arc<Transcript>, Option<Bytes>), StepError> {
+        let alone = LocalAttempt::begin(self, &bytes).await?;
+        let LocalAttempt { context, claimed, claim } = &alone;
+        let read = Box::pin(docmill_pipeline::transcribe_document(context, claimed, claim)).await;
+        let read = read.map_err(|failed| failed.error)?;
+        let what = GetOptions { at_most: u64::MAX, if_match: None };
+        let copy = match context.artefacts.get(&keys::searchable_key(claim.id), what).await? {
+            GetResult::Found(object) => Some(object.bytes),
+            GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => None,
+        };
+        Ok((read, copy))
+    }
+}
+
+/// An attempt at a document that nobody else can work on, and backends for it alone.
+struct LocalAttempt {
+    context: PipelineContext,
+    claimed: ClaimedIngestion,
+    claim: ClaimHandle,
+}
+
+impl LocalAttempt {
+    async fn begin(pipeline: &LocalPipeline, bytes: &Bytes) -> fault::Result<Self> {
+        let store = Arc::new(MemoryStore::default());
+        store.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
+        let ledger = Arc::new(MemoryLedger::new(OffsetDateTime::now_utc()));
+        // The same at each run, so that what was kept is found.
+        let document = DocumentId::from_content(&digest::sha256_hex(bytes), "");
+        let id = IngestionId::first_for_document(document);
+        ledger.insert_ingestion(id, document, KEY);
+        let terms = ClaimTerms {
+            worker: "local".to_owned(),
+            lease: Duration::from_secs(86_400),
+            crash_limit: 1,
+        };
+        let claimed = match ledger.claim(&[id], &terms).await?.pop() {
+            Some(ClaimOutcome::Claimed(claimed)) => *claimed,
+            _ => return Err(Error::internal("a fresh document could not be claimed")),
+        };
+        let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
+        let context = PipelineContext {
+            documents: Arc::clone(&store) as _,
+            artefacts: pipeline.artefacts.clone().unwrap_or(store),
+            ledger,
+            services: Arc::clone(&pipeline.services),
+        };
+        Ok(Self { context, claimed, claim })
+    }
+}
+
+/// Takes a claimed document, whose bytes are given besides, through every step, and reports the
+/// result as `docmill process` does.
+///
+/// # Errors
+/// A fault of a backend, a lost claim: the document itself is not to blame. A rejected document is
+/// no error but a failed [`ProcessReport`].
+pub async fn process_claimed(
+    context: &PipelineContext,
+    claimed: &ClaimedIngestion,
+    claim: &ClaimHandle,
+    file: &Path,
+    bytes: &Bytes,
+) -> fault::Result<ProcessReport> {
+    let mut processed = ProcessReport::started(file, bytes);
+    let started = Instant::now();
+    match Box::pin(docmill_pipeline::run_pipeline(context, claimed, claim)).await {
+        Ok(PipelineOutput { record, transcript, timings }) => {
+            processed.timings_ms = timings.into();
+            processed.transcription = Some(transcription_view(&transcript));
+            processed.transcript = Some(transcript);
+            processed.finish(record, bytes);
+        }
+        Err(StageFailure { stage, error: StepError::Rejected { reason, detail } }) => {
+            if stage == IngestionStage::Transcribe {
+                processed.timings_ms.transcribe = whole_milliseconds(started.elapsed());
+            }
+            let record = verdict::early_result(reason, IngestionStage::Record, detail);
+            processed.finish(record, bytes);
+        }
+        Err(StageFailure { error: StepError::Fault(fault), .. }) => return Err(fault),
+    }
+    Ok(processed)
+}
+
+impl ProcessReport {
+    fn started(file: &Path, bytes: &Bytes) -> Self {
+        Self {
+            file: file.display().to_string(),
+            sha256: String::new(),
+            format: pages::DocumentFormat::sniff(bytes).map(|format| format.code().to_owned()),
+            status: IngestionStatus::Failed,
+            reason: None,
+            detail: String::new(),
+            kind: None,
+            reader: None,
+            data: None,
+            review_reasons: Vec::new(),
+            score: None,
+            certainty: None,
+            grounded: Vec::new(),
+            transcription: None,
+            timings_ms: TimingsView::default(),
+            transcript: None,
+            usage: ModelUsage::default(),
+        }
+    }
+
+    fn finish(&mut self, record: IngestionResult, bytes: &Bytes) {
+        self.sha256 = record.sha256.unwrap_or_else(|| digest::sha256_hex(bytes));
+        self.status = record.reason.map_or(IngestionStatus::Completed, OutcomeReason::status);
+        self.reason = record.reason;
+        self.detail = record.detail;
+        self.kind = record.kind;
+        self.reader = record.reader;
+        self.usage = record.usage;
+        self.data = record.structured_data;
+        self.review_reasons = record.review_reasons;
+        if let Some(judged) = record.judged {
+            (self.score, self.grounded) = (Some(judged.score), judged.grounded);
+            self.certainty = judged.certainty;
+        }
+    }
+}
+
+impl From<StageTimings> for TimingsView {
+    fn from(timings: StageTimings) -> Self {
+        Self {
+            transcribe: whole_milliseconds(timings.of(IngestionStage::Transcribe)),
+            extract: whole_milliseconds(timings.of(IngestionStage::Extract)),
+            gate: whole_milliseconds(timings.of(IngestionStage::Gate)),
+        }
+    }
+}
+
+fn whole_milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn transcription_view(transcript: &Transcript) -> TranscriptionView {
+    let page = |page: &PageText| PageView {
+        number: page.number,
+        source: page.source,
+        quality: page.quality,
+        defects: page.defects.clone(),
+        repaired: page.repaired,
+        text: page.text(),
+    };
+    TranscriptionView {
+        quality: transcript.quality,
+        pages: transcript.pages.iter().map(page).collect(),
+    }
+}

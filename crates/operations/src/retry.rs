@@ -1,0 +1,154 @@
+//! Changing the course of ingestions: once more, not at all, not now.
+
+use serde::Serialize;
+
+pub use docmill_ledger::db::operators::{
+    AuditNote, PauseRow, PauseScope, block_content, list_pauses, unblock_content,
+};
+
+use crate::sending;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{IngestionId, Priority};
+use docmill_ledger::db::{Db, operators, routes};
+use docmill_queue::MessageQueue;
+
+/// What became of one ingestion that was to be retried or cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IngestionAction {
+    /// It had ended; it is open again and its message is sent.
+    Reopened,
+    /// It was waiting; it is due now and its message is sent again.
+    SentAgain,
+    /// A worker has it right now; it goes on.
+    BeingWorkedOn,
+    /// It has the new priority, and its message is sent there.
+    Moved,
+    /// It will not be worked on any more.
+    Cancelled,
+    /// It had ended before; nothing was done.
+    AlreadyEnded,
+    /// It is open, but its message could not be sent: the janitor will do that, or try again.
+    NotSent,
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, Serialize)]
+pub struct IngestionChange {
+    /// The id of the ingestion.
+    pub ingestion_id: IngestionId,
+    /// What was done with it.
+    pub change: IngestionAction,
+    /// Why nothing was done, for people.
+    pub problem: Option<String>,
+}
+
+/// Works on ingestions once more, from the artefacts that are stored. Reopened first, then sent:
+/// a message for a row that is still closed would be acknowledged as done.
+///
+/// # Errors
+/// No answer from Postgres. What the queue refuses is said per ingestion.
+pub async fn retry_ingestions(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    ids: &[IngestionId],
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let reopened = operators::reopen_ingestions(db, ids, by).await?;
+    let open: Vec<_> = ids.iter().copied().filter(|id| !reopened.contains(id)).collect();
+    let hurried = operators::make_due_now(db, &open).await?;
+    let due: Vec<_> = reopened.iter().chain(&hurried).copied().collect();
+    let sent = sending::send_messages(db, queue, &due).await?;
+    let line = |id: &IngestionId| {
+        let failed = due.iter().zip(&sent).find(|(due, _)| *due == id).map(|(_, sent)| sent);
+        let (change, problem) = match failed {
+            None => (IngestionAction::BeingWorkedOn, None),
+            Some(Err(error)) => (IngestionAction::NotSent, Some(error.to_string())),
+            Some(Ok(())) if reopened.contains(id) => (IngestionAction::Reopened, None),
+            Some(Ok(())) => (IngestionAction::SentAgain, None),
+        };
+        IngestionChange { ingestion_id: *id, change, problem }
+    };
+    Ok(ids.iter().map(line).collect())
+}
+
+/// Withdraws ingestions. The messages of those that were waiting find nothing to do.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn cancel_ingestions(
+    db: &Db,
+    ids: &[IngestionId],
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let cancelled = operators::cancel_ingestions(db, ids, by).await?;
+    let line = |id: &IngestionId| {
+        let done = cancelled.contains(id);
+        let change = if done { IngestionAction::Cancelled } else { IngestionAction::AlreadyEnded };
+        IngestionChange { ingestion_id: *id, change, problem: None }
+    };
+    Ok(ids.iter().map(line).collect())
+}
+
+/// Gives ingestions that have not ended another priority. Those that wait get a message in its
+/// tier; the old one finds the row taken, or ended.
+///
+/// # Errors
+/// No answer from Postgres. What the queue refuses is said per ingestion.
+pub async fn reprioritize_ingestions(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    ids: &[IngestionId],
+    priority: Priority,
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let open: Vec<_> = routes::filter_open(db, ids).await?;
+    let waiting = routes::reprioritize(db, &open, priority, by).await?;
+    let sent = sending::send_messages(db, queue, &waiting).await?;
+    let line = |id: &IngestionId| {
+        let answer = waiting.iter().zip(&sent).find(|(of, _)| *of == id).map(|(_, sent)| sent);
+        let (change, problem) = match answer {
+            Some(Ok(())) => (IngestionAction::Moved, None),
+            Some(Err(error)) => (IngestionAction::NotSent, Some(error.to_string())),
+            None if open.contains(id) => (IngestionAction::BeingWorkedOn, None),
+            None => (IngestionAction::AlreadyEnded, None),
+        };
+        IngestionChange { ingestion_id: *id, change, problem }
+    };
+    Ok(ids.iter().map(line).collect())
+}
+
+/// Stops workers from taking up what is named; they obey within seconds.
+///
+/// # Errors
+/// No answer from Postgres; a name that is missing, or one where none belongs.
+pub async fn pause_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Result<()> {
+    operators::add_pause(db, what.scope, what.checked_name()?, by).await
+}
+
+/// The contrary of [`pause_target`]; `false` if it was not paused.
+///
+/// # Errors
+/// As [`pause_target`].
+pub async fn resume_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Result<bool> {
+    operators::remove_pause(db, what.scope, what.checked_name()?, by).await
+}
+
+/// What an operator pauses or resumes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseTarget {
+    /// Whether everything, a kind, a tenant or a provider is meant.
+    pub scope: PauseScope,
+    /// Name of the kind, tenant or provider; empty for everything.
+    pub name: String,
+}
+
+impl PauseTarget {
+    fn checked_name(&self) -> Result<&str> {
+        if (self.scope == PauseScope::All) == self.name.is_empty() {
+            return Ok(&self.name);
+        }
+        let text = format!("`{}` takes a name exactly if it is not everything", self.scope.code());
+        Err(Error::new(Fault::Rejected, text))
+    }
+}

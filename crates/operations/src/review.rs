@@ -1,0 +1,353 @@
+//! What reviewers decide about documents: the data is right, other data is right, or it is no
+//! document to be recorded.
+//!
+//! Data that a person gives fits the schema of the kind. The gate's rules are not asked: they are
+//! why a person was called.
+
+mod export;
+mod four_eyes;
+mod typed_data;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+pub use export::{TruthExport, TruthReport, export_truth};
+pub use typed_data::check_typed_data;
+
+pub use docmill_ledger::db::reviews::decisions::{find_undoable, is_same_person};
+pub use docmill_ledger::db::reviews::leases::{
+    LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
+};
+pub use docmill_ledger::db::reviews::{
+    DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewFilter, ReviewOrder,
+    ReviewRow, list_reviews,
+};
+
+use crate::inspect;
+use docmill_core::config::ReviewConfig;
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_extract::schema::find_data_violations;
+use docmill_gate::kinds::{FieldType, Kind, KindSet};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::operators::AuditNote;
+use docmill_ledger::db::reviews;
+use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, UndoEnd};
+
+/// Which data a reviewer accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AcceptedData {
+    /// What a first person has decided, if a second has to say the same; else what the document
+    /// carries; if that is nothing, what its newest ingestion read.
+    #[default]
+    Document,
+    /// What its newest ingestion read.
+    Newest,
+}
+
+/// What is right in the place of what was read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DataCorrection {
+    /// The whole data.
+    Whole(Value),
+    /// These fields, as a person types their values (nothing: the document has none); the others
+    /// are as they were.
+    Fields(BTreeMap<String, String>),
+}
+
+/// Who decides, and by which rules.
+#[derive(Debug, Clone)]
+pub struct DecidingReviewer<'a> {
+    /// The reviewer, and why.
+    pub by: AuditNote,
+    /// What holds for decisions.
+    pub config: &'a ReviewConfig,
+    /// Whether the decision holds also if somebody else has the document open.
+    pub take_over: bool,
+}
+
+/// A decision that is written down.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecordedDecision {
+    /// The document decided about.
+    pub document_id: Uuid,
+    /// What was decided.
+    pub decision: ReviewDecision,
+    /// What the document carries now; while a second person is waited for, what it will carry.
+    pub data: Option<Value>,
+    /// Whether it holds only once a second person has said the same.
+    pub awaits_second: bool,
+    /// Until when it can be undone; `None`: it cannot.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub undo_until: Option<OffsetDateTime>,
+}
+
+/// The document that `id` means, as a reviewer sees it.
+///
+/// # Errors
+/// `Missing` if nothing has the id; `Rejected` if it means several documents; no answer from
+/// Postgres.
+pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
+    let ingestion = inspect::find_one(db, id).await?;
+    reviews::load_review_case(db, ingestion)
+        .await?
+        .ok_or_else(|| Error::new(Fault::Missing, "the document was erased meanwhile"))
+}
+
+/// Confirms the data of a document.
+///
+/// # Errors
+/// `Rejected` if there is no data, if the document is no longer as in `case`, if somebody else has it
+/// open, or if it waits for a second person and this is the first; no answer from Postgres.
+pub async fn accept_document(
+    db: &Db,
+    case: &ReviewCase,
+    which: AcceptedData,
+    by: &DecidingReviewer<'_>,
+) -> Result<RecordedDecision> {
+    let data = match which {
+        AcceptedData::Document => standing_data(case),
+        AcceptedData::Newest => case.ingestion_data.as_ref(),
+    };
+    let data = data.ok_or_else(|| {
+        Error::new(Fault::Rejected, "nothing was read that could be accepted: correct or reject it")
+    })?;
+    record(db, case, ReviewDecision::Accepted, Some(data.clone()), by).await
+}
+
+/// Replaces the data of a document, or fields of it.
+///
+/// # Errors
+/// `Rejected` if the data does not fit the schema of the document's kind (each place is named,
+/// never a value), and as an acceptance is; `Misconfigured` if its kind is not among `kinds`; no
+/// answer from Postgres.
+pub async fn correct_document(
+    db: &Db,
+    case: &ReviewCase,
+    kinds: &KindSet,
+    correction: DataCorrection,
+    by: &DecidingReviewer<'_>,
+) -> Result<RecordedDecision> {
+    let kind = kinds.for_name(case.kind.as_deref()).ok_or_else(|| {
+        let name = case.kind.as_deref().unwrap_or_default();
+        Error::new(Fault::Misconfigured, format!("no kind `{name}` among those of kinds.path"))
+    })?;
+    let data = match correction {
+        DataCorrection::Whole(data) => data,
+        DataCorrection::Fields(fields) => Value::Object(apply_fields(kind, case, &fields)?),
+    };
+    let violations = find_data_violations(kind, &data)?;
+    if !violations.is_empty() {
+        let lines = violations.iter().map(|it| format!("  {}: {}", it.path, it.demand));
+        let lines: Vec<String> = lines.collect();
+        let text = format!("the data does not fit the kind {}:\n{}", kind.name, lines.join("\n"));
+        return Err(Error::new(Fault::Rejected, text));
+    }
+    record(db, case, ReviewDecision::Corrected, Some(data), by).await
+}
+
+/// The data of a document with these fields as a person types them.
+///
+/// # Errors
+/// `Rejected` if the kind has no such field, or a value is not of its type.
+pub fn apply_fields(
+    kind: &Kind,
+    case: &ReviewCase,
+    fields: &BTreeMap<String, String>,
+) -> Result<Map<String, Value>> {
+    let mut data = read_fields(case)
+        .unwrap_or_else(|| kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect());
+    for (name, text) in fields {
+        data.insert(name.clone(), parse_typed_value(kind, name, text)?);
+    }
+    Ok(data)
+}
+
+/// A value as it was typed, by the type that the kind's schema gives its field.
+fn parse_typed_value(kind: &Kind, name: &str, text: &str) -> Result<Value> {
+    let text = text.trim();
+    let Some((_, field_type)) = kind.fields().find(|(field, _)| *field == name) else {
+        let names: Vec<&str> = kind.fields().map(|(field, _)| field).collect();
+        let text = format!("kind {} has no field `{name}`, only {}", kind.name, names.join(", "));
+        return Err(Error::new(Fault::Rejected, text));
+    };
+    parse_as_type(field_type, name, text)
+}
+
+/// A cell of a list's item as it was typed, by the type that the kind's schema gives it.
+///
+/// # Errors
+/// `Rejected` if the items of that list have no such field, or it is not of its type.
+pub fn parse_typed_cell(kind: &Kind, list: &str, field: &str, text: &str) -> Result<Value> {
+    let name = format!("{list}.{field}");
+    match kind.item_types(list).find(|(known, _)| *known == field) {
+        Some((_, field_type)) => parse_as_type(field_type, &name, text.trim()),
+        None => Err(Error::new(Fault::Rejected, format!("there is no field `{name}`"))),
+    }
+}
+
+/// A text without blanks around it; nothing is null.
+fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value> {
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    let expected = match field_type {
+        FieldType::Text | FieldType::Date => return Ok(Value::String(text.to_owned())),
+        FieldType::Number => "a number, e.g. 120.50",
+        FieldType::Boolean => "true or false",
+        FieldType::List => "a JSON array",
+        FieldType::Object => "a JSON object",
+    };
+    let value = serde_json::from_str(text).ok().filter(|value: &Value| match field_type {
+        FieldType::Number => value.is_number(),
+        FieldType::Boolean => value.is_boolean(),
+        FieldType::List => value.is_array(),
+        FieldType::Object => value.is_object(),
+        FieldType::Text | FieldType::Date => false,
+    });
+    value.ok_or_else(|| {
+        Error::new(Fault::Rejected, format!("the value of `{name}` is not {expected}"))
+    })
+}
+
+/// What is right as far as is known: what a first person said, else what the document carries, else
+/// what its newest ingestion read.
+fn standing_data(case: &ReviewCase) -> Option<&Value> {
+    let pending = case.pending.as_ref().map(|pending| &pending.data);
+    pending.or(case.document_data.as_ref()).or(case.ingestion_data.as_ref())
+}
+
+/// The fields that a correction of single ones starts from: what a first person said, else those of
+/// the document, else what its newest ingestion read; `None` if there are none.
+pub fn read_fields(case: &ReviewCase) -> Option<Map<String, Value>> {
+    standing_data(case)?.as_object().cloned()
+}
+
+/// Says that the document is not to be recorded: it carries no data from now on.
+///
+/// # Errors
+/// `Rejected` without words on why, if the document is no longer as in `case`, or if somebody else has
+/// it open; no answer from Postgres.
+pub async fn reject_document(
+    db: &Db,
+    case: &ReviewCase,
+    by: &DecidingReviewer<'_>,
+) -> Result<RecordedDecision> {
+    if by.by.why.trim().is_empty() {
+        return Err(Error::new(Fault::Rejected, "say why it is rejected"));
+    }
+    record(db, case, ReviewDecision::Rejected, None, by).await
+}
+
+/// Undoes the newest decision about a document: it is as it was before.
+///
+/// # Errors
+/// `Rejected` if it was somebody else's, its time (`review.undo`) is over, something has happened to
+/// the document since, or there is none; no answer from Postgres.
+pub async fn undo_decision(db: &Db, document: Uuid, by: &AuditNote) -> Result<RecordedDecision> {
+    let refused = |text: String| Err(Error::new(Fault::Rejected, text));
+    match decisions::undo_decision(db, document, by).await? {
+        UndoEnd::Undone(data) => Ok(RecordedDecision {
+            document_id: document,
+            decision: ReviewDecision::Undone,
+            data,
+            awaits_second: false,
+            undo_until: None,
+        }),
+        UndoEnd::Nothing => refused("there is no decision that could be undone".to_owned()),
+        UndoEnd::Others(who) => refused(format!(
+            "the newest decision is {who}'s, who alone can undo it: decide otherwise instead"
+        )),
+        UndoEnd::TooLate => refused(
+            "it is too late to undo the decision (review.undo): decide otherwise instead"
+                .to_owned(),
+        ),
+        UndoEnd::Changed => refused(
+            "something else has happened to the document since the decision: look again".to_owned(),
+        ),
+    }
+}
+
+async fn record(
+    db: &Db,
+    case: &ReviewCase,
+    decision: ReviewDecision,
+    data: Option<Value>,
+    by: &DecidingReviewer<'_>,
+) -> Result<RecordedDecision> {
+    let pending = case.pending.as_ref().map(|pending| &pending.data);
+    let about = [case.ingestion_data.as_ref(), case.document_data.as_ref(), pending, data.as_ref()];
+    let rejects = decision == ReviewDecision::Rejected;
+    let draft = DecisionDraft {
+        decision,
+        data: data.as_ref(),
+        needs_second: !rejects && four_eyes::needs_second(by.config, &about),
+        take_over: by.take_over,
+        undo: by.config.undo,
+    };
+    let refused = |text: String| Err(Error::new(Fault::Rejected, text));
+    match decisions::record_decision(db, case, &draft, &by.by).await? {
+        DecisionEnd::Recorded(written) => Ok(RecordedDecision {
+            document_id: case.document_id,
+            decision,
+            awaits_second: written.awaits_second,
+            undo_until: written.undo_until,
+            data,
+        }),
+        DecisionEnd::Changed => refused(
+            "the document has changed since it was looked at: look again, then decide".to_owned(),
+        ),
+        DecisionEnd::Held(holder) => refused(format!(
+            "{} has the document open since {} (UTC): take it over if you mean to decide all the same",
+            holder.reviewer,
+            clock_time(holder.since),
+        )),
+        DecisionEnd::SamePerson => refused(
+            "you were the first to say so, and it needs a second person (review.four_eyes_above)"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Hours and minutes, in UTC.
+pub fn clock_time(at: OffsetDateTime) -> String {
+    let at = at.to_offset(time::UtcOffset::UTC);
+    format!("{:02}:{:02}", at.hour(), at.minute())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use docmill_core::config::KindsConfig;
+
+    #[test]
+    fn a_typed_value_becomes_what_the_kinds_schema_says_or_is_refused_without_being_repeated() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let invoice = kinds.get("invoice").unwrap();
+        for (field, text, expected) in [
+            ("total", "120.50", json!(120.5)),
+            ("total", "", json!(null)),
+            ("invoice_number", "2024", json!("2024")),
+            ("invoice_number", " 00123 ", json!("00123")),
+            ("invoice_date", "2026-11-22", json!("2026-11-22")),
+            ("line_items", "[]", json!([])),
+        ] {
+            let value = parse_typed_value(invoice, field, text).unwrap();
+            assert_eq!(value, expected, "{field}={text}");
+        }
+        for (field, text, said) in [
+            ("total", "SECRETMARK", "`total` is not a number"),
+            ("total", "\"12\"", "`total` is not a number"),
+            ("line_items", "{}", "`line_items` is not a JSON array"),
+            ("totla", "1", "has no field `totla`, only supplier_name"),
+        ] {
+            let error = parse_typed_value(invoice, field, text).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("SECRETMARK"), "{error}");
+        }
+    }
+}

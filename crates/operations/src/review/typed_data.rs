@@ -1,0 +1,65 @@
+//! What the gate would say of data while a person types it. Advice: a decision does not ask for it.
+//!
+//! Rules about how the data was read, and not about what it says, are left out: it is read no more,
+//! it is typed.
+
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use docmill_core::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfidence, Transcript};
+use docmill_gate::kinds::{Kind, RuleCheck};
+use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+
+/// What the rules of the kind object to in `data`, which is to stand on the pages of `transcript`: as
+/// `rule` or `rule:field`.
+pub fn check_typed_data(
+    kind: &Kind,
+    data: Map<String, Value>,
+    transcript: &Transcript,
+) -> Vec<String> {
+    let extraction = Extraction {
+        // Its rules ask for most: that values stand on the pages.
+        reader: ExtractionMethod::Llm,
+        model: None,
+        kind: kind.name.clone(),
+        data,
+        successful: true,
+        confidence: StatedConfidence::High,
+        missing_fields: Vec::new(),
+        evidence: Vec::new(),
+        certainties: Vec::new(),
+        usage: ModelUsage::default(),
+    };
+    let lookups = GateLookups {
+        duplicate_of: None,
+        today: OffsetDateTime::now_utc().date(),
+        quality_threshold: 0.0,
+        einvoice: EinvoiceState::Absent,
+        pictures_shown: false,
+    };
+    let verdict = judge_extraction(&extraction, transcript, kind, &lookups);
+    let is_of_data = |reason: &String| {
+        let name = reason.split(':').next().unwrap_or_default();
+        let rule = kind.rules.iter().find(|rule| rule.name == name);
+        rule.is_some_and(|rule| is_about_data(&rule.check))
+    };
+    verdict.review_reasons().into_iter().filter(is_of_data).collect()
+}
+
+/// Whether the rule asks what the data says, and not how it was read.
+fn is_about_data(check: &RuleCheck) -> bool {
+    !matches!(
+        check,
+        RuleCheck::Legible { .. }
+            | RuleCheck::Certain { .. }
+            | RuleCheck::NoInstructions { .. }
+            | RuleCheck::EinvoiceSeen
+            | RuleCheck::EinvoiceUsable
+            | RuleCheck::PaymentCodeUsable
+            | RuleCheck::Duplicate
+            | RuleCheck::Quality
+            | RuleCheck::ReaderSucceeded
+            | RuleCheck::Confidence(_)
+            | RuleCheck::Score { .. }
+    )
+}

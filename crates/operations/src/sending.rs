@@ -1,0 +1,56 @@
+//! Messages for ingestions that are in the database: to the tier of their priority, in the group
+//! of their tenant.
+
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::IngestionId;
+use docmill_ledger::db::Db;
+use docmill_ledger::db::routes::{self, MessageRoute};
+use docmill_queue::{MessageQueue, OutgoingMessage};
+
+/// Sends one message for each ingestion. One result per id, in order; `Missing` for an id without
+/// a row.
+///
+/// # Errors
+/// No answer from Postgres; nothing was sent then.
+pub async fn send_messages(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    ids: &[IngestionId],
+) -> Result<Vec<Result<()>>> {
+    send_traced(db, queue, ids, |_| None).await
+}
+
+/// The same; `trace` says which trace (W3C `traceparent`) the work on an ingestion goes on with.
+///
+/// # Errors
+/// As [`send_messages`].
+pub async fn send_traced(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    ids: &[IngestionId],
+    trace: impl Fn(IngestionId) -> Option<String>,
+) -> Result<Vec<Result<()>>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let routes = routes::find_routes(db, ids).await?;
+    let messages: Vec<OutgoingMessage> =
+        routes.iter().map(|route| build_message(route, trace(route.id))).collect();
+    let mut sent = routes.iter().map(|route| route.id).zip(queue.send(&messages).await).peekable();
+    let missing = || Err(Error::new(Fault::Missing, "no such ingestion"));
+    // The routes are in the order of the ids, with gaps.
+    let answer = |id: &IngestionId| {
+        let answered = sent.next_if(|(of, _)| of == id);
+        answered.map_or_else(missing, |(_, answer)| answer)
+    };
+    Ok(ids.iter().map(answer).collect())
+}
+
+fn build_message(route: &MessageRoute, traceparent: Option<String>) -> OutgoingMessage {
+    OutgoingMessage {
+        priority: route.priority,
+        tenant: route.tenant.clone(),
+        traceparent,
+        ..OutgoingMessage::from_body(route.id.to_string())
+    }
+}

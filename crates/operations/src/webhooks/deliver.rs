@@ -1,0 +1,427 @@
+//! Delivers what is in the outbox: for each target a task of its own, so that none waits for another.
+//!
+//! Any number of processes may do so at once: each takes what nobody holds. What is held by one that
+//! dies is due again when its lease ends, with the same id. Of one document a target is told in order,
+//! because the outbox lets only its oldest open delivery become due. Not promised: that something is
+//! told once only, or order between documents.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::payload::write_payload;
+use super::{DestinationPolicy, NameResolver, lease_token};
+use docmill_client::webhook::{
+    AwsMessage, AwsTarget, SharedCredentialsProvider, SignedMessage, WebhookReply, WebhookSender,
+    parse_secrets, sign_message,
+};
+use docmill_core::config::{Config, SecretSource, WebhookEvent, WebhookTarget, WebhooksConfig};
+use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::metrics;
+use docmill_core::model::digest::encode_hex;
+use docmill_core::retry::{Jitter, RetryBackoff};
+use docmill_ledger::db::Db;
+use docmill_ledger::db::webhooks::{
+    self as rows, ClaimedWebhookDelivery, DeliveryEnd, WebhookRegistration, WebhookTargetState,
+};
+use docmill_pipeline::shutdown::Shutdown;
+
+/// The lease of a delivery beyond the time of its request: for the data before, the row afterwards.
+const LEASE_MARGIN: Duration = Duration::from_secs(30);
+/// Targets say so often that they are still there, and are counted.
+const REGISTER_EVERY: Duration = Duration::from_secs(60);
+/// After Postgres did not answer.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// What is being sent at the stop has so long to end; then its lease runs out.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// So many failures in a row make a target be asked with one message at a time.
+const SUSPECT_AFTER: u32 = 5;
+/// The longest rest of a target that fails and fails, between two messages of one process, in looks
+/// (`webhooks.poll`).
+const LONGEST_REST: u32 = 60;
+
+/// How deliveries are tried.
+#[derive(Debug, Clone)]
+pub struct WebhookTerms {
+    config: WebhooksConfig,
+    /// Where the pages are; empty: not known.
+    pages: String,
+}
+
+impl WebhookTerms {
+    /// By the settings of the service.
+    pub fn new(config: &Config) -> Self {
+        let origin = &config.web.origin;
+        let pages = match origin.is_empty() {
+            true => String::new(),
+            false => format!("{origin}{}", config.web.base_path),
+        };
+        Self { config: config.webhooks.clone(), pages }
+    }
+
+    fn backoff(&self) -> RetryBackoff {
+        RetryBackoff::doubling(self.config.first_retry)
+            .up_to(self.config.longest_retry)
+            .with_jitter(Jitter::Quarter)
+    }
+
+    fn lease(&self) -> Duration {
+        self.config.timeout + LEASE_MARGIN
+    }
+}
+
+/// Everything that delivers.
+pub struct WebhookDelivery {
+    db: Db,
+    routes: Vec<Arc<TargetRoute>>,
+    terms: Arc<WebhookTerms>,
+    sender: Arc<WebhookSender>,
+}
+
+/// A target of the settings, its address read.
+struct TargetRoute {
+    target: WebhookTarget,
+    place: TargetPlace,
+}
+
+/// Where a target is told.
+enum TargetPlace {
+    /// By a signed message of the specification.
+    Web { url: Url, secrets: SecretSource },
+    /// By a request that AWS's credentials sign.
+    Aws(AwsTarget),
+}
+
+impl TargetRoute {
+    fn new(target: &WebhookTarget, policy: &DestinationPolicy) -> Result<Self> {
+        let refuse = |why: String| {
+            let text = format!("webhook target `{}`: {why}", target.name);
+            Error::new(Fault::Misconfigured, text)
+        };
+        if AwsTarget::is_arn(target.url.reveal()) {
+            let place = AwsTarget::parse(target.url.reveal(), &target.endpoint).map_err(refuse)?;
+            policy.check_url(place.endpoint()).map_err(|why| refuse(why.to_string()))?;
+            return Ok(Self { target: target.clone(), place: TargetPlace::Aws(place) });
+        }
+        let url = Url::parse(target.url.reveal());
+        let url = url.map_err(|_| refuse("its url cannot be read".to_owned()))?;
+        policy.check_url(&url).map_err(|why| refuse(why.to_string()))?;
+        let secrets = target.secret_source();
+        let current = secrets.current_secret().map_err(refuse)?;
+        parse_secrets(current.reveal()).map_err(refuse)?;
+        Ok(Self { target: target.clone(), place: TargetPlace::Web { url, secrets } })
+    }
+
+    fn registration(&self) -> WebhookRegistration {
+        let events = self.target.events.iter().map(|event: &WebhookEvent| event.code().to_owned());
+        let (url, whole) = match &self.place {
+            TargetPlace::Web { url, .. } => (url, url.as_str()),
+            TargetPlace::Aws(place) => (place.endpoint(), self.target.url.reveal()),
+        };
+        WebhookRegistration {
+            name: self.target.name.clone(),
+            place: url.origin().ascii_serialization(),
+            url_hash: encode_hex(Sha256::digest(whole)),
+            events: events.collect(),
+            tenant: self.target.tenant.clone(),
+        }
+    }
+}
+
+impl WebhookDelivery {
+    /// Delivery to the targets of the settings; `None` if there are none.
+    ///
+    /// # Errors
+    /// `Misconfigured` if an address may not be sent to or a secret is none; no TLS on this machine.
+    pub fn new(db: Db, terms: WebhookTerms, names: Arc<dyn NameResolver>) -> Result<Option<Self>> {
+        let config = &terms.config;
+        if config.targets.is_empty() {
+            return Ok(None);
+        }
+        let policy = DestinationPolicy {
+            allowed: config.allowed_networks.clone(),
+            allow_http: config.allow_http,
+        };
+        let route = |target| TargetRoute::new(target, &policy).map(Arc::new);
+        let routes = config.targets.iter().map(route).collect::<Result<_>>()?;
+        let sender = Arc::new(WebhookSender::new(policy, names, config.timeout)?);
+        Ok(Some(Self { db, routes, terms: Arc::new(terms), sender }))
+    }
+
+    /// The same, with these credentials for AWS in the place of its usual chain.
+    pub fn with_credentials(mut self, provider: SharedCredentialsProvider) -> Self {
+        self.sender = Arc::new(self.sender.with_credentials(provider));
+        self
+    }
+
+    /// Registers the targets: from now on what happens is written down for them.
+    ///
+    /// # Errors
+    /// No answer from Postgres, or no right to.
+    pub async fn register_targets(&self) -> Result<()> {
+        for route in &self.routes {
+            rows::register_target(&self.db, &route.registration()).await?;
+        }
+        Ok(())
+    }
+
+    /// Delivers until it is asked to stop.
+    pub async fn run(self, stop: Shutdown) {
+        let mut tasks = JoinSet::new();
+        for route in &self.routes {
+            let lane = TargetLane {
+                db: self.db.clone(),
+                route: Arc::clone(route),
+                terms: Arc::clone(&self.terms),
+                sender: Arc::clone(&self.sender),
+                failures: 0,
+                rests_until: Instant::now(),
+            };
+            tasks.spawn(lane.run(stop.clone()));
+        }
+        loop {
+            let pause = match self.look_after_targets().await {
+                Ok(()) => REGISTER_EVERY,
+                Err(error) => {
+                    tracing::warn!(error = %error, "webhook targets: {error}");
+                    AFTER_FAILURE
+                }
+            };
+            tokio::select! {
+                () = stop.wait_until_requested() => break,
+                // A target whose lane is gone would be told nothing more, and nobody would notice.
+                Some(ended) = tasks.join_next() => pass_on_panic(ended),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            pass_on_panic(ended);
+        }
+    }
+
+    async fn look_after_targets(&self) -> Result<()> {
+        self.register_targets().await?;
+        for state in rows::list_targets(&self.db).await? {
+            let WebhookTargetState { name, open, dead, oldest_s, .. } = state;
+            metrics::set_webhooks(&name, open, dead, oldest_s.unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// Whoever runs the delivery hears that a part of it died.
+fn pass_on_panic(ended: std::result::Result<(), JoinError>) {
+    if let Err(died) = ended
+        && let Ok(panic) = died.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// What one target is told by this process.
+struct TargetLane {
+    db: Db,
+    route: Arc<TargetRoute>,
+    terms: Arc<WebhookTerms>,
+    sender: Arc<WebhookSender>,
+    /// Failures in a row of the target as such: it cannot be reached, or is not well.
+    failures: u32,
+    /// Nothing is sent before.
+    rests_until: Instant,
+}
+
+impl TargetLane {
+    async fn run(mut self, stop: Shutdown) {
+        let mut sending = JoinSet::new();
+        loop {
+            let pause = self.fill(&mut sending).await;
+            tokio::select! {
+                () = stop.wait_until_requested() => break,
+                Some(ended) = sending.join_next(), if !sending.is_empty() => {
+                    self.note_end(ended.unwrap_or(LaneNews::Failed)).await;
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        let ends = async { while sending.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_GRACE, ends).await.is_err() {
+            tracing::debug!("webhooks under way at the stop are sent again when their leases end");
+        }
+    }
+
+    /// Begins to send what is due, as far as there is room; how long to wait before the next look.
+    async fn fill(&self, sending: &mut JoinSet<LaneNews>) -> Duration {
+        let rest = self.rests_until.saturating_duration_since(Instant::now());
+        if !rest.is_zero() {
+            return rest;
+        }
+        let most = if self.failures < SUSPECT_AFTER { self.route.target.concurrency } else { 1 };
+        let under_way = u32::try_from(sending.len()).unwrap_or(u32::MAX);
+        let room = most.saturating_sub(under_way);
+        if room == 0 {
+            return self.terms.lease();
+        }
+        let (token, lease) = (lease_token(), self.terms.lease());
+        let name = &self.route.target.name;
+        let due = match rows::claim_deliveries(&self.db, name, token, room, lease).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(webhook = name, error = %error, "webhooks: {error}");
+                return AFTER_FAILURE;
+            }
+        };
+        let is_full = due.len() >= usize::try_from(room).unwrap_or(usize::MAX);
+        for delivery in due {
+            let courier = WebhookCourier {
+                db: self.db.clone(),
+                route: Arc::clone(&self.route),
+                terms: Arc::clone(&self.terms),
+                sender: Arc::clone(&self.sender),
+                token,
+            };
+            sending.spawn(courier.deliver(delivery));
+        }
+        if is_full { self.terms.lease() } else { self.terms.config.poll }
+    }
+
+    /// A target that is back is told at once what waited for its next try.
+    async fn note_end(&mut self, news: LaneNews) {
+        if news == LaneNews::Reached && self.failures >= SUSPECT_AFTER {
+            let name = &self.route.target.name;
+            if let Err(error) = rows::hasten_deliveries(&self.db, name).await {
+                tracing::warn!(webhook = name, error = %error, "webhooks wait longer: {error}");
+            }
+            self.rests_until = Instant::now();
+        }
+        self.failures = match news {
+            LaneNews::Reached => 0,
+            LaneNews::Failed => self.failures.saturating_add(1),
+        };
+        let poll = self.terms.config.poll;
+        let Some(more) = self.failures.checked_sub(SUSPECT_AFTER) else { return };
+        let rest = RetryBackoff::doubling(poll).up_to(poll * LONGEST_REST);
+        self.rests_until = Instant::now() + rest.with_jitter(Jitter::Quarter).wait_after(more);
+    }
+}
+
+/// What a try says of the target as such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LaneNews {
+    /// It answered, be it that it did not take this message.
+    Reached,
+    /// It is not there, or not well.
+    Failed,
+}
+
+impl LaneNews {
+    fn of(reply: &WebhookReply) -> Self {
+        match reply.status {
+            None | Some(429 | 502..=504) => Self::Failed,
+            Some(_) => Self::Reached,
+        }
+    }
+}
+
+/// Takes one delivery to its target.
+struct WebhookCourier {
+    db: Db,
+    route: Arc<TargetRoute>,
+    terms: Arc<WebhookTerms>,
+    sender: Arc<WebhookSender>,
+    token: Uuid,
+}
+
+impl WebhookCourier {
+    async fn deliver(self, delivery: ClaimedWebhookDelivery) -> LaneNews {
+        let name = &self.route.target.name;
+        let reply = match self.send(&delivery).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                // Nothing was sent, and it is not the target's fault.
+                tracing::warn!(webhook = name, error = %error, "a webhook was not sent: {error}");
+                WebhookReply { status: None, retry_after: None, problem: Some(error.to_string()) }
+            }
+        };
+        let (news, outcome) = (LaneNews::of(&reply), describe_outcome(&reply));
+        metrics::count_webhook(name, outcome);
+        if reply.is_gone() {
+            self.disable(name).await;
+        }
+        match rows::settle_delivery(&self.db, delivery.id, self.token, &self.end(&delivery, reply))
+            .await
+        {
+            Ok(Some(state)) if state == "dead" => {
+                tracing::warn!(webhook = name, delivery = delivery.id, "a webhook was given up");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(webhook = name, error = %error, "a webhook will be sent again: {error}");
+            }
+        }
+        news
+    }
+
+    async fn send(&self, delivery: &ClaimedWebhookDelivery) -> Result<WebhookReply> {
+        let data = match self.route.target.include_data {
+            true => rows::load_told_data(&self.db, delivery).await?,
+            false => None,
+        };
+        let body = write_payload(delivery, &self.terms.pages, data);
+        let id = delivery.event_id.to_string();
+        let (url, secrets) = match &self.route.place {
+            TargetPlace::Web { url, secrets } => (url, secrets),
+            TargetPlace::Aws(place) => {
+                let (event, group) = (delivery.event.clone(), document_of(delivery).to_owned());
+                let message = AwsMessage { id, event, group, body };
+                return Ok(self.sender.send_to_aws(place, &message).await);
+            }
+        };
+        let misconfigured = |why: String| Error::new(Fault::Misconfigured, why);
+        let secrets = secrets.current_secret();
+        let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
+        let secrets = secrets.map_err(misconfigured)?;
+        let timestamp = OffsetDateTime::now_utc().unix_timestamp();
+        let signatures = sign_message(&secrets, &id, timestamp, &body).map_err(misconfigured)?;
+        let message = SignedMessage { id, timestamp, signatures, body };
+        Ok(self.sender.send_message(url, message).await)
+    }
+
+    async fn disable(&self, name: &str) {
+        tracing::warn!(webhook = name, "the webhook target says 410 Gone: nothing is sent to it");
+        if let Err(error) = rows::disable_target(&self.db, name, "it answered 410 Gone").await {
+            tracing::warn!(webhook = name, error = %error, "it was not disabled: {error}");
+        }
+    }
+
+    fn end(&self, delivery: &ClaimedWebhookDelivery, reply: WebhookReply) -> DeliveryEnd {
+        let failed = u32::try_from(delivery.tries - 1).unwrap_or_default();
+        let wait = self.terms.backoff().wait_after(failed);
+        DeliveryEnd {
+            delivered: reply.is_taken(),
+            wait: wait.max(reply.retry_after.unwrap_or_default()),
+            give_up_after: self.terms.config.give_up_after,
+            status: reply.status,
+            problem: reply.problem,
+        }
+    }
+}
+
+/// The document, whose messages are kept in order.
+fn document_of(delivery: &ClaimedWebhookDelivery) -> &str {
+    delivery.facts.get("document_id").and_then(|id| id.as_str()).unwrap_or_default()
+}
+
+/// The word in metrics.
+fn describe_outcome(reply: &WebhookReply) -> &'static str {
+    match reply {
+        reply if reply.is_taken() => "delivered",
+        reply if reply.status.is_some() => "refused",
+        _ => "not_sent",
+    }
+}

@@ -1,0 +1,177 @@
+//! Artefacts in the store: identified by what they were made from, written so that a late zombie
+//! cannot replace what a newer claim refers to (invariant 8).
+//!
+//! The stored form is the content's JSON with `made_from`, the identity, beside it. Anything
+//! unreadable, or made from something else, is treated as absent and replaced, never used.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::claim_handle::ClaimHandle;
+use crate::failpoint::{FailureSeam, guard_call};
+use docmill_core::fault;
+use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_core::work_clock::note_progress;
+use docmill_documents::cpu::CpuPool;
+use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
+
+/// Larger artefacts are neither written nor read: a transcript of `limits.text_bytes` at their most
+/// and the replies about one document have less.
+const LARGEST: u64 = 256 << 20;
+
+/// Content of no more JSON than this is written on the spot: it takes no longer than a way to another
+/// thread and back.
+const SMALL: usize = 64 << 10;
+
+#[derive(Serialize, Deserialize)]
+struct ArtefactEnvelope<T> {
+    made_from: String,
+    #[serde(flatten)]
+    content: T,
+}
+
+/// The key of an artefact, and what is stored there now.
+#[derive(Debug)]
+pub struct ArtefactSlot<T> {
+    key: String,
+    identity: String,
+    /// Version that lies there, whatever it holds.
+    found: Option<Etag>,
+    /// The content, if it is of our identity.
+    pub content: Option<T>,
+    /// Where its JSON is read and written, which takes as long as a text is long: beside the
+    /// threads that keep leases.
+    pool: Arc<CpuPool>,
+}
+
+/// The identity of an artefact that is made from these parts: SHA-256, in hex.
+pub fn identity_of(parts: &[&str]) -> String {
+    sha256_of_parts(LengthOrder::LittleEndian, parts)
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
+    /// Reads what is stored at `key`.
+    ///
+    /// # Errors
+    /// What the store says. Unreadable content is not an error.
+    pub async fn load(
+        store: &dyn ObjectStore,
+        pool: &Arc<CpuPool>,
+        key: String,
+        identity: String,
+    ) -> fault::Result<Self> {
+        let what = GetOptions { at_most: LARGEST, if_match: None };
+        let (found, content) = match store.get(&key, what).await? {
+            GetResult::Found(object) => {
+                let (bytes, wanted) = (object.bytes, identity.clone());
+                let parse = move || {
+                    let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(&bytes).ok();
+                    let ours = envelope.filter(|envelope| envelope.made_from == wanted);
+                    ours.map(|envelope| envelope.content)
+                };
+                (Some(object.etag), pool.run(parse).await?)
+            }
+            // Larger than any that is written now: made anew in its place.
+            GetResult::TooLarge { .. } => (store.head(&key).await?.map(|meta| meta.etag), None),
+            GetResult::Missing | GetResult::Changed => (None, None),
+        };
+        Ok(Self { key, identity, found, content, pool: Arc::clone(pool) })
+    }
+
+    /// Writes new content over exactly what was found, while the claim is live.
+    ///
+    /// # Errors
+    /// [`fault::Fault::ClaimLost`] also when somebody else wrote in between: only another claim
+    /// does that.
+    pub async fn write(
+        &mut self,
+        store: &dyn ObjectStore,
+        hold: &ClaimHandle,
+        content: T,
+    ) -> fault::Result<()> {
+        let envelope = ArtefactEnvelope { made_from: self.identity.clone(), content };
+        let (envelope, bytes) = match serialise_small(&envelope) {
+            Some(bytes) => (envelope, Ok(bytes)),
+            None => {
+                let serialise = move || {
+                    let bytes = serde_json::to_vec(&envelope);
+                    (envelope, bytes)
+                };
+                self.pool.run(serialise).await?
+            }
+        };
+        let bytes = bytes.map(Bytes::from).map_err(|error| {
+            fault::Error::internal("an artefact could not be serialised").with_source(error)
+        })?;
+        let (size, key) = (bytes.len(), &self.key);
+        if size as u64 > LARGEST {
+            // The limits on text and replies keep far below it.
+            let context = format!("{key} would have {size} bytes and could not be read again");
+            return Err(fault::Error::internal(context));
+        }
+        self.found =
+            Some(replace_version(store, hold, &self.key, self.found.as_ref(), bytes).await?);
+        note_progress();
+        self.content = Some(envelope.content);
+        Ok(())
+    }
+
+    /// What a row keeps of it.
+    pub fn to_ref(&self) -> docmill_core::model::ArtefactRef {
+        docmill_core::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
+    }
+}
+
+/// The JSON of what is small; none where there is more of it, after as much work.
+fn serialise_small<T: Serialize>(envelope: &ArtefactEnvelope<T>) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; SMALL];
+    let mut rest = buffer.as_mut_slice();
+    serde_json::to_writer(&mut rest, envelope).ok()?;
+    let length = SMALL - rest.len();
+    buffer.truncate(length);
+    Some(buffer)
+}
+
+/// Writes `bytes` over exactly the version that was found, while the claim is live.
+///
+/// # Errors
+/// [`fault::Fault::ClaimLost`]; a transient fault if somebody else wrote in between, which only
+/// another claim does; what the store says.
+pub(super) async fn replace_version(
+    store: &dyn ObjectStore,
+    hold: &ClaimHandle,
+    key: &str,
+    found: Option<&Etag>,
+    bytes: Bytes,
+) -> fault::Result<Etag> {
+    hold.ensure_live().await?;
+    let putting = async {
+        match found {
+            None => store.put_if_absent(key, bytes.clone()).await,
+            Some(etag) => store.put_if_match(key, etag, bytes.clone()).await,
+        }
+    };
+    match guard_call(FailureSeam::Artefact, putting).await? {
+        PutResult::Written(etag) => Ok(etag),
+        PutResult::Refused => confirm_refused_write(store, key, &bytes).await,
+    }
+}
+
+/// A refused write is ours all the same if its reply was lost and the client tried again.
+async fn confirm_refused_write(
+    store: &dyn ObjectStore,
+    key: &str,
+    bytes: &Bytes,
+) -> fault::Result<Etag> {
+    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+        GetResult::Found(object) if object.bytes == *bytes => Ok(object.etag),
+        GetResult::Found(_) => {
+            let context = "another claim wrote this artefact in the meantime";
+            Err(fault::Error::transient(context))
+        }
+        _ => Err(fault::Error::transient("an artefact vanished while it was written")),
+    }
+}

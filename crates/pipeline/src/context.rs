@@ -1,0 +1,206 @@
+//! What the steps work with: services that a process has once, the three backends that differ from
+//! one way of running docmill to another, and the attempt at hand.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::byte_budget::ByteBudget;
+use crate::claim_handle::ClaimHandle;
+use crate::cost::{CostTracker, SpendingBook};
+use crate::failpoint::{FailureSeam, guard_call};
+use crate::reading::DocumentReader;
+use crate::step_error::StepError;
+use docmill_client::throttle::Governor;
+use docmill_core::config::Config;
+use docmill_core::fault;
+use docmill_core::model::{ArtefactRef, ClaimedIngestion};
+use docmill_core::work_clock::wait_off_clock;
+use docmill_documents::cpu::{CpuPool, DocumentOpening, OpenDocument};
+use docmill_extract::CallLimits;
+use docmill_gate::kinds::{Kind, KindSet};
+use docmill_ledger::{AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult};
+use docmill_llm::chain::ModelChain;
+use docmill_scheduler::Scheduler;
+use docmill_storage::ObjectStore;
+
+/// What a process has once for all its documents.
+pub struct PipelineServices {
+    /// Opens documents and reads their pages into a transcript.
+    pub reader: Arc<DocumentReader>,
+    /// The threads for CPU work.
+    pub pool: Arc<CpuPool>,
+    /// The models; none: the rules reader.
+    pub models: ModelChain,
+    /// Who gives the local ones among them their turns; `None`: none is local.
+    pub scheduler: Option<Arc<Scheduler>>,
+    /// How fast each provider may be called, of pages and of models.
+    pub governor: Arc<Governor>,
+    /// The kinds of documents that are configured.
+    pub kinds: Arc<KindSet>,
+    /// The budget for bytes of documents in memory.
+    pub budget: ByteBudget,
+    /// Prices, and the day's budget for spending.
+    pub costs: Arc<CostTracker>,
+    /// The configuration of this process.
+    pub config: Arc<Config>,
+    /// Whether only the pages are read, whatever XML the document carries.
+    pub ignore_xml: bool,
+}
+
+impl PipelineServices {
+    /// A provider without which no kind of document comes to its end, if it is known to be down or to
+    /// deny us: of pages, or of the model that is asked first.
+    pub fn find_outage(&self) -> Option<String> {
+        let of_pages = |kind: &Kind| self.reader.remote_ocr.find_outage(kind.read_by.as_deref());
+        let of_models = |kind: &Kind| {
+            let first = self.models.for_kind(&kind.name).into_iter().next();
+            first.map(|first| first.llm).filter(|llm| llm.is_down())
+        };
+        let pages: Option<Vec<_>> = self.kinds.iter().map(of_pages).collect();
+        let models: Option<Vec<_>> = self.kinds.iter().map(of_models).collect();
+        let pages = pages.and_then(|down| down.first().map(|name| (*name).to_owned()));
+        pages.or_else(|| models?.first().map(|llm| llm.provider().to_owned()))
+    }
+
+    /// What a pause may hold back: for each kind those to whom its documents are given first. A
+    /// provider that only stands in for another, or is asked when the first was not sure, holds
+    /// nothing back.
+    pub fn pause_terms(&self, default_kind: &str) -> PauseTerms {
+        let mut providers = Vec::new();
+        let mut add = |kind: &str, read_as: &str| {
+            let order = self.kinds.get(kind).and_then(|kind| kind.read_by.as_deref());
+            let models = self.models.for_kind(read_as);
+            let model = models.first().map(|first| first.llm.provider().to_owned());
+            let first = [Some(self.reader.first_provider(order)), model];
+            providers.extend(
+                first
+                    .into_iter()
+                    .flatten()
+                    .map(|provider| FirstProvider { kind: kind.to_owned(), provider }),
+            );
+        };
+        add("", default_kind);
+        for kind in self.kinds.iter() {
+            add(&kind.name, &kind.name);
+        }
+        PauseTerms { default_kind: default_kind.to_owned(), providers }
+    }
+
+    /// What bounds the calls about one transcript.
+    pub(super) fn call_terms(&self, identity: String, max_output_tokens: u32) -> CallLimits {
+        let (limits, llm) = (&self.config.limits, &self.config.llm);
+        let (prompt_tokens, parts_at_once) = (limits.prompt_tokens, llm.parts_at_once);
+        CallLimits {
+            identity,
+            prompt_tokens,
+            max_output_tokens,
+            parts_at_once,
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// Everything the steps work with.
+#[derive(Clone)]
+pub struct PipelineContext {
+    /// The store that originals are fetched from.
+    pub documents: Arc<dyn ObjectStore>,
+    /// Where transcripts, replies and finished pages are kept, and found again by a later attempt.
+    pub artefacts: Arc<dyn ObjectStore>,
+    /// What the attempt asks, and writes down of itself.
+    pub ledger: Arc<dyn AttemptLedger>,
+    /// What all attempts of this process share.
+    pub services: Arc<PipelineServices>,
+}
+
+/// One attempt at one document.
+#[derive(Clone, Copy)]
+pub(super) struct AttemptContext<'a> {
+    /// The services and backends of the attempt.
+    pub(super) context: &'a PipelineContext,
+    /// The document, and what earlier attempts have left of it.
+    pub(super) claimed: &'a ClaimedIngestion,
+    /// The right to it.
+    pub(super) claim: &'a ClaimHandle,
+}
+
+impl<'a> AttemptContext<'a> {
+    pub(super) fn services(&self) -> &'a PipelineServices {
+        &self.context.services
+    }
+
+    pub(super) fn config(&self) -> &'a Config {
+        &self.context.services.config
+    }
+
+    pub(super) fn artefacts(&self) -> &'a dyn ObjectStore {
+        self.context.artefacts.as_ref()
+    }
+
+    /// Where what this attempt spends is written down.
+    pub(super) fn spending_book(&self) -> SpendingBook<'a> {
+        let (costs, ledger) = (&self.context.services.costs, &self.context.ledger);
+        SpendingBook { costs, ledger: ledger.as_ref(), claimed: self.claimed }
+    }
+
+    /// Opens the original; what is encrypted with the passwords that are known for it: its own, then
+    /// its tenant's. `looks`: e-invoices are looked for in it.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_tenant_document`]; what the ledger says.
+    pub(super) async fn open_document(
+        &self,
+        bytes: Bytes,
+        looks: bool,
+    ) -> Result<OpenDocument, StepError> {
+        let how = DocumentOpening {
+            tenant: self.claimed.tenant.as_deref(),
+            alone: self.claimed.suspect,
+            looks,
+            ..DocumentOpening::default()
+        };
+        let reader = &self.services().reader;
+        let refusal = match reader.open_tenant_document(bytes.clone(), how).await {
+            Err(refusal) if refusal.is_encrypted() => refusal,
+            opened => return opened,
+        };
+        let own = self.context.ledger.document_passwords(self.claimed.document.id);
+        let mut passwords = wait_off_clock(own).await?;
+        passwords.extend(self.config().store.passwords_for(how.tenant));
+        if passwords.is_empty() {
+            return Err(refusal);
+        }
+        let how = DocumentOpening { passwords: &passwords, ..how };
+        reader.open_tenant_document(bytes, how).await
+    }
+
+    /// References a stored transcript.
+    ///
+    /// # Errors
+    /// What the ledger says; a lost claim.
+    pub(super) async fn save_transcription(&self, saved: &StoredTranscript) -> fault::Result<()> {
+        let (ledger, claim) = (&self.context.ledger, self.claim);
+        let saving = ledger.save_transcription(claim.id, claim.token, saved);
+        let saving = guard_call(FailureSeam::Reference, saving);
+        ensure_applied(wait_off_clock(saving).await?)
+    }
+
+    /// References stored replies of models.
+    ///
+    /// # Errors
+    /// What the ledger says; a lost claim.
+    pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
+        let (ledger, claim) = (&self.context.ledger, self.claim);
+        let saving = ledger.save_extraction(claim.id, claim.token, artefact);
+        let saving = guard_call(FailureSeam::Reference, saving);
+        ensure_applied(wait_off_clock(saving).await?)
+    }
+}
+
+fn ensure_applied(held: WriteResult) -> fault::Result<()> {
+    match held {
+        WriteResult::Yes => Ok(()),
+        WriteResult::Lost => Err(fault::Error::claim_lost()),
+    }
+}

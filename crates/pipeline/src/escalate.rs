@@ -1,0 +1,208 @@
+//! Model after model: one reads, the gate judges, and where its verdict asks for more
+//! ([`Verdict::needs_escalation`]) the next model of the chain reads the same pages, inside the
+//! same claim.
+//!
+//! The pages themselves are as good as they get by then: what repair they call for comes before
+//! the first reading, once. A stronger model's reading never replaces a weaker one's as a whole:
+//! the two are joined both ways round so that no populated value is lost, and the gate says which
+//! way holds better. Where the last model leaves fields empty without which the gate refuses, it is
+//! asked once more, with their names, before a person is. A model that cannot be reached ends the escalation as it would end the first
+//! reading; what was paid for until then is stored.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+
+use super::extract::{ExtractionOutcome, UnfinishedExtraction};
+use crate::step_error::StepError;
+use docmill_core::metrics;
+use docmill_core::model::{Extraction, OutcomeReason};
+use docmill_extract::{combine_extractions, is_blank};
+use docmill_gate::Verdict;
+use docmill_gate::kinds::RuleConsequence;
+use docmill_llm::chain::ChainModel;
+
+/// What one model of the chain does. A trait so that the order of the models is tested over
+/// scripted readings.
+#[async_trait]
+pub(super) trait EscalationStep: Send {
+    /// Has the pages read by this model of the chain.
+    async fn read(&mut self, at: usize, model: &ChainModel)
+    -> Result<ExtractionOutcome, StepError>;
+
+    /// Whether a model may be asked twice.
+    fn may_read_again(&self) -> bool;
+
+    /// Has the pages read by the same model once more, which is told what it left empty.
+    async fn read_again(
+        &mut self,
+        at: usize,
+        model: &ChainModel,
+        missing: Vec<String>,
+    ) -> Result<ExtractionOutcome, StepError>;
+
+    /// Has the gate judge an extraction.
+    async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError>;
+}
+
+/// The end of an escalation.
+#[derive(Debug)]
+pub(super) enum EscalationOutcome {
+    /// With data and the verdict on it.
+    Judged(Extraction, Box<Verdict>),
+    /// No model gave an acceptable reply.
+    Unfinished(UnfinishedExtraction),
+}
+
+/// Goes on to stronger models until the gate is content or no further one may help.
+///
+/// # Errors
+/// What a reading or a judgement ended in.
+pub(super) async fn escalate(
+    models: &[ChainModel],
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
+    // On the heap, as all that follows a reading: whoever waits for the model has no room for it.
+    let mut so_far: Option<Box<EscalationOutcome>> = None;
+    for (at, model) in models.iter().enumerate() {
+        let read = step.read(at, model).await?;
+        let before = so_far.map(|so_far| *so_far);
+        let now = Box::new(Box::pin(merge_attempt(before, read, step)).await?);
+        if !may_help(&now, models.get(at + 1), model) {
+            return Box::pin(ask_once_more(*now, at, model, step)).await;
+        }
+        metrics::count_escalation(model.llm.provider());
+        tracing::debug!(llm.model = model.llm.model(), "the next model of the chain is asked");
+        so_far = Some(now);
+    }
+    so_far.map(|so_far| *so_far).ok_or_else(|| {
+        docmill_core::fault::Error::internal("a chain without a model was asked").into()
+    })
+}
+
+/// Whether the next model may find what this one did not.
+fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainModel) -> bool {
+    let Some(next) = next else { return false };
+    match now {
+        EscalationOutcome::Judged(_, verdict) => verdict.needs_escalation(),
+        // Longer replies may hold what was cut; as many pages as before are cut as before.
+        EscalationOutcome::Unfinished(unfinished) if unfinished.reason == OutcomeReason::Cut => {
+            next.max_output_tokens > this.max_output_tokens
+        }
+        EscalationOutcome::Unfinished(_) => true,
+    }
+}
+
+/// One more reading of what is incomplete by the model that read last. What nobody could name as
+/// missing, the same model would leave out again.
+async fn ask_once_more(
+    now: EscalationOutcome,
+    at: usize,
+    model: &ChainModel,
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
+    let EscalationOutcome::Judged(extraction, verdict) = &now else { return Ok(now) };
+    let missing = missing_fields(extraction, verdict);
+    if missing.is_empty() || !step.may_read_again() {
+        return Ok(now);
+    }
+    tracing::debug!(llm.model = model.llm.model(), "the same model is asked for what is missing");
+    let read = step.read_again(at, model, missing).await?;
+    merge_attempt(Some(now), read, step).await
+}
+
+/// The empty fields that the gate refuses for, and where the reader says itself that it could not
+/// read all, those that it names. None where another reading would not help.
+fn missing_fields(extraction: &Extraction, verdict: &Verdict) -> Vec<String> {
+    if !verdict.needs_escalation() {
+        return Vec::new();
+    }
+    let refused = verdict.findings.iter().filter(|it| it.consequence == RuleConsequence::Again);
+    let stated = extraction.missing_fields.iter().filter(|_| !extraction.successful);
+    let named = refused.filter_map(|finding| finding.field.as_ref()).chain(stated);
+    let is_empty = |name: &&String| extraction.data.get(*name).is_some_and(is_blank);
+    let unique: BTreeSet<&String> = named.filter(is_empty).collect();
+    unique.into_iter().cloned().collect()
+}
+
+/// Merges the result of the models so far with a new reading.
+async fn merge_attempt(
+    before: Option<EscalationOutcome>,
+    read: ExtractionOutcome,
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
+    Ok(match (before, read) {
+        (None, ExtractionOutcome::Whole(reading)) => {
+            let verdict = step.judge(&reading).await?;
+            EscalationOutcome::Judged(reading, Box::new(verdict))
+        }
+        (None, ExtractionOutcome::Unfinished(unfinished)) => {
+            EscalationOutcome::Unfinished(unfinished)
+        }
+        (Some(EscalationOutcome::Judged(before, _)), ExtractionOutcome::Whole(new)) => {
+            choose_better(&new, &before, step).await?
+        }
+        // The new reading is whole; what the earlier one had may fill it.
+        (Some(EscalationOutcome::Unfinished(before)), ExtractionOutcome::Whole(mut new)) => {
+            match before.partial.as_deref() {
+                Some(partial) => new = combine_extractions(&new, partial),
+                None => new.usage += before.usage,
+            }
+            let verdict = step.judge(&new).await?;
+            EscalationOutcome::Judged(new, Box::new(verdict))
+        }
+        (
+            Some(EscalationOutcome::Judged(mut before, verdict)),
+            ExtractionOutcome::Unfinished(new),
+        ) => {
+            before.usage += new.usage;
+            EscalationOutcome::Judged(before, verdict)
+        }
+        (Some(EscalationOutcome::Unfinished(before)), ExtractionOutcome::Unfinished(new)) => {
+            EscalationOutcome::Unfinished(merge_unfinished(before, new))
+        }
+    })
+}
+
+/// Both ways of joining two readings keep every value; the gate decides, and the newer leads where
+/// the gate finds no difference.
+async fn choose_better(
+    new: &Extraction,
+    before: &Extraction,
+    step: &mut dyn EscalationStep,
+) -> Result<EscalationOutcome, StepError> {
+    let (newer, older) = (combine_extractions(new, before), combine_extractions(before, new));
+    let verdict = step.judge(&newer).await?;
+    if !verdict.is_refused() {
+        return Ok(EscalationOutcome::Judged(newer, Box::new(verdict)));
+    }
+    let other = step.judge(&older).await?;
+    Ok(if severity(&other) < severity(&verdict) {
+        EscalationOutcome::Judged(older, Box::new(other))
+    } else {
+        EscalationOutcome::Judged(newer, Box::new(verdict))
+    })
+}
+
+/// How many rules refuse, then how many object at all.
+fn severity(verdict: &Verdict) -> (usize, usize) {
+    let refusing = |it: &&docmill_gate::GateFinding| it.consequence >= RuleConsequence::Review;
+    (verdict.findings.iter().filter(refusing).count(), verdict.findings.len())
+}
+
+/// Two readings of which neither was whole: the later one's reason, the data of both.
+fn merge_unfinished(
+    before: UnfinishedExtraction,
+    new: UnfinishedExtraction,
+) -> UnfinishedExtraction {
+    let mut usage = before.usage;
+    usage += new.usage;
+    let partial = match (new.partial, before.partial) {
+        (Some(new), Some(before)) => Some(Box::new(combine_extractions(&new, &before))),
+        (new, before) => new.or(before),
+    };
+    UnfinishedExtraction { partial, usage, model: new.model.or(before.model), ..new }
+}
+
+#[cfg(test)]
+mod tests;

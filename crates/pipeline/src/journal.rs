@@ -1,0 +1,298 @@
+//! Finished pages, kept while the rest of a document is being read, so that a worker that is killed
+//! half-way costs the pages that were on their way and no others.
+//!
+//! Pages are written in parts, each under a key of its own that holds the number of the claim: no
+//! two claims ever write to one key, so a late zombie can only leave parts behind, never replace
+//! one. A part is written when `MOST_PAGES` pages read by OCR are due, when the oldest of them has
+//! waited for `LONGEST`, or when there is no room for their repaired images in the budget: a
+//! document of a few pages costs no request. Pages that a provider was paid for are written before
+//! the next call. Pages of native text are not kept, they are read again in no time. A first claim
+//! looks for nothing. All parts go once the transcript is stored and referenced; what no claim
+//! comes back for, the janitor removes with the attempts.
+//!
+//! Not promised: the last few pages that were read here. A kill costs up to `MOST_PAGES` of them.
+
+mod part;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+
+use crate::byte_budget::{ByteBudget, ReservedBytes};
+use crate::claim_handle::ClaimHandle;
+use crate::page_sink::PageSink;
+use crate::step_error::StepError;
+use docmill_core::fault::{self, Fault};
+use docmill_core::metrics;
+use docmill_core::model::{EncodedImage, IngestionId, PageSource, PageText, PageUsage};
+use docmill_core::work_clock::note_progress;
+use docmill_storage::{GetOptions, GetResult, ObjectStore, PutResult, keys};
+use part::JournalPart;
+
+/// Pages in a part. At two to five seconds a page and core, ten are lost work of half a minute.
+const MOST_PAGES: usize = 10;
+/// A page that has waited this long is written, however few there are.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Image bytes in a part, give or take a page; bounds what reading a part back takes.
+const MOST_BYTES: usize = 8 << 20;
+/// Larger objects are not our parts: far above the above, for pages of enormous size.
+const LARGEST: u64 = 256 << 20;
+/// Parts of one document: far more than `limits.pages` may yield under any number of claims.
+const MOST_PARTS: usize = 10_000;
+/// Requests at the same time when parts are removed.
+const REMOVALS: usize = 8;
+
+/// The finished pages of a document that is being read.
+pub(super) struct PageJournal<'a> {
+    pub(super) store: &'a dyn ObjectStore,
+    pub(super) budget: &'a ByteBudget,
+    pub(super) hold: &'a ClaimHandle,
+    identity: String,
+    /// Number of this claim.
+    claims: i64,
+    /// Parts of this identity that may be read back.
+    parts: Vec<StoredJournalPart>,
+    /// Parts of anything else; removed with the others.
+    useless: Vec<String>,
+    written: u32,
+    open: JournalPart,
+    /// When the oldest page of the open part was finished.
+    open_since: Option<Instant>,
+    /// Bytes reserved for the open part's images.
+    room: Vec<ReservedBytes>,
+}
+
+struct StoredJournalPart {
+    key: String,
+    /// Page numbers of the images in it, and their bytes.
+    images: Vec<(u32, usize)>,
+}
+
+impl<'a> PageJournal<'a> {
+    /// The journal of a claim, and the pages that earlier claims have finished.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) async fn open(
+        store: &'a dyn ObjectStore,
+        budget: &'a ByteBudget,
+        hold: &'a ClaimHandle,
+        claims: i64,
+        identity: String,
+    ) -> fault::Result<(Self, Vec<PageText>)> {
+        let mut journal = Self {
+            store,
+            budget,
+            hold,
+            identity,
+            claims,
+            parts: Vec::new(),
+            useless: Vec::new(),
+            written: 0,
+            open: JournalPart::default(),
+            open_since: None,
+            room: Vec::new(),
+        };
+        let finished = if claims > 1 { journal.load_finished().await? } else { Vec::new() };
+        Ok((journal, finished))
+    }
+
+    /// Lists and reads what earlier claims have left. Of a page that was read twice the later
+    /// reading counts: parts are listed in the order of claims, and within a claim in that of
+    /// writing.
+    async fn load_finished(&mut self) -> fault::Result<Vec<PageText>> {
+        let mut finished = BTreeMap::new();
+        for key in list_parts(self.store, &keys::page_parts_prefix(self.hold.id)).await? {
+            match read_part(self.store, &key, &self.identity).await? {
+                Some(part) => {
+                    let images = part.image_sizes().collect();
+                    finished.extend(part.pages.into_iter().map(|page| (page.number, page)));
+                    self.parts.push(StoredJournalPart { key, images });
+                }
+                None => self.useless.push(key),
+            }
+        }
+        if !finished.is_empty() {
+            metrics::count_reuse("pages");
+        }
+        Ok(finished.into_values().collect())
+    }
+
+    fn is_due(&self) -> bool {
+        self.open.pages.len() >= MOST_PAGES
+            || self.open.image_bytes() >= MOST_BYTES
+            || self.open_since.is_some_and(|since| since.elapsed() >= LONGEST)
+    }
+
+    /// Writes the open part, if there is anything in it, while the claim is live.
+    ///
+    /// # Errors
+    /// [`fault::Fault::ClaimLost`]; what the store says.
+    pub(super) async fn flush(&mut self) -> Result<(), StepError> {
+        if self.open.pages.is_empty() {
+            return Ok(());
+        }
+        let bytes = self.open.encode(&self.identity).map_err(|error| {
+            fault::Error::internal("finished pages could not be serialised").with_source(error)
+        })?;
+        self.hold.ensure_live().await?;
+        self.written += 1;
+        let key = keys::page_part_key(self.hold.id, self.claims, self.written);
+        match self.store.put_if_absent(&key, bytes.clone()).await? {
+            PutResult::Written(_) => {}
+            // Ours if the reply was lost and the client tried again. Nobody else writes here.
+            PutResult::Refused if is_stored(self.store, &key, &bytes).await? => {}
+            PutResult::Refused => {
+                let context = "finished pages of this claim were written by somebody else";
+                return Err(fault::Error::internal(context).into());
+            }
+        }
+        note_progress();
+        self.parts.push(StoredJournalPart { key, images: self.open.image_sizes().collect() });
+        self.open = JournalPart::default();
+        self.open_since = None;
+        self.room.clear();
+        Ok(())
+    }
+
+    /// The pages whose repaired images are kept, and the bytes of each.
+    pub(super) fn image_sizes(&self) -> BTreeMap<u32, usize> {
+        let stored = self.parts.iter().flat_map(|part| part.images.iter().copied());
+        stored.chain(self.open.image_sizes()).collect()
+    }
+
+    /// Hands the repaired images of these pages to `take`, each once, in no order; no more than a
+    /// part is in memory.
+    ///
+    /// # Errors
+    /// What the store says, and what `take` says.
+    pub(super) async fn visit_images(
+        &self,
+        mut wanted: BTreeSet<u32>,
+        mut take: impl FnMut(u32, EncodedImage) -> fault::Result<()>,
+    ) -> fault::Result<()> {
+        for (number, image) in &self.open.images {
+            if wanted.remove(number) {
+                take(*number, image.clone())?;
+            }
+        }
+        for stored in &self.parts {
+            if !stored.images.iter().any(|(number, _)| wanted.contains(number)) {
+                continue;
+            }
+            let part = read_part(self.store, &stored.key, &self.identity).await?;
+            let part = part.ok_or_else(|| {
+                fault::Error::transient("finished pages vanished while they were read back")
+            })?;
+            for (number, image) in part.images {
+                if wanted.remove(&number) {
+                    take(number, image)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Called when the reading ended in an error. If the document will be read again, its finished
+    /// pages are kept for that; otherwise they are removed.
+    pub(super) async fn handle_error(&mut self, error: &StepError) {
+        match error {
+            StepError::Rejected { .. } => self.remove().await,
+            StepError::Fault(error) if error.fault == Fault::ClaimLost => {}
+            StepError::Fault(_) => {
+                if let Err(error) = self.flush().await {
+                    tracing::debug!(%error, "finished pages are read again: {error}");
+                }
+            }
+        }
+    }
+
+    /// Removes every part. What cannot be removed now is left to the janitor.
+    pub(super) async fn remove(&mut self) {
+        self.open = JournalPart::default();
+        self.room.clear();
+        let written = self.parts.drain(..).map(|part| part.key);
+        let keys: Vec<String> = self.useless.drain(..).chain(written).collect();
+        if let Err(error) = remove_all(self.store, &keys).await {
+            tracing::debug!(%error, "finished pages are left to the janitor: {error}");
+        }
+    }
+}
+
+#[async_trait]
+impl PageSink for PageJournal<'_> {
+    async fn store_page(
+        &mut self,
+        page: &PageText,
+        repaired: Option<EncodedImage>,
+    ) -> Result<(), StepError> {
+        if page.source == PageSource::Native && page.provider.is_none() {
+            return Ok(());
+        }
+        let crowded = match &repaired {
+            None => false,
+            Some(image) => match self.budget.try_reserve(image.bytes.len() as u64) {
+                Some(permit) => {
+                    self.room.push(permit);
+                    false
+                }
+                None => true,
+            },
+        };
+        self.open.pages.push(page.clone());
+        self.open.images.extend(repaired.map(|image| (page.number, image)));
+        self.open_since.get_or_insert_with(Instant::now);
+        if crowded || self.is_due() { self.flush().await } else { Ok(()) }
+    }
+
+    async fn before_call(&mut self) -> Result<(), StepError> {
+        Ok(self.hold.ensure_live().await?)
+    }
+
+    async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError> {
+        metrics::count_paid_pages(usage.provider, usage.pages);
+        // The transcript of a whole document is written next, and is as safe.
+        if is_whole { Ok(()) } else { self.flush().await }
+    }
+}
+
+/// Removes what is left of an ingestion's finished pages.
+///
+/// # Errors
+/// What the store says; some may be gone and others still there.
+pub async fn clear_journal(store: &dyn ObjectStore, id: IngestionId) -> fault::Result<()> {
+    let keys = list_parts(store, &keys::page_parts_prefix(id)).await?;
+    remove_all(store, &keys).await
+}
+
+async fn list_parts(store: &dyn ObjectStore, prefix: &str) -> fault::Result<Vec<String>> {
+    let entries = store.list(prefix, None, MOST_PARTS).await?;
+    Ok(entries.into_iter().map(|entry| entry.key).collect())
+}
+
+async fn read_part(
+    store: &dyn ObjectStore,
+    key: &str,
+    identity: &str,
+) -> fault::Result<Option<JournalPart>> {
+    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+        GetResult::Found(object) => Ok(JournalPart::decode(&object.bytes, identity)),
+        GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => Ok(None),
+    }
+}
+
+async fn is_stored(store: &dyn ObjectStore, key: &str, bytes: &Bytes) -> fault::Result<bool> {
+    let found = store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await?;
+    Ok(matches!(found, GetResult::Found(object) if object.bytes == *bytes))
+}
+
+async fn remove_all(store: &dyn ObjectStore, keys: &[String]) -> fault::Result<()> {
+    let removals: Vec<_> = keys.iter().map(|key| store.delete(key)).collect();
+    futures::stream::iter(removals).buffer_unordered(REMOVALS).try_collect().await
+}
+
+#[cfg(test)]
+mod tests;

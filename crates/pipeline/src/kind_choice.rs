@@ -1,0 +1,133 @@
+//! A document whose kind the cheap signs leave open: a model chooses among the kinds that tie, in
+//! one short call that is paid for, stored and counted like every other.
+//!
+//! The reply lies beside the other artefacts, found by its identity; no row refers to it. Without a
+//! model, and after an answer that is none, the tie stays and a person decides.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::artefact::ArtefactSlot;
+use crate::context::AttemptContext;
+use crate::cost::LlmCallBilling;
+use crate::extract::lay_out;
+use crate::step_error::StepError;
+use crate::transcribe::TranscribedDocument;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::ModelUsage;
+use docmill_extract::{self, KindChoice, RecordedReplies, ReplyJournal};
+use docmill_gate::kinds::{ClassifiedKind, Kind, KindAmbiguity, KindSet};
+use docmill_llm::Prompt;
+use docmill_llm::chain::{ChainModel, ModelChain};
+use docmill_storage::keys;
+
+/// The kinds that tie and the model that is asked; none where there is no tie or no model for them.
+fn find_tie(models: &ModelChain, told: &ClassifiedKind) -> Option<(Vec<Arc<Kind>>, ChainModel)> {
+    if told.doubt != Some(KindAmbiguity::Tie) {
+        return None;
+    }
+    let model = models.for_kind(&told.kind.name).into_iter().next()?;
+    let kinds = [&told.kind].into_iter().chain(&told.rivals).cloned().collect();
+    Some((kinds, model))
+}
+
+/// What the kind is after a model has spoken.
+fn apply_choice(
+    all: &KindSet,
+    told: ClassifiedKind,
+    kinds: &[Arc<Kind>],
+    choice: &KindChoice,
+) -> ClassifiedKind {
+    let now = match choice {
+        KindChoice::Kind(at) => kinds.get(*at).cloned().map(ClassifiedKind::certain),
+        KindChoice::Neither => all.generic_kind(),
+        KindChoice::Nothing => None,
+    };
+    metrics::kind_asked(if now.is_some() { "settled" } else { "open" });
+    now.unwrap_or(told)
+}
+
+/// Resolves a tie of a document, if there is one and a model to ask; also returns the tokens used.
+///
+/// # Errors
+/// Faults of store, ledger and model; a lost claim.
+pub(super) async fn resolve_tie(
+    attempt: AttemptContext<'_>,
+    transcribed: &TranscribedDocument,
+    told: ClassifiedKind,
+) -> Result<(ClassifiedKind, ModelUsage), StepError> {
+    let services = attempt.services();
+    let asked = find_tie(&services.models, &told).filter(|_| services.config.kinds.ask_on_ties);
+    let Some((kinds, model)) = asked else { return Ok((told, ModelUsage::default())) };
+    let llm = model.llm.as_ref();
+    let identity = docmill_extract::choice_identity(&transcribed.identity, llm, &kinds);
+    let key = keys::kind_choice_key(attempt.claim.id);
+    let slot =
+        ArtefactSlot::load(attempt.artefacts(), &services.pool, key, identity.clone()).await?;
+    let book = LlmCallBilling::new(attempt.spending_book(), llm);
+    let mut journal = KindChoiceStore { attempt, slot, book };
+    let shown = lay_out(services, &transcribed.transcript).await?;
+    let (choice, usage) =
+        docmill_extract::choose_kind(llm, &kinds, &shown, &identity, &mut journal).await?;
+    Ok((apply_choice(&services.kinds, told, &kinds, &choice), usage))
+}
+
+/// The journal of the one call.
+struct KindChoiceStore<'a> {
+    attempt: AttemptContext<'a>,
+    slot: ArtefactSlot<RecordedReplies>,
+    book: LlmCallBilling<'a>,
+}
+
+#[async_trait]
+impl ReplyJournal for KindChoiceStore<'_> {
+    async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>> {
+        let kept = self.slot.content.clone();
+        self.book.skip_paid(kept.as_ref());
+        Ok(kept)
+    }
+
+    async fn may_call(&mut self, prompt: &Prompt) -> fault::Result<bool> {
+        let may = self.book.may_call(prompt).await?;
+        self.attempt.claim.ensure_live().await?;
+        Ok(may)
+    }
+
+    async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
+        // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
+        let booked = self.book.book(replies).await;
+        let AttemptContext { claim, .. } = self.attempt;
+        self.slot.write(self.attempt.artefacts(), claim, replies.clone()).await?;
+        booked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use docmill_core::config::KindsConfig;
+
+    #[test]
+    fn a_model_settles_a_tie_or_leaves_it_to_a_person() {
+        let all = KindSet::load(&KindsConfig::default()).unwrap();
+        let kinds: Vec<Arc<Kind>> =
+            ["receipt", "invoice"].map(|name| Arc::clone(all.get(name).unwrap())).into();
+        let told = ClassifiedKind {
+            kind: Arc::clone(&kinds[0]),
+            doubt: Some(KindAmbiguity::Tie),
+            rivals: vec![Arc::clone(&kinds[1])],
+        };
+        for (choice, kind, doubt) in [
+            (KindChoice::Kind(0), "receipt", None),
+            (KindChoice::Kind(1), "invoice", None),
+            (KindChoice::Neither, "generic", Some(KindAmbiguity::Unknown)),
+            (KindChoice::Nothing, "receipt", Some(KindAmbiguity::Tie)),
+        ] {
+            let now = apply_choice(&all, told.clone(), &kinds, &choice);
+            assert_eq!((now.kind.name.as_str(), now.doubt), (kind, doubt), "{choice:?}");
+        }
+        assert!(find_tie(&ModelChain::default(), &told).is_none(), "no model, nobody to ask");
+    }
+}

@@ -1,0 +1,432 @@
+//! The pipeline: the one place where the order of a document's steps is written.
+//!
+//! [`run_pipeline`] takes a claimed document through the steps. Each is a plain function that takes
+//! the output of the one before:
+//!
+//! 1. **Fetch** ([`fetch`]): the original's bytes, within the limits and not on the block list.
+//! 2. **Transcribe** (`einvoice`, `transcribe`): it is opened in a page process. If it carries an
+//!    e-invoice, that is its data, and of the pages only the text layers are taken. If not, its
+//!    pages are read, by text layer or OCR. The transcript is stored before anything is made of it.
+//! 3. **Extract** (`kind`, `choice`, `extract`, `escalate`): its kind is determined, then the
+//!    models of the chain read the transcript, one after the other for as long as the gate asks for
+//!    more, or the rules reader does. Every reply of a model is stored before it is used.
+//! 4. **Gate** (`verdict`): deterministic rules judge what was extracted.
+//! 5. **Record**: what is to be written down, which is the caller's to write.
+//!
+//! Before each step, each paid call and each write the claim is checked: once it is lost, nothing
+//! more happens. What an earlier attempt has stored is used and not paid for again.
+//!
+//! Where a document comes from, where its artefacts go and who notes what it has cost are the three
+//! backends of [`PipelineContext`]: a database's worker, a bucket's, a workspace's and `docmill
+//! process` differ in nothing else. Nothing here touches a queue; what happens to a message follows
+//! from what [`run_pipeline`] returns.
+
+pub mod artefact;
+mod batch_lane;
+mod byte_budget;
+pub mod claim_handle;
+mod context;
+pub mod cost;
+mod earlier_transcript;
+mod einvoice;
+mod escalate;
+mod extract;
+pub mod failpoint;
+pub mod failure;
+pub mod fetch;
+mod figures;
+pub mod journal;
+mod kind;
+mod kind_choice;
+mod local_pages;
+mod page_pictures;
+mod page_sink;
+mod preprocessed;
+pub mod reading;
+pub mod remote_ocr;
+mod reopened;
+mod searchable;
+pub mod shutdown;
+mod step_error;
+mod structure;
+mod text_room;
+mod text_work;
+mod timings;
+mod transcribe;
+pub mod verdict;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tracing::{Instrument as _, Span};
+
+pub use byte_budget::ByteBudget;
+pub use claim_handle::{ClaimHandle, ClaimRenewer};
+use context::AttemptContext;
+pub use context::{PipelineContext, PipelineServices};
+pub use cost::CostTracker;
+use docmill_client::telemetry::spans;
+use docmill_core::fault::Error;
+use docmill_core::model::message::plain_etag;
+use docmill_core::model::{
+    ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
+};
+use docmill_documents::cpu::OpenDocument;
+use docmill_gate::kinds::{ClassifiedKind, Kind};
+use docmill_gate::{EinvoiceState, Verdict};
+use docmill_ledger::{IngestionResult, StoredTranscript, VersionOutcome};
+use docmill_llm::chain::ChainModel;
+use einvoice::{EinvoiceScan, ParsedEinvoice};
+use escalate::{EscalationOutcome, EscalationStep};
+use extract::{ExtractionOutcome, ModelReadings};
+use fetch::FetchedDocument;
+pub use figures::{CutFigures, FigurePicture, cut_figures};
+pub use page_sink::PageSink;
+pub use reading::{DocumentReader, ReadRequest};
+pub use remote_ocr::{ReadOptions, RemoteOcr};
+pub use step_error::{StageFailure, StepError};
+pub use structure::find_layout;
+pub use text_room::TextRoom;
+pub use text_work::run_on_text;
+use timings::StageClock;
+pub use timings::StageTimings;
+use verdict::GateInput;
+
+/// An object that is replaced so often while it is fetched is left alone for a while.
+const MOST_VERSIONS: u32 = 3;
+
+/// The output of a run of the pipeline.
+#[derive(Debug)]
+pub struct PipelineOutput {
+    /// What is to be written down of it.
+    pub record: IngestionResult,
+    /// The transcript of the document.
+    pub transcript: Arc<Transcript>,
+    /// The time spent in each stage.
+    pub timings: StageTimings,
+}
+
+/// Takes a claimed document through every step, up to what is to be recorded.
+///
+/// # Errors
+/// The step that failed and why. Dropping the future stops the work at its next await.
+pub async fn run_pipeline(
+    context: &PipelineContext,
+    claimed: &ClaimedIngestion,
+    claim: &ClaimHandle,
+) -> Result<PipelineOutput, StageFailure> {
+    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
+    let outcome = steps.run().await;
+    steps.finish(outcome)
+}
+
+/// Takes a claimed document through the first two steps only, whatever XML it carries: what is on
+/// its pages.
+///
+/// # Errors
+/// As [`run_pipeline`].
+pub async fn transcribe_document(
+    context: &PipelineContext,
+    claimed: &ClaimedIngestion,
+    claim: &ClaimHandle,
+) -> Result<Arc<Transcript>, StageFailure> {
+    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
+    let outcome = steps.transcribe().await;
+    steps.finish(outcome)
+}
+
+/// An original that is open, and what was found in it.
+struct ScannedOriginal {
+    fetched: FetchedDocument,
+    document: OpenDocument,
+    sha256: String,
+    scan: EinvoiceScan,
+}
+
+/// A run: which step it is at, for the row, the metrics and the failure.
+struct PipelineRun<'a> {
+    attempt: AttemptContext<'a>,
+    clock: StageClock,
+    /// Of the stage. Entered only around what makes spans of its own.
+    span: Span,
+    /// Tokens of calls that belong to no reading.
+    spent: ModelUsage,
+    /// Room for the text of the pages beside an e-invoice.
+    room: Option<TextRoom>,
+    /// Which pages models were shown, for operators.
+    shown: String,
+}
+
+impl<'a> PipelineRun<'a> {
+    fn new(attempt: AttemptContext<'a>) -> Self {
+        Self {
+            attempt,
+            clock: StageClock::start(),
+            span: Span::none(),
+            spent: ModelUsage::default(),
+            room: None,
+            shown: String::new(),
+        }
+    }
+
+    /// Every step in its order. Each is a future of its own on the heap, which goes with the step: of
+    /// thousands of jobs most wait, and one that waits for its model keeps nothing of what read its
+    /// pages.
+    async fn run(&mut self) -> Result<PipelineOutput, StepError> {
+        let named = kind::named_kind(self.attempt)?;
+        // Moved on and never borrowed here: what waits for a model has no room for them.
+        let ScannedOriginal { fetched, document, sha256, scan: EinvoiceScan { parsed, note } } =
+            Box::pin(self.open_and_scan(&named)).await?;
+        let (transcript, outcome) = match parsed {
+            Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
+            None => {
+                let (transcribed, told) =
+                    Box::pin(self.read_and_classify(&named, fetched, document)).await?;
+                let transcript = Arc::clone(&transcribed.transcript);
+                let input = GateInput::of_text(&told, note, &transcript);
+                let outcome = Box::pin(self.extract(input, &transcribed)).await?;
+                (transcript, outcome)
+            }
+        };
+        let mut record = match outcome {
+            EscalationOutcome::Judged(extraction, verdict) => {
+                self.enter(IngestionStage::Record)?;
+                verdict::judged_result(extraction, &verdict, Some(sha256))
+            }
+            EscalationOutcome::Unfinished(unfinished) => {
+                IngestionResult { sha256: Some(sha256), ..verdict::unfinished_result(unfinished) }
+            }
+        };
+        record.usage += self.spent;
+        record.add_detail(&self.shown);
+        Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
+    }
+
+    /// The first two steps.
+    async fn transcribe(&mut self) -> Result<Arc<Transcript>, StepError> {
+        let named = kind::named_kind(self.attempt)?;
+        let (fetched, document) = self.open_original(false).await?;
+        let (transcribed, stored) = self.read_pages(&named, fetched, document).await?;
+        self.attempt.save_transcription(&stored).await?;
+        Ok(transcribed.transcript)
+    }
+
+    /// Fetches the original, opens it, and looks for an e-invoice in it.
+    async fn open_and_scan(&mut self, named: &Arc<Kind>) -> Result<ScannedOriginal, StepError> {
+        let services = self.attempt.services();
+        let (fetched, mut document) = Box::pin(self.open_original(!services.ignore_xml)).await?;
+        let sha256 = fetched.sha256.clone();
+        let scan = einvoice::scan_einvoice(services, &mut document, &sha256, named);
+        let scan = Box::pin(scan).await?;
+        Ok(ScannedOriginal { fetched, document, sha256, scan })
+    }
+
+    /// Fetches the original and opens it. `looks`: e-invoices are looked for in it.
+    async fn open_original(
+        &mut self,
+        looks: bool,
+    ) -> Result<(FetchedDocument, OpenDocument), StepError> {
+        let AttemptContext { context, claimed, .. } = self.attempt;
+        let services = self.attempt.services();
+        self.enter(IngestionStage::Fetch)?;
+        let (documents, ledger) = (context.documents.as_ref(), context.ledger.as_ref());
+        let (limits, budget) = (&services.config.limits, &services.budget);
+        let mut wanted = claimed.document.clone();
+        let mut versions = 0;
+        let fetched = loop {
+            match fetch::fetch_document(documents, ledger, &wanted, limits, budget).await {
+                Err(error) if error.is_superseded() && versions == MOST_VERSIONS => {
+                    let text = "the object is replaced again and again";
+                    return Err(Error::transient(text).into());
+                }
+                Err(error) if error.is_superseded() => {
+                    versions += 1;
+                    wanted.etag = Some(self.adopt_version().await?);
+                }
+                fetched => break fetched?,
+            }
+        };
+
+        self.enter(IngestionStage::Transcribe)?;
+        let document = self.attempt.open_document(fetched.bytes.clone(), looks).await?;
+        Ok((fetched, document))
+    }
+
+    /// The object is another version than the row names: the current one, unless another ingestion
+    /// of the document reads it, in whose favour this one ends.
+    async fn adopt_version(&self) -> Result<String, StepError> {
+        let AttemptContext { context, claimed, claim } = self.attempt;
+        let there = context.documents.head(&claimed.document.file_path).await?;
+        let Some(there) = there else { return Err(fetch::missing_error().into()) };
+        let etag = plain_etag(&there.etag.0);
+        match context.ledger.adopt_version(claim.id, claim.token, etag).await? {
+            VersionOutcome::Adopted => Ok(etag.to_owned()),
+            VersionOutcome::SupersededBy(successor) => {
+                let detail = format!("ingestion {successor} reads the newer version of the object");
+                Err(StepError::rejected(OutcomeReason::Superseded, detail))
+            }
+            VersionOutcome::Lost => Err(StepError::claim_lost()),
+        }
+    }
+
+    /// Takes the data of an e-invoice, and has the gate judge it.
+    async fn judge_einvoice(
+        &mut self,
+        parsed: ParsedEinvoice,
+        named: &Arc<Kind>,
+        fetched: FetchedDocument,
+        note: EinvoiceState,
+    ) -> Result<(Arc<Transcript>, EscalationOutcome), StepError> {
+        let read = self.read_einvoice(parsed, named, &fetched);
+        let (transcript, told, extraction) = Box::pin(read).await?;
+        let input = GateInput::of_text(&told, note, &transcript);
+        let verdict = Box::pin(self.judge(input, &extraction)).await?;
+        Ok((transcript, EscalationOutcome::Judged(extraction, Box::new(verdict))))
+    }
+
+    /// Takes the data from the XML, and the text of the pages beside it.
+    async fn read_einvoice(
+        &mut self,
+        parsed: ParsedEinvoice,
+        named: &Arc<Kind>,
+        fetched: &FetchedDocument,
+    ) -> Result<(Arc<Transcript>, ClassifiedKind, Extraction), StepError> {
+        let is_named = self.attempt.claimed.kind.is_some();
+        let kinds = &self.attempt.services().kinds;
+        let (kind, extraction) = parsed.to_extraction(kinds, named, is_named);
+        self.room = Some(parsed.room);
+        let transcript =
+            einvoice::store_transcript(self.attempt, fetched, parsed.transcript).await?;
+        self.enter(IngestionStage::Extract)?;
+        Ok((transcript, ClassifiedKind::certain(kind), extraction))
+    }
+
+    /// Reads the pages, or takes what an earlier attempt has read.
+    async fn read_pages(
+        &mut self,
+        named: &Arc<Kind>,
+        fetched: FetchedDocument,
+        document: OpenDocument,
+    ) -> Result<(transcribe::TranscribedDocument, StoredTranscript), StepError> {
+        let attempt = self.attempt;
+        // Before the document is read only its producer can say what it is.
+        let is_named = attempt.claimed.kind.is_some() || !attempt.config().kinds.classify;
+        let order = named.read_by.clone().filter(|_| is_named);
+        transcribe::load_or_transcribe(attempt, order, fetched, document)
+            .instrument(self.span.clone())
+            .await
+    }
+
+    /// Reads the pages and tells which kind the document is of; where several tie a model is asked.
+    async fn read_and_classify(
+        &mut self,
+        named: &Arc<Kind>,
+        fetched: FetchedDocument,
+        document: OpenDocument,
+    ) -> Result<(transcribe::TranscribedDocument, ClassifiedKind), StepError> {
+        let (transcribed, stored) = self.read_pages(named, fetched, document).await?;
+        // What costs nothing is done while the reference is written, what is paid for is not.
+        let saving = self.attempt.save_transcription(&stored);
+        let resolving = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
+        let (saved, told) = futures::future::join(saving, resolving).await;
+        saved?;
+        self.enter(IngestionStage::Extract)?;
+        let (told, spent) = kind_choice::resolve_tie(self.attempt, &transcribed, told?)
+            .instrument(self.span.clone())
+            .await?;
+        self.spent += spent;
+        Ok((transcribed, told))
+    }
+
+    /// Has the transcript read by as many models as it takes, or by labels and layout.
+    async fn extract(
+        &mut self,
+        input: GateInput<'_>,
+        transcribed: &transcribe::TranscribedDocument,
+    ) -> Result<EscalationOutcome, StepError> {
+        let services = self.attempt.services();
+        let kind = &input.told.kind;
+        let rungs = services.models.for_kind(&kind.name);
+        let Some(first) = rungs.first() else {
+            let extraction = extract::extract_by_rules(services, kind, input.transcript).await?;
+            let verdict = Box::pin(self.judge(input, &extraction)).await?;
+            return Ok(EscalationOutcome::Judged(extraction, Box::new(verdict)));
+        };
+        let readings = ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first);
+        let readings = Box::pin(readings).await?;
+        let mut step = GatedModelStep { steps: self, readings, input };
+        let outcome = escalate::escalate(&rungs, &mut step).await?;
+        let shown = step.readings.pictures().describe();
+        self.shown = shown;
+        Ok(outcome)
+    }
+
+    /// Has the gate judge an extraction.
+    async fn judge(
+        &mut self,
+        input: GateInput<'_>,
+        extraction: &Extraction,
+    ) -> Result<Verdict, StepError> {
+        self.enter(IngestionStage::Gate)?;
+        verdict::judge_extraction(self.attempt, input, extraction).await
+    }
+
+    /// Goes on to the next stage, if the claim is still ours.
+    fn enter(&mut self, stage: IngestionStage) -> Result<(), StepError> {
+        self.clock.enter(stage);
+        // The outcome is written by the worker, which has a span for it.
+        self.span =
+            if stage == IngestionStage::Record { Span::none() } else { spans::step_span(stage) };
+        self.attempt.claim.enter(stage);
+        if self.attempt.claim.is_lost() { Err(StepError::claim_lost()) } else { Ok(()) }
+    }
+
+    /// Ends the stage it is in, and says which that was if the run failed there.
+    fn finish<T>(mut self, outcome: Result<T, StepError>) -> Result<T, StageFailure> {
+        if let Err(error) = &outcome {
+            spans::record_failure(&self.span, error.code());
+        }
+        self.clock.stop();
+        outcome.map_err(|error| StageFailure { stage: self.clock.stage(), error })
+    }
+}
+
+/// One model's reading and the gate's word on it.
+struct GatedModelStep<'c, 'a> {
+    steps: &'c mut PipelineRun<'a>,
+    readings: ModelReadings<'c>,
+    input: GateInput<'c>,
+}
+
+#[async_trait]
+impl EscalationStep for GatedModelStep<'_, '_> {
+    async fn read(&mut self, at: usize, rung: &ChainModel) -> Result<ExtractionOutcome, StepError> {
+        if self.steps.clock.stage() != IngestionStage::Extract {
+            self.steps.enter(IngestionStage::Extract)?;
+        }
+        let span = self.steps.span.clone();
+        self.readings.read_with_model(at, rung).instrument(span).await
+    }
+
+    fn may_read_again(&self) -> bool {
+        self.steps.attempt.config().llm.ask_again
+    }
+
+    async fn read_again(
+        &mut self,
+        at: usize,
+        rung: &ChainModel,
+        missing: Vec<String>,
+    ) -> Result<ExtractionOutcome, StepError> {
+        self.readings.missing = missing;
+        self.read(at, rung).await
+    }
+
+    async fn judge(&mut self, extraction: &Extraction) -> Result<Verdict, StepError> {
+        let pictures = self.readings.pictures();
+        let (seen, pictures_shown) = (pictures.seen_transcript().await?, pictures.is_shown());
+        let transcript = seen.as_ref().unwrap_or(self.input.transcript);
+        let input = GateInput { transcript, pictures_shown, ..self.input };
+        self.steps.judge(input, extraction).await
+    }
+}

@@ -1,0 +1,94 @@
+//! Pages that are read here, in page processes, several of a document at the same time.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, TryStreamExt};
+
+use crate::page_sink::PageSink;
+use crate::step_error::{StepError, step_error};
+use docmill_core::model::{
+    OutcomeReason, PageReadResult, PageText, ReadRecipe, TextLimits, TextMeter, TextOverflow,
+};
+use docmill_documents::cpu::OpenDocument;
+
+/// The pages of a document that are read, by number, and no more text than a document may have.
+pub(super) struct PagesByNumber {
+    pages: BTreeMap<u32, PageText>,
+    meter: TextMeter,
+}
+
+impl PagesByNumber {
+    /// None so far.
+    pub(super) fn new(limits: TextLimits) -> Self {
+        Self { pages: BTreeMap::new(), meter: TextMeter::new(limits) }
+    }
+
+    /// Takes a page in, in the place of what was read of it before.
+    ///
+    /// # Errors
+    /// `too_large`: the page or the document has more text than is kept.
+    pub(super) fn insert(&mut self, page: PageText) -> Result<(), StepError> {
+        self.meter.add_page(&page).map_err(overflow_error)?;
+        self.pages.insert(page.number, page);
+        Ok(())
+    }
+
+    /// Takes those out that are to be taken.
+    pub(super) fn take_if(&mut self, is_taken: impl Fn(&PageText) -> bool) -> Vec<PageText> {
+        self.pages.extract_if(.., |_, page| is_taken(page)).map(|(_, page)| page).collect()
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut PageText> {
+        self.pages.values_mut()
+    }
+
+    pub(super) fn into_pages(self) -> Vec<PageText> {
+        self.pages.into_values().collect()
+    }
+}
+
+impl std::ops::Deref for PagesByNumber {
+    type Target = BTreeMap<u32, PageText>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.pages
+    }
+}
+
+/// More text than a document may have, as a step says it.
+pub(super) fn overflow_error(over: TextOverflow) -> StepError {
+    StepError::rejected(OutcomeReason::TooLarge, over.to_string())
+}
+
+/// An open document and how its pages are read here.
+pub(super) struct LocalPages<'a> {
+    /// The document.
+    pub(super) document: &'a OpenDocument,
+    /// How its pages are read.
+    pub(super) recipe: &'a ReadRecipe,
+    /// Most of its pages that are worked on at the same time.
+    pub(super) at_once: usize,
+}
+
+impl LocalPages<'_> {
+    /// Reads the pages of these numbers in page processes.
+    ///
+    /// # Errors
+    /// The input's fault, the fault of the OCR, or what the sink says.
+    pub(super) async fn read_pages(
+        &self,
+        numbers: &[u32],
+        pages: &mut PagesByNumber,
+        sink: &mut dyn PageSink,
+    ) -> Result<(), StepError> {
+        let mut reads = futures::stream::iter(numbers.to_vec())
+            .map(|number| self.document.read_page(number.saturating_sub(1)))
+            .buffer_unordered(self.at_once);
+        while let Some(read) = reads.try_next().await.map_err(step_error)? {
+            let PageReadResult { page, repaired } = read;
+            sink.store_page(&page, repaired).await?;
+            pages.insert(page)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! Bytes to transcript: every page by its text layer or by OCR, here or by a provider.
+//!
+//! Documents are only opened in page processes (`cpu`), never here. Pages stream: a few of them are
+//! asked for at the same time, each finished page goes to a [`PageSink`] at once, and the first
+//! that fails ends the document.
+//! A page is read once, however bad it is: its quality says so, and the gate decides.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+
+use crate::local_pages::{LocalPages, PagesByNumber};
+use crate::page_sink::PageSink;
+use crate::remote_ocr::{self, ReadOptions, RemoteOcr};
+use crate::step_error::{StepError, step_error};
+use crate::text_room::TextRoom;
+use docmill_core::config::OcrProvider;
+use docmill_core::model::{
+    OutcomeReason, PageSource, PageText, PrintedPage, ReadRecipe, Transcript,
+};
+use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
+use docmill_documents::ocr::OcrEngine;
+use docmill_documents::pages;
+
+/// Opens documents and reads their pages into texts.
+pub struct DocumentReader {
+    /// The page processes that open documents and read pages.
+    pub processes: Arc<ProcessPool>,
+    /// The OCR engine of this machine.
+    pub ocr: Arc<dyn OcrEngine>,
+    /// The settings by which pages are read there.
+    pub recipe: ReadRecipe,
+    /// The remote providers that read page images, if any are configured.
+    pub remote_ocr: RemoteOcr,
+}
+
+/// A document and how much of it is read already.
+pub struct ReadRequest {
+    /// The document, opened in a page process.
+    pub document: OpenDocument,
+    /// SHA-256 of its bytes, in hex.
+    pub sha256: String,
+    /// Pages that an earlier reading of the same identity finished; they are not read again.
+    pub finished: Vec<PageText>,
+    /// What it asks of the remote providers.
+    pub wishes: ReadOptions,
+}
+
+/// What the pages of a document have as text.
+pub struct PrintedPages {
+    /// Their texts, in order.
+    pub pages: Vec<PageText>,
+    /// Whether one of them shows more than that.
+    pub show_more: bool,
+}
+
+impl DocumentReader {
+    /// Everything that changes what is read from the same bytes. Stored with every transcript, so
+    /// it is made of texts and numbers alone, never of what things are called in this program.
+    pub fn reader_identity(&self, wishes: &ReadOptions) -> String {
+        let (format, pages) = (Transcript::FORMAT, pages::reader_version());
+        let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
+        let remote_ocr = self.remote_ocr.identity(wishes);
+        format!("transcript {format}; pages {pages}; {recipe}; {ocr}{remote_ocr}")
+    }
+
+    /// Who is asked first for what a picture says, by the name under which operators pause it;
+    /// `order`: of a kind that has one of its own.
+    pub fn first_provider(&self, order: Option<&[OcrProvider]>) -> String {
+        let here = || self.ocr.name().split(' ').take(1).collect();
+        self.remote_ocr.first_remote(order).map_or_else(here, str::to_owned)
+    }
+
+    /// Opens a document of no tenant, see [`DocumentReader::open_tenant_document`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn open_document(
+        &self,
+        bytes: Bytes,
+        alone: bool,
+    ) -> Result<OpenDocument, StepError> {
+        self.open_tenant_document(bytes, DocumentOpening { alone, ..DocumentOpening::default() })
+            .await
+    }
+
+    /// Opens a document: recognises it, checks it against the limits and counts its pages.
+    ///
+    /// # Errors
+    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
+    /// `timeout`); page processes that cannot be started.
+    pub async fn open_tenant_document(
+        &self,
+        bytes: Bytes,
+        how: DocumentOpening<'_>,
+    ) -> Result<OpenDocument, StepError> {
+        let opened = self.processes.open_tenant_document(bytes, how).await;
+        opened.map_err(step_error)
+    }
+
+    /// Whether a document is a form that people type into.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_document`].
+    pub async fn has_text_fields(&self, document: &OpenDocument) -> Result<bool, StepError> {
+        document.has_text_fields().await.map_err(step_error)
+    }
+
+    /// What one page, counted from 0, has as text, without reading a picture.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_document`].
+    pub async fn printed_page(
+        &self,
+        document: &OpenDocument,
+        index: u32,
+    ) -> Result<PrintedPage, StepError> {
+        document.printed_page(index).await.map_err(step_error)
+    }
+
+    /// What the pages of a document have as text, without reading a picture, and whether one of them
+    /// shows more than that; `room` grows with it.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_document`]; no room for the text.
+    pub async fn printed_pages(
+        &self,
+        document: &OpenDocument,
+        room: &mut TextRoom,
+    ) -> Result<PrintedPages, StepError> {
+        let mut pages = PagesByNumber::new(document.text_limits());
+        let mut show_more = false;
+        let mut printed = futures::stream::iter(0..document.page_count())
+            .map(|index| document.printed_page(index))
+            .buffer_unordered(self.max_parallel_pages());
+        while let Some(page) = printed.try_next().await.map_err(step_error)? {
+            room.grow(page.text.memory_bytes())?;
+            show_more |= page.shows_more;
+            pages.insert(page.text)?;
+        }
+        Ok(PrintedPages { pages: pages.into_pages(), show_more })
+    }
+
+    /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read, in
+    /// any order. Never more than [`DocumentReader::max_parallel_pages`] pages are between the
+    /// document and the sink, and while the sink is busy no further page is begun: whatever a
+    /// document's length, only texts pile up.
+    ///
+    /// Dropping the future ends the document's own process, or gives its pages in the shared one a
+    /// moment to end.
+    ///
+    /// # Errors
+    /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
+    /// `timeout`, `no_text`), the fault of the OCR, or what the sink says.
+    pub async fn read_remaining(
+        &self,
+        reading: ReadRequest,
+        sink: &mut dyn PageSink,
+    ) -> Result<Transcript, StepError> {
+        let ReadRequest { document, sha256, finished, wishes } = reading;
+        let mut pages = PagesByNumber::new(document.text_limits());
+        finished.into_iter().try_for_each(|page| pages.insert(page))?;
+        let local = LocalPages {
+            document: &document,
+            recipe: &self.recipe,
+            at_once: self.max_parallel_pages(),
+        };
+        if self.remote_ocr.is_local_first(&wishes) {
+            let unread = |number: &u32| !pages.contains_key(number);
+            let open: Vec<u32> = (1..=document.page_count()).filter(unread).collect();
+            local.read_pages(&open, &mut pages, sink).await?;
+        } else {
+            remote_ocr::read_pages(&self.remote_ocr, &local, &wishes, &mut pages, sink).await?;
+        }
+        let pages = pages.into_pages();
+        let transcript = Transcript {
+            format: Transcript::FORMAT,
+            sha256,
+            provider: remote_ocr::provider_names(&pages, &self.ocr.name()),
+            quality: mean_quality(&pages),
+            pages,
+        };
+        if transcript.is_empty() { Err(no_text_error(&transcript)) } else { Ok(transcript) }
+    }
+
+    /// Most pages of one document that are worked on at the same time: one for every core, and one
+    /// that is ready when a core becomes free.
+    pub fn max_parallel_pages(&self) -> usize {
+        self.processes.thread_count() + 1
+    }
+}
+
+/// Nothing on the pages, or nothing left of them.
+fn no_text_error(transcript: &Transcript) -> StepError {
+    let pages = transcript.pages.len();
+    let is_damaged = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
+    match transcript.pages.iter().filter(is_damaged).count() {
+        0 => StepError::rejected(
+            OutcomeReason::NoText,
+            format!("{pages} pages were read, no text is on them"),
+        ),
+        damaged => StepError::rejected(
+            OutcomeReason::Corrupt,
+            format!("the content of {damaged} of {pages} pages is lost, no text is on the others"),
+        ),
+    }
+}
+
+/// A page is a page, however little stands on it.
+pub(super) fn mean_quality(pages: &[PageText]) -> f32 {
+    let count = u16::try_from(pages.len()).unwrap_or(u16::MAX).max(1);
+    pages.iter().map(|page| page.quality).sum::<f32>() / f32::from(count)
+}

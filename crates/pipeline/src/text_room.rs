@@ -1,0 +1,134 @@
+//! Room for the text of a document in the budget of bytes. How much text a document has shows only
+//! while it is read, when it holds room for its bytes already: so this never waits. Where the
+//! budget is taken, a part of it that is set aside for texts serves; where that is taken as well,
+//! the document is put off until others have ended.
+
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::byte_budget::{ByteBudget, permits};
+use docmill_core::fault::{self, Fault};
+
+/// When a document comes back for which there was no room: others have ended by then.
+const LATER: Duration = Duration::from_secs(30);
+
+/// Bytes of text that a document holds, given back on drop.
+#[derive(Debug)]
+pub struct TextRoom {
+    budget: ByteBudget,
+    bytes: u64,
+    own: Option<OwnedSemaphorePermit>,
+    /// Of what is set aside for texts.
+    aside: Option<OwnedSemaphorePermit>,
+}
+
+impl TextRoom {
+    /// No room so far.
+    pub fn new(budget: &ByteBudget) -> Self {
+        Self { budget: budget.clone(), bytes: 0, own: None, aside: None }
+    }
+
+    /// Takes room for so many bytes more.
+    ///
+    /// # Errors
+    /// As [`TextRoom::resize`].
+    pub fn grow(&mut self, bytes: u64) -> fault::Result<()> {
+        self.resize(self.bytes.saturating_add(bytes))
+    }
+
+    /// Holds room for so many bytes, whatever it was before.
+    ///
+    /// # Errors
+    /// `Throttled`: texts of other documents take all that there is; what was held stays so.
+    pub fn resize(&mut self, bytes: u64) -> fault::Result<()> {
+        let wanted = if bytes == 0 { 0 } else { permits(bytes) };
+        let held = count(self.own.as_ref()) + count(self.aside.as_ref());
+        if let Some(more) = wanted.checked_sub(held).filter(|more| *more > 0) {
+            let (place, permit) = match self.budget.try_take_permits(more) {
+                Some(permit) => (&mut self.own, permit),
+                None => match self.budget.try_take_aside(more) {
+                    Some(permit) => (&mut self.aside, permit),
+                    None => return Err(no_room_error()),
+                },
+            };
+            match place {
+                Some(held) => held.merge(permit),
+                None => *place = Some(permit),
+            }
+        }
+        let less = held.saturating_sub(wanted);
+        let aside = less.min(count(self.aside.as_ref()));
+        give_back(&mut self.aside, aside);
+        give_back(&mut self.own, less - aside);
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+fn no_room_error() -> fault::Error {
+    let context = "texts of other documents fill limits.documents_in_memory";
+    fault::Error::new(Fault::Throttled(Some(LATER)), context)
+}
+
+fn count(permit: Option<&OwnedSemaphorePermit>) -> u32 {
+    permit.map_or(0, |permit| u32::try_from(permit.num_permits()).unwrap_or(u32::MAX))
+}
+
+fn give_back(permit: &mut Option<OwnedSemaphorePermit>, count: u32) {
+    if let (Some(held), Ok(count)) = (permit.as_mut(), usize::try_from(count)) {
+        drop(held.split(count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use docmill_core::config::ByteSize;
+
+    const PIECE: u64 = 4096;
+
+    /// A budget of eight pieces, and two aside for texts.
+    fn budget() -> ByteBudget {
+        ByteBudget::new(ByteSize(8 * PIECE))
+    }
+
+    #[test]
+    fn text_counts_against_the_budget_of_documents_and_is_given_back() {
+        let budget = budget();
+        let mut room = TextRoom::new(&budget);
+        room.grow(2 * PIECE).unwrap();
+        room.grow(PIECE).unwrap();
+        assert!(budget.try_reserve(6 * PIECE).is_none());
+        assert!(budget.try_reserve(5 * PIECE).is_some());
+        room.resize(PIECE).unwrap();
+        assert!(budget.try_reserve(8 * PIECE).is_none());
+        assert!(budget.try_reserve(7 * PIECE).is_some());
+        drop(room);
+        assert!(budget.try_reserve(8 * PIECE).is_some());
+    }
+
+    #[test]
+    fn where_documents_fill_the_budget_a_text_still_has_some_room_and_then_is_put_off() {
+        let budget = budget();
+        let documents = budget.try_reserve(8 * PIECE).unwrap();
+        let (mut first, mut second) = (TextRoom::new(&budget), TextRoom::new(&budget));
+        first.grow(PIECE).unwrap();
+        second.grow(PIECE).unwrap();
+        let error = second.grow(PIECE).unwrap_err();
+        assert_eq!(error.fault, Fault::Throttled(Some(LATER)), "never counted, never waited for");
+        drop(first);
+        second.grow(PIECE).unwrap();
+        drop((second, documents));
+        assert!(budget.try_reserve(8 * PIECE).is_some());
+    }
+
+    #[test]
+    fn one_document_of_the_most_text_always_finds_room() {
+        let budget = ByteBudget::new(ByteSize(8 * PIECE)).with_text(ByteSize(20 * PIECE));
+        let _documents = budget.try_reserve(8 * PIECE).unwrap();
+        let mut room = TextRoom::new(&budget);
+        room.grow(20 * PIECE).unwrap();
+        assert!(room.grow(1).is_err());
+    }
+}

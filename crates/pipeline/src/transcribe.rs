@@ -1,0 +1,232 @@
+//! The second step, transcribe: a stored transcript of the same identity is reused, otherwise the
+//! document is read, its pages kept as they are finished, and the transcript stored before anything is
+//! made of it. The row refers to it before anything is paid for, which is the caller's to see to.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::artefact::{ArtefactSlot, identity_of};
+use crate::context::AttemptContext;
+use crate::cost::BilledPageSink;
+use crate::earlier_transcript;
+use crate::fetch::FetchedDocument;
+use crate::journal::{self, PageJournal};
+use crate::local_pages::overflow_error;
+use crate::page_sink::PageSink;
+use crate::preprocessed::{self, PreprocessedFile};
+use crate::reading::ReadRequest;
+use crate::remote_ocr::{ReadOptions, StoredOriginal};
+use crate::searchable::{SearchableCopy, store_searchable};
+use crate::step_error::StepError;
+use crate::text_room::TextRoom;
+use docmill_core::config::{LimitsConfig, OcrProvider};
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::{EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript};
+use docmill_documents::cpu::OpenDocument;
+use docmill_documents::pages::DocumentFormat;
+use docmill_ledger::StoredTranscript;
+use docmill_storage::keys;
+
+/// A document's text, stored.
+#[derive(Debug)]
+pub(super) struct TranscribedDocument {
+    /// The text of every page.
+    pub transcript: Arc<Transcript>,
+    /// The identity of the transcript: what it was made from.
+    pub identity: String,
+    /// Room for its text, given back with it.
+    _room: TextRoom,
+}
+
+/// The stored form: the transcript, and beside it where its repaired pages and its searchable copy lie.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct TranscriptFile {
+    #[serde(flatten)]
+    transcript: Transcript,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    preprocessed: Option<PreprocessedFile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    searchable: Option<SearchableCopy>,
+}
+
+/// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
+/// page images, if it says so. Beside the text what the row is to say of it.
+///
+/// # Errors
+/// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
+pub(super) async fn load_or_transcribe(
+    attempt: AttemptContext<'_>,
+    order: Option<Vec<OcrProvider>>,
+    fetched: FetchedDocument,
+    document: OpenDocument,
+) -> Result<(TranscribedDocument, StoredTranscript), StepError> {
+    let AttemptContext { claimed, claim, .. } = attempt;
+    let (services, store) = (attempt.services(), attempt.artefacts());
+    let sha256 = fetched.sha256.clone();
+    let wishes = ReadOptions { order, original: provider_original(attempt, &fetched) };
+    let reader = services.reader.reader_identity(&wishes);
+    let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
+    let key = keys::transcription_key(claim.id);
+    let mut slot =
+        ArtefactSlot::<TranscriptFile>::load(store, &services.pool, key, identity.clone()).await?;
+    let mut journal = None;
+    let mut room = TextRoom::new(&services.budget);
+    let earlier = match slot.content {
+        Some(_) => None,
+        None => earlier_transcript::load_earlier_transcript(attempt, &sha256).await?,
+    };
+    if slot.content.is_some() {
+        metrics::count_reuse("transcript");
+    } else if let Some(transcript) = earlier {
+        metrics::count_reuse("transcript");
+        let file = TranscriptFile { transcript, preprocessed: None, searchable: None };
+        slot.write(store, claim, file).await?;
+    } else {
+        claim.ensure_live().await?;
+        let (budget, claims) = (&services.budget, claimed.claims);
+        let (kept, finished) =
+            PageJournal::open(store, budget, claim, claims, identity.clone()).await?;
+        let kept = journal.insert(kept);
+        let reading = ReadRequest { document, sha256: sha256.clone(), finished, wishes };
+        let request = RoomedRequest { reading, room: &mut room };
+        let stored = Box::pin(read_and_store(attempt, kept, fetched, request)).await?;
+        let repaired = stored.preprocessed.as_ref().map(|made| made.file.path.as_str());
+        earlier_transcript::write_as_earlier(attempt, &stored.transcript, repaired).await?;
+        slot.write(store, claim, stored).await?;
+    }
+    let Some(TranscriptFile { mut transcript, preprocessed, .. }) = slot.content.take() else {
+        return Err(fault::Error::internal("a transcript that was written is not there").into());
+    };
+    transcript.shrink_to_fit();
+    // One that was stored under other limits is no smaller for that.
+    room.resize(measure_text(&transcript, &services.config.limits)?)?;
+    let saved = StoredTranscript {
+        artefact: slot.to_ref(),
+        quality: transcript.quality,
+        sha256,
+        pages: u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX),
+        preprocessed: preprocessed.map(|made| made.file),
+    };
+    remove_finished_pages(attempt, journal).await;
+    Ok((TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room }, saved))
+}
+
+/// Finished pages are of no use once the transcript is stored.
+async fn remove_finished_pages(attempt: AttemptContext<'_>, journal: Option<PageJournal<'_>>) {
+    match journal {
+        Some(mut journal) => journal.remove().await,
+        // A claim that died between storing the transcript and this left its pages behind.
+        None if attempt.claimed.claims > 1 => {
+            let (store, id) = (attempt.artefacts(), attempt.claim.id);
+            if let Err(error) = journal::clear_journal(store, id).await {
+                tracing::debug!(%error, "finished pages are left to the janitor: {error}");
+            }
+        }
+        None => {}
+    }
+}
+
+/// Bytes in memory of a transcript's text.
+///
+/// # Errors
+/// `too_large`.
+pub(super) fn measure_text(
+    transcript: &Transcript,
+    limits: &LimitsConfig,
+) -> Result<u64, StepError> {
+    let mut meter = TextMeter::new(limits.text());
+    let mut bytes = 0;
+    for page in &transcript.pages {
+        bytes = meter.add_page(page).map_err(overflow_error)?;
+    }
+    Ok(bytes)
+}
+
+/// A reading, and the room that grows with what is read.
+struct RoomedRequest<'a> {
+    reading: ReadRequest,
+    room: &'a mut TextRoom,
+}
+
+/// Takes room for the text of each page before it goes on to where pages are kept.
+struct RoomedPageSink<'a> {
+    inner: BilledPageSink<'a>,
+    room: &'a mut TextRoom,
+}
+
+#[async_trait]
+impl PageSink for RoomedPageSink<'_> {
+    async fn store_page(
+        &mut self,
+        page: &PageText,
+        repaired: Option<EncodedImage>,
+    ) -> Result<(), StepError> {
+        self.room.grow(page.memory_bytes())?;
+        self.inner.store_page(page, repaired).await
+    }
+
+    async fn before_call(&mut self) -> Result<(), StepError> {
+        self.inner.before_call().await
+    }
+
+    async fn after_call(&mut self, usage: &PageUsage, is_whole: bool) -> Result<(), StepError> {
+        self.inner.after_call(usage, is_whole).await
+    }
+}
+
+/// Reads what is not finished yet and stores what was repaired. Room for the text grows with it.
+async fn read_and_store(
+    attempt: AttemptContext<'_>,
+    journal: &mut PageJournal<'_>,
+    fetched: FetchedDocument,
+    request: RoomedRequest<'_>,
+) -> Result<TranscriptFile, StepError> {
+    let RoomedRequest { reading, room } = request;
+    let format = DocumentFormat::sniff(&fetched.bytes);
+    room.grow(reading.finished.iter().map(PageText::memory_bytes).sum())?;
+    let inner = BilledPageSink::new(attempt.spending_book(), journal);
+    let mut roomed = RoomedPageSink { inner, room };
+    let read = attempt.services().reader.read_remaining(reading, &mut roomed).await;
+    // Releases its part of the budget: what follows may have to wait for some.
+    drop(fetched);
+    let transcript = match read {
+        Ok(transcript) => transcript,
+        Err(error) => {
+            journal.handle_error(&error).await;
+            return Err(error);
+        }
+    };
+    count_pages(&transcript);
+    let pages = transcript.pages.len();
+    let most = attempt.config().limits.document_bytes.0;
+    let preprocessed = preprocessed::store_preprocessed(journal, format, pages, most).await?;
+    let searchable = match store_searchable(attempt, journal, &transcript).await {
+        Ok(searchable) => searchable,
+        Err(error) => {
+            journal.handle_error(&error).await;
+            return Err(error);
+        }
+    };
+    Ok(TranscriptFile { transcript, preprocessed, searchable })
+}
+
+/// Where the document lies, if a provider may be able to fetch it there: those that do take PDFs.
+fn provider_original(
+    attempt: AttemptContext<'_>,
+    fetched: &FetchedDocument,
+) -> Option<StoredOriginal> {
+    let is_pdf = DocumentFormat::sniff(&fetched.bytes) == Some(DocumentFormat::Pdf);
+    let documents = Arc::clone(&attempt.context.documents);
+    let name = attempt.claimed.document.file_path.clone();
+    is_pdf.then(|| StoredOriginal::new(documents, name, fetched.etag.clone(), attempt.claim.id))
+}
+
+fn count_pages(transcript: &Transcript) {
+    for (source, label) in [(PageSource::Native, "native"), (PageSource::Ocr, "ocr")] {
+        let pages = transcript.pages.iter().filter(|page| page.source == source).count();
+        metrics::count_pages(label, u64::try_from(pages).unwrap_or(u64::MAX));
+    }
+}

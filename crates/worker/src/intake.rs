@@ -1,0 +1,134 @@
+//! One loop that owns the long polls.
+//!
+//! Slots are taken before a poll is sent, so that no more is received than can start, over all
+//! tiers together (invariant 6). A poll that was sent is never dropped: the queue would hand the
+//! messages out all the same (invariant 5). One poll per tier waits while there is little to do;
+//! more are added only while they come back full and slots are free (`tier_poller`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
+use tokio::task::JoinSet;
+
+use crate::runner::{PULSE, RunnerHandle, SlotPermit};
+use crate::tier_poller::{PollRequest, TierPoller};
+use crate::{QUEUE, QUEUE_PAUSE, QueueBacklog, batch};
+use docmill_core::company::affordable_wait;
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_queue::Delivery;
+
+/// How long the first free slot of many waits for company while others are taken: a poll for one costs
+/// as much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.
+const LINGER: Duration = Duration::from_millis(2);
+
+/// What a poll came back with.
+struct PollResult {
+    request: PollRequest,
+    received: fault::Result<Vec<Delivery>>,
+    slots: Vec<SlotPermit>,
+}
+
+/// Receives until asked to stop; returns when the last poll has returned and every batch of it is
+/// answered. Jobs go on.
+pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
+    let mut polls: JoinSet<PollResult> = JoinSet::new();
+    let mut batches: JoinSet<()> = JoinSet::new();
+    let slots = runner.slot_counts().0;
+    let linger = affordable_wait(LINGER, u32::try_from(slots).unwrap_or(u32::MAX));
+    let mut poller = TierPoller::new(&backlog.queue.tiers(), slots);
+    // Kept from turn to turn: what it has waited for already counts.
+    let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;
+    while !runner.is_stopping() {
+        runner.note_alive();
+        metrics::set_polls(polls.len());
+        if gathering.is_none()
+            && let Some(most) = poller.next_size()
+        {
+            gathering = Some(runner.acquire_slots(most, linger).boxed());
+        }
+        tokio::select! {
+            () = runner.wait_until_stopping() => {}
+            Some(slots) = OptionFuture::from(gathering.as_mut()) => {
+                gathering = None;
+                if let Some(request) = poller.next_request(slots.len()) {
+                    polls.spawn(poll_queue(Arc::clone(&backlog), request, slots));
+                }
+            }
+            Some(polled) = polls.join_next(), if !polls.is_empty() => {
+                record_poll(&mut poller, &polled);
+                dispatch_batch(&backlog, &runner, polled, &mut batches);
+            }
+            Some(ended) = batches.join_next(), if !batches.is_empty() => report_batch(&ended),
+            () = tokio::time::sleep(PULSE) => {}
+        }
+    }
+    drop(gathering);
+    while let Some(polled) = polls.join_next().await {
+        runner.note_alive();
+        dispatch_batch(&backlog, &runner, polled, &mut batches);
+    }
+    metrics::set_polls(0);
+    while let Some(ended) = batches.join_next().await {
+        report_batch(&ended);
+    }
+}
+
+/// What a batch that died has not answered comes again once its time is up.
+fn report_batch(ended: &Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(error = %error, "a received batch died");
+    }
+}
+
+async fn poll_queue(
+    backlog: Arc<QueueBacklog>,
+    request: PollRequest,
+    mut slots: Vec<SlotPermit>,
+) -> PollResult {
+    // More may have been gathered than this tier asks for.
+    slots.truncate(request.most);
+    let wait = backlog.config.queue.wait.min(request.longest_wait);
+    let received = backlog.queue.receive_from(request.tier, slots.len(), wait).await;
+    PollResult { request, received, slots }
+}
+
+fn record_poll(poller: &mut TierPoller, polled: &Result<PollResult, tokio::task::JoinError>) {
+    match polled {
+        Ok(PollResult { request, received: Ok(deliveries), .. }) => {
+            poller.note_result(request.tier, Some((deliveries.len(), request.most)));
+        }
+        Ok(PollResult { request, received: Err(_), .. }) => poller.note_result(request.tier, None),
+        Err(_died) => poller.reset_counts(),
+    }
+}
+
+fn dispatch_batch(
+    backlog: &Arc<QueueBacklog>,
+    runner: &RunnerHandle<QueueBacklog>,
+    polled: Result<PollResult, tokio::task::JoinError>,
+    batches: &mut JoinSet<()>,
+) {
+    match polled {
+        Ok(PollResult { received: Ok(deliveries), slots, .. }) => {
+            backlog.intake_gate.open(QUEUE);
+            if !deliveries.is_empty() {
+                batches.spawn(batch::handle_batch(
+                    Arc::clone(backlog),
+                    runner.clone(),
+                    deliveries,
+                    slots,
+                ));
+            }
+        }
+        Ok(PollResult { received: Err(error), .. }) => {
+            tracing::warn!(error = %error, "receiving failed: {error}");
+            backlog.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
+        }
+        Err(error) => {
+            tracing::error!(error = %error, "a poll died");
+            backlog.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! The worker of the service: ingestions claimed in Postgres, named by the messages of a queue.
+//!
+//! It is a [`Backlog`] of the one runner (`crate::runner`), which has the slots, panics, time, the
+//! failure table and the drain; here is what only messages and rows need. The life of a job:
+//!
+//! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`tier_poller`] chooses
+//!    the tier and the size of each poll.
+//! 2. [`batch`] registers every received message ([`registry`]: from now on [`heartbeat`] keeps it
+//!    hidden), reads the bodies, and claims all ids of the batch by one statement; [`arrival`] finds
+//!    out what groups and events of the store ask for.
+//! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
+//!    at once: acknowledged, hidden, fanned out, or put into quarantine.
+//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one
+//!    statement.
+//! 5. [`finalize`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
+//!    the slot is free again.
+//! 6. [`ack_batcher`] acknowledges, hides or replaces the message, many in one request.
+//!
+//! Meanwhile [`pause_watch`] obeys operators' pauses and writes that the worker is alive. Nothing here
+//! knows documents; `pipeline` does.
+
+pub mod ack_batcher;
+pub mod arrival;
+pub mod batch;
+pub mod finalize;
+pub mod heartbeat;
+pub mod intake;
+pub mod pause_watch;
+pub mod pauses;
+pub mod registry;
+pub mod runner;
+pub mod scale_in_protection;
+pub mod tier_poller;
+pub mod work;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::runner::{
+    Backlog, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms, PauseReason,
+    RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
+};
+use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
+use arrival::RefusedEvents;
+use docmill_client::telemetry::spans;
+use docmill_core::config::{AcknowledgeMode, Config, QueueDestination, RetryConfig};
+use docmill_core::fault;
+use docmill_core::metrics;
+use docmill_core::model::{ClaimedIngestion, IngestionId};
+use docmill_core::retry::with_deadline;
+use docmill_ledger::{ClaimTerms, IngestionResult, Ledger, PauseTerms, WorkerStatus};
+use docmill_pipeline::failpoint::{FailureSeam, guard_batch};
+use docmill_pipeline::failure::RetryAttempt;
+use docmill_pipeline::shutdown::Shutdown;
+use docmill_pipeline::{ClaimHandle, PipelineContext, StepError};
+use docmill_queue::{MessageQueue, OutgoingMessage};
+use docmill_storage::keys;
+use pauses::PauseTracker;
+use registry::{InFlightMessage, MessageRegistry, UndisposedReceipts};
+use work::IngestionWork;
+
+/// Jobs that were cancelled may take so long to write that down. With what ends after them it is
+/// less than the 10 s that lie between the default of `worker.drain` and what Fargate grants.
+const SETTLE: Duration = Duration::from_secs(5);
+/// The queue's redrive policy is read this often.
+const REDRIVE_EVERY: Duration = Duration::from_secs(5 * 60);
+/// A message with a delay waits at most so long before it is visible (SQS).
+const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
+/// Postgres does not answer.
+const DATABASE: PauseReason = PauseReason::from_label("database");
+/// The queue does not answer.
+const QUEUE: PauseReason = PauseReason::from_label("queue");
+/// Intake waits so long after a first failure, and at most so long after many in a row.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Short enough that work goes on within half a minute after an outage.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// The queue is asked again so long after a poll that failed; a poll that nobody answers takes its
+/// time, too.
+const QUEUE_PAUSE: Duration = Duration::from_secs(3);
+
+/// Nothing lies there: asking for it shows whether the store answers.
+const STORE_PROBE: &str = "ingestions/none";
+/// A store that takes longer to say so counts as down.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An ingestion that is claimed, and the message that named it.
+#[derive(Debug)]
+pub struct QueuedJob {
+    claimed: ClaimedIngestion,
+    ticket: InFlightMessage,
+}
+
+/// Ingestions in Postgres that messages of a queue name.
+pub struct QueueBacklog {
+    work: Arc<dyn IngestionWork>,
+    ledger: Arc<dyn Ledger>,
+    queue: Arc<dyn MessageQueue>,
+    config: Arc<Config>,
+    /// The limits and delays that follow a failed attempt.
+    retry: RetryConfig,
+    terms: ClaimTerms,
+    /// Events about places that are not ours.
+    refused: RefusedEvents,
+    /// The queue as traces name it.
+    destination: QueueDestination,
+    registry: Arc<MessageRegistry>,
+    disposer: AckBatcher,
+    /// Its other end, until the worker runs.
+    dispositions: Mutex<Option<DispositionInbox>>,
+    intake_gate: Arc<IntakeGate>,
+    pauses: PauseTracker,
+    /// What a pause may hold back.
+    pause_terms: PauseTerms,
+    /// A message received this often is replaced instead of hidden.
+    replace_at: AtomicU32,
+}
+
+impl QueueBacklog {
+    /// Whether messages are deleted before the work (`queue.acknowledge`).
+    fn acknowledges_early(&self) -> bool {
+        self.config.queue.acknowledge == AcknowledgeMode::Early
+    }
+
+    async fn acknowledge(&self, ticket: &InFlightMessage) {
+        self.dispose_receipts(ticket, MessageDisposition::Acknowledge).await;
+    }
+
+    async fn release(&self, ticket: &InFlightMessage) {
+        self.hide(ticket, None, Duration::ZERO).await;
+    }
+
+    /// Lets the ingestion wait without a message if that is for long: hidden messages are counted
+    /// against what the queue may have in flight. `true`: the message may go, maintenance sends
+    /// another when it is time.
+    async fn park_long(&self, id: IngestionId, after: Duration) -> bool {
+        if after <= LONGEST_DELAY {
+            return false;
+        }
+        let ids = [id];
+        match self.ledger.park(&ids, &self.pause_terms, LONGEST_DELAY).await {
+            Ok(parked) => parked.contains(&id),
+            Err(error) => {
+                tracing::debug!(ingestion.id = %id, error = %error, "{id} is hidden: {error}");
+                false
+            }
+        }
+    }
+
+    /// Hides the message, or deletes it where the ingestion waits without one; replaces it by a fresh
+    /// one when it was received so often that the redrive policy would soon take it (only where the
+    /// ingestion it stands for is known).
+    async fn hide(&self, ticket: &InFlightMessage, id: Option<IngestionId>, after: Duration) {
+        if let Some(id) = id
+            && self.park_long(id, after).await
+        {
+            metrics::count_disposition("park");
+            return self.acknowledge(ticket).await;
+        }
+        let worn = ticket.receive_count() >= self.replace_at.load(Ordering::Relaxed);
+        if let (true, Some(id)) = (worn, id) {
+            let delay = after.min(LONGEST_DELAY);
+            let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
+            let sending = self.queue.send(std::slice::from_ref(&fresh));
+            let sent = guard_batch(FailureSeam::Replace, 1, sending).await;
+            if sent.into_iter().all(|answer| answer.is_ok()) {
+                metrics::count_disposition("replace");
+                return self.acknowledge(ticket).await;
+            }
+        }
+        self.dispose_receipts(
+            ticket,
+            MessageDisposition::Hide(after.min(self.queue.longest_hide())),
+        )
+        .await;
+    }
+
+    /// The message was deleted before the work: a fresh one takes its place. If that fails, the
+    /// janitor finds the row without a message.
+    async fn send_replacement(&self, ticket: &InFlightMessage, id: IngestionId, after: Duration) {
+        if self.park_long(id, after).await {
+            metrics::count_disposition("park");
+            return self.acknowledge(ticket).await;
+        }
+        let delay = after.min(LONGEST_DELAY);
+        let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
+        match self.queue.send(std::slice::from_ref(&fresh)).await.into_iter().find_map(Result::err)
+        {
+            None => metrics::count_disposition("replace"),
+            Some(error) => {
+                metrics::count_disposition("failed");
+                tracing::warn!(
+                    ingestion.id = %id,
+                    error = %error,
+                    "no new message for {id} could be sent; the janitor will send one: {error}"
+                );
+            }
+        }
+        // What was adopted meanwhile.
+        self.acknowledge(ticket).await;
+    }
+
+    /// Disposes of every receipt, until none is left, which ends the message's flight: one that is
+    /// adopted meanwhile is included. Other messages that came while the end was under way are visible
+    /// again at once: they may have been sent after it.
+    async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
+        ticket.seal();
+        let released = MessageDisposition::Hide(Duration::ZERO);
+        while let Some(UndisposedReceipts { meant, apart }) = ticket.take_all_or_end() {
+            if matches!(what, MessageDisposition::Hide(_)) || !apart.is_empty() {
+                ticket.wait_until_extended().await;
+            }
+            let meant = meant.into_iter().map(|receipt| (receipt, what));
+            let all = meant.chain(apart.into_iter().map(|receipt| (receipt, released)));
+            let all = all.map(|(receipt, what)| self.disposer.dispose(receipt, what));
+            futures::future::join_all(all).await;
+        }
+    }
+
+    /// Reads again and again after how many receives the queue gives a message up: an operator may
+    /// change that while we run.
+    async fn watch_redrive(&self) {
+        loop {
+            tokio::time::sleep(REDRIVE_EVERY).await;
+            match self.queue.receives_before_dead().await {
+                Ok(most) => self.replace_at.store(replace_limit(most), Ordering::Relaxed),
+                Err(error) => tracing::debug!(error = %error, "the redrive policy was not read"),
+            }
+        }
+    }
+
+    /// The ingestion with its document under its one name, if its row may name that place: rows are
+    /// written by many hands.
+    fn check_place<'c>(
+        &self,
+        claimed: &'c ClaimedIngestion,
+    ) -> fault::Result<Cow<'c, ClaimedIngestion>> {
+        let store = &self.config.store;
+        let name = store.plain_name(&claimed.document.file_path);
+        let refusal = match store.check_place(name, claimed.tenant.as_deref()) {
+            _ if keys::is_own_artefact(name) => "its row names one of docmill's own files".into(),
+            Ok(()) if name == claimed.document.file_path => return Ok(Cow::Borrowed(claimed)),
+            Ok(()) => {
+                let mut renamed = claimed.clone();
+                renamed.document.file_path = name.to_owned();
+                return Ok(Cow::Owned(renamed));
+            }
+            Err(refusal) => refusal,
+        };
+        // Counted, and tried again: a person may put it on the list meanwhile.
+        Err(fault::Error::new(fault::Fault::Missing, refusal))
+    }
+
+    fn worker_status(&self, runner: &RunnerHandle<Self>) -> WorkerStatus {
+        let (slots, used) = runner.slot_counts();
+        WorkerStatus {
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
+            slots_used: u32::try_from(used).unwrap_or(u32::MAX),
+            lanes: self.work.list_lanes(),
+            local_models: self.work.report_local_models(),
+        }
+    }
+}
+
+#[async_trait]
+impl Backlog for QueueBacklog {
+    type Job = QueuedJob;
+    type Output = Box<IngestionResult>;
+    /// `None`: the claim is lost, the message is somebody else's business.
+    type Rest = Option<MessageDisposition>;
+
+    async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
+        intake::run_intake(self, runner).await;
+    }
+
+    async fn run_job(
+        &self,
+        job: &QueuedJob,
+        claim: &ClaimHandle,
+    ) -> Result<Box<IngestionResult>, StepError> {
+        let claimed = self.check_place(&job.claimed)?;
+        self.work.run_attempt(&claimed, claim).await.map(Box::new)
+    }
+
+    fn lease_terms(&self) -> LeaseTerms {
+        LeaseTerms {
+            every: self.config.heartbeat_interval(),
+            lease: self.config.claim.lease,
+            // The row decides; a job past its local deadline waits for the answer.
+            lost_unrenewed: false,
+            side: "row",
+        }
+    }
+
+    async fn renew(&self, due: &[DueRenewal<QueuedJob>]) -> Vec<RenewalResult> {
+        heartbeat::renew_rows(self.ledger.as_ref(), due, self.lease_terms()).await
+    }
+
+    async fn renew_side_leases(&self) {
+        let visibility = self.config.queue.visibility;
+        let every = self.config.heartbeat_interval();
+        heartbeat::extend_messages(&self.registry, self.queue.as_ref(), every, visibility).await;
+    }
+
+    async fn finish_job(
+        &self,
+        job: &QueuedJob,
+        claim: &ClaimHandle,
+        conclusion: JobConclusion<Box<IngestionResult>>,
+    ) -> FinishedJob<Option<MessageDisposition>> {
+        // Once the end is committed an operator may open the ingestion again and send another message.
+        job.ticket.seal();
+        finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
+    }
+
+    async fn run_deferred(&self, job: &QueuedJob, disposition: Option<MessageDisposition>) {
+        let (ticket, id, queue) = (&job.ticket, job.claimed.id, &self.destination);
+        match disposition {
+            Some(MessageDisposition::Hide(after)) if self.acknowledges_early() => {
+                let sending = self.send_replacement(ticket, id, after);
+                sending.instrument(spans::settle_span(queue, "replace")).await;
+            }
+            Some(MessageDisposition::Hide(after)) => {
+                let hiding = self.hide(ticket, Some(id), after);
+                hiding.instrument(spans::settle_span(queue, "hide")).await;
+            }
+            Some(MessageDisposition::Acknowledge) => {
+                self.acknowledge(ticket).instrument(spans::settle_span(queue, "acknowledge")).await;
+            }
+            None => metrics::count_disposition("leave"),
+        }
+        // Now, not when the last who knows the job has let it go: the message may be on its way to
+        // us again.
+        ticket.stop_heartbeat();
+    }
+
+    fn retry_attempt(&self, job: &QueuedJob) -> RetryAttempt {
+        let ClaimedIngestion { attempt, deferred_for, .. } = job.claimed;
+        RetryAttempt { number: attempt, deferred_for, jitter: fastrand::f64() }
+    }
+
+    fn retry_config(&self) -> Cow<'_, RetryConfig> {
+        Cow::Borrowed(&self.retry)
+    }
+
+    fn job_timeout(&self, _job: &QueuedJob) -> Duration {
+        self.config.worker.job_timeout
+    }
+
+    fn describe(&self, job: &QueuedJob) -> String {
+        format!("ingestion {}", job.claimed.id)
+    }
+
+    fn has_side_leases(&self) -> bool {
+        !self.registry.is_empty()
+    }
+
+    /// Paused while it was being claimed, or claimed because its last holder fell silent: others are
+    /// parked before.
+    fn is_job_paused(&self, job: &QueuedJob) -> bool {
+        self.pauses.is_paused(&job.claimed, &self.pause_terms)
+    }
+
+    async fn find_outage(&self) -> Option<String> {
+        if let Some(provider) = self.work.find_outage() {
+            return Some(provider);
+        }
+        let late = || fault::Error::transient("no answer in time");
+        let asked = self.work.documents().head(STORE_PROBE);
+        with_deadline(PROBE_TIMEOUT, asked, late).await.err().map(|_| "the store".to_owned())
+    }
+
+    async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
+        let inbox = self.dispositions.lock().take();
+        let disposing = async {
+            if let Some(inbox) = inbox {
+                inbox.run(Arc::clone(&self.queue)).await;
+            }
+        };
+        // A panic in any of them is one of the whole, which the runner watches.
+        let others = async { tokio::join!(disposing, self.watch_redrive()) };
+        tokio::join!(
+            pause_watch::run_liveness(&self, &runner, stop.clone()),
+            stop.run_until_cancelled(others),
+        );
+    }
+}
+
+/// From this receive on a message is replaced: at half of what the redrive policy allows.
+fn replace_limit(receives_before_dead: Option<u32>) -> u32 {
+    receives_before_dead.map_or(u32::MAX, |most| (most / 2).max(1))
+}
+
+/// The worker of the service.
+pub struct QueueWorker {
+    runner: Runner<QueueBacklog>,
+}
+
+impl QueueWorker {
+    /// Puts a worker together; nothing is received yet. `name` is this process.
+    ///
+    /// # Errors
+    /// The queue does not say after how many receives it gives a message up.
+    pub async fn new(
+        pipeline: PipelineContext,
+        ledger: Arc<dyn Ledger>,
+        queue: Arc<dyn MessageQueue>,
+        config: Arc<Config>,
+        name: String,
+    ) -> fault::Result<Self> {
+        Self::with_work(Arc::new(pipeline), ledger, queue, config, name).await
+    }
+
+    /// The same with any work.
+    ///
+    /// # Errors
+    /// As [`QueueWorker::new`].
+    pub async fn with_work(
+        work: Arc<dyn IngestionWork>,
+        ledger: Arc<dyn Ledger>,
+        queue: Arc<dyn MessageQueue>,
+        config: Arc<Config>,
+        name: String,
+    ) -> fault::Result<Self> {
+        let replace_at = AtomicU32::new(replace_limit(queue.receives_before_dead().await?));
+        let (disposer, dispositions) = AckBatcher::with_inbox();
+        let pause_terms = work.pause_terms(&config.kinds.default);
+        let terms = ClaimTerms {
+            worker: name,
+            lease: config.claim.lease,
+            crash_limit: config.retry_terms().crash_attempts,
+        };
+        let options = RunnerOptions {
+            slots: usize::try_from(config.worker.slots).unwrap_or(usize::MAX),
+            drain: config.worker.drain,
+            // A poll that is still out may take its whole wait; its messages are then released too.
+            supplying: config.queue.wait + Duration::from_secs(5),
+            settling: SETTLE,
+        };
+        // Until Postgres has answered once: what operators have paused is not known before, and a
+        // job taken until then would not obey it.
+        let intake_gate =
+            Arc::new(IntakeGate::new(FIRST_PAUSE, LONGEST_PAUSE).starting_closed(DATABASE));
+        let backlog = QueueBacklog {
+            work,
+            ledger,
+            queue,
+            retry: config.retry_terms(),
+            terms,
+            refused: RefusedEvents::default(),
+            destination: config.queue_destination(),
+            config,
+            registry: Arc::new(MessageRegistry::default()),
+            disposer,
+            dispositions: Mutex::new(Some(dispositions)),
+            intake_gate: Arc::clone(&intake_gate),
+            pauses: PauseTracker::default(),
+            pause_terms,
+            replace_at,
+        };
+        Ok(Self { runner: Runner::new(Arc::new(backlog), options, intake_gate) })
+    }
+
+    /// For the health pages.
+    pub fn monitor(&self) -> RunnerMonitor {
+        self.runner.monitor()
+    }
+
+    /// Works until asked to stop, then drains; see [`Runner::run`].
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub async fn run(self, stop: Shutdown) -> fault::Result<WorkerStats> {
+        self.runner.run(stop).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_replaced_at_half_of_its_receives_and_never_later_than_at_its_last() {
+        let table = [(None, u32::MAX), (Some(1), 1), (Some(2), 1), (Some(5), 2), (Some(1000), 500)];
+        for (most, expected) in table {
+            assert_eq!(replace_limit(most), expected, "{most:?}");
+        }
+    }
+}

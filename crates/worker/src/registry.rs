@@ -1,0 +1,379 @@
+//! The messages that are in flight in this process, from their receipt until their disposition is
+//! done.
+//!
+//! The heartbeat reads it, and second deliveries are recognised by it. An [`InFlightMessage`]
+//! stands for one such message; dropping it forgets the message, whatever happened to the job.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+
+use docmill_core::mend::{self, SwitchableMend};
+use docmill_core::model::IngestionId;
+use docmill_queue::{Delivery, OutgoingMessage, ReceiptHandle};
+
+/// A message is given back although its extension is still under way after so long.
+const LONGEST_EXTENSION: Duration = Duration::from_secs(10);
+
+/// Every message that is in flight in this process.
+#[derive(Debug, Default)]
+pub struct MessageRegistry {
+    next: AtomicU64,
+    held: Mutex<RegistryState>,
+    /// Some extensions are over.
+    extended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct RegistryState {
+    messages: HashMap<u64, HeldMessage>,
+    by_id: HashMap<IngestionId, u64>,
+}
+
+impl RegistryState {
+    /// Forgets a message, and frees its ingestion for another.
+    fn remove(&mut self, key: u64) {
+        let removed = self.messages.remove(&key);
+        if let Some(id) = removed.and_then(|message| message.id)
+            && self.by_id.get(&id) == Some(&key)
+        {
+            self.by_id.remove(&id);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct HeldMessage {
+    /// The newest receipt of each message that asks for the same ingestion, by message id.
+    receipts: Vec<(String, ReceiptHandle)>,
+    /// An answer about the ingestion, or its end, is under way.
+    sealed: bool,
+    /// Receipts of other messages that came meanwhile: they are released, and get an answer of their
+    /// own.
+    apart: Vec<(String, ReceiptHandle)>,
+    receive_count: u32,
+    id: Option<IngestionId>,
+    renewed: Instant,
+    /// A call that extends it is under way.
+    extending: bool,
+    /// Tier, tenant and trace of a message that takes this one's place.
+    successor: OutgoingMessage,
+}
+
+impl HeldMessage {
+    /// Newer receipts of messages that ask for the same ingestion.
+    fn adopt(&mut self, newer: Vec<(String, ReceiptHandle)>) {
+        for (id, receipt) in newer {
+            let is_known = self.receipts.iter().any(|(known, _)| *known == id);
+            let receipts = match self.sealed && !is_known {
+                true => &mut self.apart,
+                false => &mut self.receipts,
+            };
+            receipts.retain(|(known, _)| *known != id);
+            receipts.push((id, receipt));
+        }
+    }
+}
+
+/// A message in flight; dropping it ends its heartbeat.
+#[derive(Debug)]
+pub struct InFlightMessage {
+    registry: Arc<MessageRegistry>,
+    key: u64,
+}
+
+/// Receipts of a message in flight, taken from it to be disposed of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UndisposedReceipts {
+    /// Of the messages that share its fate.
+    pub meant: Vec<ReceiptHandle>,
+    /// Of other messages that came while it was sealed: they are released.
+    pub apart: Vec<ReceiptHandle>,
+}
+
+/// A message that is to be extended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueExtension {
+    /// The key to report back by.
+    pub key: u64,
+    /// The receipt to extend it by.
+    pub receipt: ReceiptHandle,
+    /// From when its hiding is counted.
+    pub renewed: Instant,
+}
+
+impl MessageRegistry {
+    fn lock_state(&self) -> MutexGuard<'_, RegistryState> {
+        // The map stays sound if a holder panicked: every change is one call on it.
+        self.held.lock()
+    }
+
+    /// Registers a delivery: from now on its message is in flight.
+    pub fn hold(self: &Arc<Self>, delivery: &Delivery) -> InFlightMessage {
+        let key = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = HeldMessage {
+            receipts: vec![(delivery.message_id.clone(), delivery.receipt.clone())],
+            sealed: false,
+            apart: Vec::new(),
+            receive_count: delivery.receive_count,
+            id: None,
+            renewed: delivery.received,
+            extending: false,
+            successor: delivery.to_successor(String::new()),
+        };
+        self.lock_state().messages.insert(key, message);
+        InFlightMessage { registry: Arc::clone(self), key }
+    }
+
+    /// How many messages are in flight.
+    pub fn len(&self) -> usize {
+        self.lock_state().messages.len()
+    }
+
+    /// Whether no message is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Begins the extension of everything that was last extended before `before`, what has waited
+    /// longest first. [`MessageRegistry::end_extensions`] is to follow.
+    pub fn due_extensions(&self, before: Instant) -> Vec<DueExtension> {
+        let mut due = Vec::new();
+        for (key, message) in &mut self.lock_state().messages {
+            let held = || message.receipts.iter().chain(&message.apart);
+            if message.renewed < before && held().next().is_some() {
+                let (key, renewed) = (*key, message.renewed);
+                let receipts: Vec<_> = held().map(|(_, receipt)| receipt.clone()).collect();
+                message.extending = true;
+                let receipts = receipts.into_iter();
+                due.extend(receipts.map(|receipt| DueExtension { key, receipt, renewed }));
+            }
+        }
+        due.sort_by_key(|due| due.renewed);
+        due
+    }
+
+    /// The message is hidden again from `since`.
+    pub fn note_extended(&self, key: u64, since: Instant) {
+        if let Some(message) = self.lock_state().messages.get_mut(&key) {
+            message.renewed = since;
+            message.extending = false;
+        }
+        self.extended.notify_waiters();
+    }
+
+    /// No call that extends these is under way any more.
+    pub fn end_extensions(&self, due: &[DueExtension]) {
+        let mut state = self.lock_state();
+        for due in due {
+            if let Some(message) = state.messages.get_mut(&due.key) {
+                message.extending = false;
+            }
+        }
+        drop(state);
+        self.extended.notify_waiters();
+    }
+}
+
+impl InFlightMessage {
+    /// Reserves the ingestion for this message. If this process works on it already, that job
+    /// adopts our receipt (of one message the newest is the one that is sure to work; another
+    /// message for the same ingestion shares its fate, unless that is sealed) and `false` returns.
+    pub fn reserve(&self, id: IngestionId) -> bool {
+        let mut held = self.registry.lock_state();
+        let RegistryState { messages, by_id } = &mut *held;
+        let Some(ours) = messages.get(&self.key) else { return false };
+        let (receipts, count) = (ours.receipts.clone(), ours.receive_count);
+        let other = by_id.get(&id).filter(|other| **other != self.key);
+        if let Some(message) = other.and_then(|other| messages.get_mut(other)) {
+            message.adopt(receipts);
+            message.receive_count = message.receive_count.max(count);
+            return false;
+        }
+        by_id.insert(id, self.key);
+        if let Some(message) = messages.get_mut(&self.key) {
+            message.id = Some(id);
+        }
+        true
+    }
+
+    /// From now on an answer about the ingestion, or its end, is under way: another message that comes
+    /// may have been sent after that, by an operator who opened the ingestion again, say. It is kept
+    /// apart, and does not share the fate of this one.
+    pub fn seal(&self) {
+        if mend::is_taken_out(SwitchableMend::MessageSeal) {
+            return;
+        }
+        if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {
+            message.sealed = true;
+        }
+    }
+
+    /// The ingestion is ours to work on: every message that asks for it shares the fate of this one.
+    pub fn unseal(&self) {
+        if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {
+            message.sealed = false;
+            let apart = std::mem::take(&mut message.apart);
+            message.adopt(apart);
+        }
+    }
+
+    /// Takes every receipt to be disposed of. `None`: there is none, and by the same look the message
+    /// is in flight no more: what is delivered after it is somebody else's to answer, where a receipt
+    /// that is adopted after a last look stays hidden for all its time.
+    pub fn take_all_or_end(&self) -> Option<UndisposedReceipts> {
+        let mut held = self.registry.lock_state();
+        let message = held.messages.get_mut(&self.key)?;
+        let (meant, apart) =
+            (std::mem::take(&mut message.receipts), std::mem::take(&mut message.apart));
+        if meant.is_empty() && apart.is_empty() {
+            held.remove(self.key);
+            return None;
+        }
+        let bare = |receipts: Vec<(String, ReceiptHandle)>| {
+            receipts.into_iter().map(|(_, receipt)| receipt).collect()
+        };
+        Some(UndisposedReceipts { meant: bare(meant), apart: bare(apart) })
+    }
+
+    /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
+    pub fn take_receipts(&self) -> Vec<ReceiptHandle> {
+        let mut held = self.registry.lock_state();
+        let message = held.messages.get_mut(&self.key);
+        let receipts = message.map(|message| std::mem::take(&mut message.receipts));
+        receipts.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
+    }
+
+    /// Waits until no call that extends the message is under way, but not for long. The queue may
+    /// take an extension for newer than a release that was sent after it, and then the message,
+    /// which is to be seen at once, stays hidden for as long as it was extended.
+    pub async fn wait_until_extended(&self) {
+        let extended = async {
+            loop {
+                let changed = self.registry.extended.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if !self.is_extending() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _late = tokio::time::timeout(LONGEST_EXTENSION, extended).await;
+    }
+
+    fn is_extending(&self) -> bool {
+        let held = self.registry.lock_state();
+        held.messages.get(&self.key).is_some_and(|message| message.extending)
+    }
+
+    /// A message that may take this one's place.
+    pub fn replacement_message(&self, body: String) -> OutgoingMessage {
+        let held = self.registry.lock_state();
+        let carried = held.messages.get(&self.key).map(|message| message.successor.clone());
+        OutgoingMessage { body, ..carried.unwrap_or_default() }
+    }
+
+    /// Ends the heartbeat of the message, and frees its ingestion for another.
+    pub fn stop_heartbeat(&self) {
+        self.registry.lock_state().remove(self.key);
+    }
+
+    /// How often the message was received.
+    pub fn receive_count(&self) -> u32 {
+        self.registry
+            .lock_state()
+            .messages
+            .get(&self.key)
+            .map_or(1, |message| message.receive_count)
+    }
+}
+
+impl Drop for InFlightMessage {
+    fn drop(&mut self) {
+        self.stop_heartbeat();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(message: &str, receipt: &str) -> Delivery {
+        Delivery {
+            message_id: message.into(),
+            body: String::new(),
+            receipt: ReceiptHandle(receipt.into()),
+            receive_count: 1,
+            sent_at: None,
+            first_received_at: None,
+            received: Instant::now(),
+            priority: None,
+            tenant: None,
+            traceparent: None,
+        }
+    }
+
+    #[test]
+    fn a_second_delivery_of_a_held_ingestion_hands_over_its_newer_receipt() {
+        let registry = Arc::new(MessageRegistry::default());
+        let id = IngestionId::random();
+        let first = registry.hold(&delivery("m", "old"));
+        assert!(first.reserve(id));
+        let again = registry.hold(&delivery("m", "new"));
+        assert!(!again.reserve(id));
+        drop(again);
+        let other = registry.hold(&delivery("n", "another message"));
+        assert!(!other.reserve(id));
+        drop(other);
+        let both = [ReceiptHandle("new".into()), ReceiptHandle("another message".into())];
+        assert_eq!(first.take_receipts(), both);
+        assert_eq!(first.take_receipts(), [], "each is disposed of once");
+        assert_eq!(registry.len(), 1);
+        drop(first);
+        assert!(registry.is_empty());
+        assert!(registry.hold(&delivery("m", "next")).reserve(id), "free again once it is done");
+    }
+
+    #[test]
+    fn a_message_that_comes_while_an_end_is_written_does_not_share_the_fate_of_what_ends() {
+        let registry = Arc::new(MessageRegistry::default());
+        let id = IngestionId::random();
+        let first = registry.hold(&delivery("m", "old"));
+        assert!(first.reserve(id));
+        first.seal();
+        let (again, fresh) = (delivery("m", "newer"), delivery("n", "sent after the end"));
+        for delivery in [&again, &fresh] {
+            assert!(!registry.hold(delivery).reserve(id));
+        }
+        let receipts = |handle: &str| vec![ReceiptHandle(handle.into())];
+        let (meant, apart) = (receipts("newer"), receipts("sent after the end"));
+        assert_eq!(first.take_all_or_end(), Some(UndisposedReceipts { meant, apart }));
+
+        assert!(!registry.hold(&delivery("o", "before the work")).reserve(id));
+        first.unseal();
+        let (meant, apart) = (receipts("before the work"), Vec::new());
+        assert_eq!(first.take_all_or_end(), Some(UndisposedReceipts { meant, apart }));
+    }
+
+    #[test]
+    fn a_message_that_comes_after_the_last_look_for_receipts_is_not_adopted_by_what_has_ended() {
+        let registry = Arc::new(MessageRegistry::default());
+        let id = IngestionId::random();
+        let ended = registry.hold(&delivery("m", "released"));
+        assert!(ended.reserve(id));
+        assert!(ended.take_all_or_end().is_some());
+        assert_eq!(ended.take_all_or_end(), None);
+        let again = registry.hold(&delivery("m", "at once again"));
+        assert!(
+            again.reserve(id),
+            "it is its own to answer, although the other is not dropped yet"
+        );
+        drop(ended);
+        assert!(!registry.hold(&delivery("m", "once more")).reserve(id), "it holds the ingestion");
+    }
+}

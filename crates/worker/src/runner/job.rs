@@ -1,0 +1,272 @@
+//! One claimed job from its start to its end: exactly one outcome, whatever happens.
+//!
+//! The work may panic, hang, lose its claim or be interrupted. Each of these is one
+//! [`WorkOutcome`], and what follows from it is written while the next job starts on its slot.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
+
+use super::guard::{GuardedOutcome, describe_timeout, run_guarded};
+use super::{Backlog, FinishedJob, JobConclusion, JobEnd, PauseReason, RunnerState, SlotPermit};
+use docmill_client::telemetry::spans;
+use docmill_core::config::RetryConfig;
+use docmill_core::fault::Fault;
+use docmill_core::metrics;
+use docmill_core::model::IngestionStage;
+use docmill_core::work_clock::WorkClock;
+use docmill_pipeline::failure::{self, RetryAttempt, RetryDecision};
+use docmill_pipeline::{ClaimHandle, StepError};
+
+/// A job's entry in the list of running jobs, and its slot, in the end a turn at writing; dropped
+/// together, whatever happened.
+pub(super) struct RunningJobGuard<B: Backlog> {
+    shared: Arc<RunnerState<B>>,
+    key: u64,
+    slot: Option<SlotPermit>,
+}
+
+impl<B: Backlog> RunningJobGuard<B> {
+    pub(super) fn new(shared: Arc<RunnerState<B>>, key: u64, slot: SlotPermit) -> Self {
+        Self { shared, key, slot: Some(slot) }
+    }
+}
+
+impl<B: Backlog> RunningJobGuard<B> {
+    /// Its work is over: waits until its end is written. Its slot is free meanwhile for the next job; not
+    /// while as many ends as there are slots are being written without one, so that what cannot be
+    /// written does not pile up.
+    async fn write_end<T>(&mut self, end: impl Future<Output = T>) -> T {
+        if let Some(running) = self.shared.lock_running().get_mut(&self.key) {
+            running.is_ending = true;
+        }
+        tokio::pin!(end);
+        tokio::select! {
+            biased;
+            Ok(turn) = Arc::clone(&self.shared.endings).acquire_owned() => {
+                self.slot = Some(SlotPermit::new(turn));
+            }
+            written = &mut end => return written,
+        }
+        end.await
+    }
+}
+
+impl<B: Backlog> Drop for RunningJobGuard<B> {
+    fn drop(&mut self) {
+        // Not under the lock: dropping the job may do more work.
+        let removed = self.shared.lock_running().remove(&self.key);
+        drop(removed);
+        drop(self.slot.take());
+        self.shared.changed.notify_one();
+    }
+}
+
+/// What the task of a job owns.
+pub(super) struct JobTask<J> {
+    pub(super) job: Arc<J>,
+    pub(super) claim: ClaimHandle,
+    pub(super) withdrawn: CancellationToken,
+    /// Started with the job: jobs are served in the order in which they were claimed.
+    pub(super) clock: Arc<WorkClock>,
+    pub(super) trace: Span,
+    pub(super) log: Span,
+}
+
+/// How the work on a job ended.
+enum WorkOutcome<T> {
+    Done(T),
+    Failed(StepError),
+    Panicked,
+    TookTooLong {
+        has_progress: bool,
+    },
+    /// The drain deadline came before the work ended.
+    Interrupted,
+    /// Something this job needs is paused by an operator.
+    HeldBack,
+    /// An operator wants the work to stop.
+    Withdrawn,
+}
+
+/// Runs one job. Its slot is free again as soon as the work has ended: the outcome is written, and
+/// deferred work done, while the next job starts.
+pub(super) async fn run_job<B: Backlog>(
+    shared: Arc<RunnerState<B>>,
+    run: Box<JobTask<B::Job>>,
+    entry: RunningJobGuard<B>,
+) {
+    let (trace, log) = (run.trace.clone(), run.log.clone());
+    execute_job(&shared, run, entry).instrument(log).instrument(trace).await;
+}
+
+async fn execute_job<B: Backlog>(
+    shared: &RunnerState<B>,
+    run: Box<JobTask<B::Job>>,
+    mut entry: RunningJobGuard<B>,
+) {
+    let started = Instant::now();
+    let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
+    let mut ending = run_to_outcome(shared, &run).await;
+    note_outage(shared, &mut ending).await;
+    report_outcome(shared, job, claim, &ending);
+    let attempt = backlog.retry_attempt(job);
+    let conclusion = conclude_job(ending, claim.stage(), attempt, &backlog.retry_config());
+    let settling = backlog.finish_job(job, claim, conclusion).instrument(spans::record_span());
+    let FinishedJob { end, outcome, rest } = entry.write_end(settling).await;
+    spans::record_outcome(&run.trace, outcome);
+    shared.stats.add(end);
+    drop(entry);
+    let elapsed = started.elapsed();
+    metrics::record_attempt(outcome, elapsed);
+    if matches!(end, JobEnd::Done | JobEnd::Dead) {
+        metrics::attempts_to_end(outcome, attempt.number);
+    }
+    let name = backlog.describe(job);
+    tracing::info!(
+        ingestion.id = %claim.id,
+        outcome,
+        end = end.code(),
+        elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        "{name} ended its attempt: {outcome}"
+    );
+    backlog.run_deferred(job, rest).await;
+}
+
+/// Does the work until it ends or must not go on.
+async fn run_to_outcome<B: Backlog>(
+    shared: &RunnerState<B>,
+    run: &JobTask<B::Job>,
+) -> WorkOutcome<B::Output> {
+    let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
+    if backlog.is_job_paused(job) {
+        return WorkOutcome::HeldBack;
+    }
+    let work = run_guarded(&run.clock, backlog.job_timeout(job), backlog.run_job(job, claim));
+    tokio::select! {
+        biased;
+        () = claim.wait_until_lost() => WorkOutcome::Failed(StepError::claim_lost()),
+        () = run.withdrawn.cancelled() => WorkOutcome::Withdrawn,
+        () = shared.cancel_jobs.cancelled() => WorkOutcome::Interrupted,
+        ended = work => match ended {
+            GuardedOutcome::Ended(Ok(output)) => WorkOutcome::Done(output),
+            GuardedOutcome::Ended(Err(error)) => WorkOutcome::Failed(error),
+            GuardedOutcome::Panicked => WorkOutcome::Panicked,
+            GuardedOutcome::TookTooLong { has_progress } => {
+                WorkOutcome::TookTooLong { has_progress }
+            }
+        },
+    }
+}
+
+/// Logs what went wrong, once.
+fn report_outcome<B: Backlog, T>(
+    shared: &RunnerState<B>,
+    job: &B::Job,
+    claim: &ClaimHandle,
+    ending: &WorkOutcome<T>,
+) {
+    let (id, stage) = (claim.id, claim.stage().code());
+    let name = shared.backlog.describe(job);
+    match ending {
+        WorkOutcome::Done(_) => {}
+        // Whoever has the claim by now reports the outcome.
+        WorkOutcome::Failed(error) if error.is_claim_lost() => {}
+        WorkOutcome::Failed(StepError::Fault(error)) => {
+            let fault = error.fault.code();
+            let cause = error.source.as_ref().map(ToString::to_string);
+            if error.fault == Fault::Internal {
+                tracing::error!(ingestion.id = %id, stage, fault, cause, "{name}: {error}");
+            } else if matches!(error.fault, Fault::Batched(_)) {
+                // Nothing failed.
+                tracing::debug!(ingestion.id = %id, stage, fault, "{name}: {error}");
+            } else {
+                tracing::warn!(ingestion.id = %id, stage, fault, cause, "{name}: {error}");
+            }
+        }
+        WorkOutcome::Failed(StepError::Rejected { reason, detail }) => {
+            let reason = reason.code();
+            tracing::info!(ingestion.id = %id, stage, reason, detail, "{name}: {reason}");
+        }
+        WorkOutcome::Panicked => {
+            tracing::error!(ingestion.id = %id, stage, "{name}: a step panicked");
+        }
+        WorkOutcome::TookTooLong { .. }
+        | WorkOutcome::Interrupted
+        | WorkOutcome::HeldBack
+        | WorkOutcome::Withdrawn => {}
+    }
+}
+
+/// Pauses intake while something is down that every job needs, and lets it go on once that is there
+/// again: a job that is done without it says nothing about it. What is refused to one job only is
+/// that job's affair.
+async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOutcome<T>) {
+    match ending {
+        WorkOutcome::Done(_) => resume_intake(shared).await,
+        WorkOutcome::Failed(StepError::Fault(error)) if may_be_outage(error.fault) => {
+            let Some(name) = shared.backlog.find_outage().await else { return };
+            if shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY) {
+                tracing::warn!(dependency = name, "every job needs {name}, which is down");
+            }
+            if error.fault == Fault::Transient {
+                // It would have met every other document as well, so it is not counted.
+                error.fault = Fault::Unavailable;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// After a job that is done: lifts the pause for what is down, if that is there again.
+async fn resume_intake<B: Backlog>(shared: &RunnerState<B>) {
+    let (gate, backlog) = (&shared.intake_gate, &shared.backlog);
+    if gate.is_unlifted(PauseReason::DEPENDENCY) && backlog.find_outage().await.is_none() {
+        gate.open(PauseReason::DEPENDENCY);
+    }
+}
+
+/// Whether what failed may have done so because something is down, or refuses us, altogether.
+fn may_be_outage(fault: Fault) -> bool {
+    matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
+}
+
+/// What follows, by the failure table.
+fn conclude_job<T>(
+    ending: WorkOutcome<T>,
+    stage: IngestionStage,
+    attempt: RetryAttempt,
+    retry: &RetryConfig,
+) -> JobConclusion<T> {
+    let conclude = |decision: RetryDecision, fault: Fault, detail: String| match decision {
+        RetryDecision::End(reason) => JobConclusion::Ended { reason, stage, detail },
+        RetryDecision::Again { counted, after } => {
+            JobConclusion::Again { fault, counted, after, stage, detail }
+        }
+        RetryDecision::LeaveToOwner => JobConclusion::ClaimLost,
+    };
+    let after_fault = |fault: Fault, detail: String| {
+        conclude(failure::decide_retry(fault, attempt, retry), fault, detail)
+    };
+    match ending {
+        WorkOutcome::Done(output) => JobConclusion::Completed(output),
+        WorkOutcome::Withdrawn => JobConclusion::Withdrawn,
+        WorkOutcome::Failed(StepError::Rejected { reason, detail }) => {
+            JobConclusion::Ended { reason, stage, detail }
+        }
+        WorkOutcome::Failed(StepError::Fault(error)) => after_fault(error.fault, error.to_string()),
+        WorkOutcome::Panicked => {
+            after_fault(Fault::Internal, "a panic, see the log of that time".to_owned())
+        }
+        WorkOutcome::TookTooLong { has_progress } => {
+            let detail = describe_timeout(has_progress).to_owned();
+            conclude(failure::decide_timeout(has_progress), Fault::Transient, detail)
+        }
+        WorkOutcome::Interrupted => {
+            after_fault(Fault::Interrupted, "the worker was stopped".to_owned())
+        }
+        WorkOutcome::HeldBack => after_fault(Fault::Paused, "paused by an operator".to_owned()),
+    }
+}
