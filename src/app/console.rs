@@ -24,7 +24,7 @@ use docmill_storage::ObjectStore;
 /// Connections to Postgres: a page takes one, for moments.
 const CONNECTIONS: u32 = 5;
 /// No page waits longer for a statement: what takes longer is a search that is too wide.
-const LONGEST_STATEMENT: Duration = Duration::from_secs(5);
+const MAX_STATEMENT: Duration = Duration::from_secs(5);
 
 /// The pages and their port, not served yet.
 pub struct OpenConsole {
@@ -45,7 +45,7 @@ impl App {
         let own = &self.config.database;
         let config = DatabaseConfig {
             max_connections: own.max_connections.min(CONNECTIONS),
-            statement_timeout: own.statement_timeout.min(LONGEST_STATEMENT),
+            statement_timeout: own.statement_timeout.min(MAX_STATEMENT),
             ..own.clone()
         };
         let database = Db::connect_for_questions(&config).await?;

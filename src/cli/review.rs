@@ -24,7 +24,7 @@ use docmill_operations::review::{
 };
 
 /// The largest file of data that is read.
-const MOST_DATA: u64 = 16 << 20;
+const MAX_DATA: u64 = 16 << 20;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -261,9 +261,9 @@ fn read_data(path: &Path) -> anyhow::Result<Value> {
     } else {
         Box::new(std::fs::File::open(path).with_context(|| format!("reading {}", path.display()))?)
     };
-    let read = source.take(MOST_DATA + 1).read_to_string(&mut text);
+    let read = source.take(MAX_DATA + 1).read_to_string(&mut text);
     read.with_context(|| format!("reading {}", path.display()))?;
-    if text.len() as u64 > MOST_DATA {
+    if text.len() as u64 > MAX_DATA {
         return Err(UsageError("the data is larger than 16 MiB".to_owned()).into());
     }
     // The parser's own message names the place and no value.

@@ -24,9 +24,9 @@ const CALL_TIME: Duration = Duration::from_secs(35);
 /// Until a connection has come about.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Longest that the service is asked to wait for the end of an ingestion, in seconds.
-const LONGEST_WAIT: u64 = 20;
+const MAX_WAIT: u64 = 20;
 /// A longer answer is no transcript of docmill's.
-const LARGEST_ANSWER: usize = 256 << 20;
+const MAX_ANSWER: usize = 256 << 20;
 
 /// A service of docmill, and the token that it knows its caller by. Cheap to clone: clones share
 /// their connections.
@@ -138,7 +138,7 @@ impl ApiClient {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             // Whole seconds, rounded up: less than one would be asked for over and over.
-            let wait = left.as_millis().div_ceil(1000).min(LONGEST_WAIT.into()).to_string();
+            let wait = left.as_millis().div_ceil(1000).min(MAX_WAIT.into()).to_string();
             let call =
                 self.build_call(Method::GET, &["ingestions", &id.to_string()], &[("wait", wait)])?;
             // Repetitions and all; the answer itself takes a moment.
@@ -355,7 +355,7 @@ fn is_loopback(server: &Url) -> bool {
 async fn read_capped(mut response: Response) -> reqwest::Result<Option<Bytes>> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > LARGEST_ANSWER {
+        if body.len() + chunk.len() > MAX_ANSWER {
             return Ok(None);
         }
         body.extend_from_slice(&chunk);

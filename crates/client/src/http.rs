@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most redirects that are followed, all of them within one origin.
 const REDIRECTS: usize = 3;
 /// A longer Retry-After is taken for this: an unheard-of delay must not become an overflow.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// A client for one server. `timeout` bounds each whole request, its body included.
 ///
@@ -127,7 +127,7 @@ pub fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duratio
 fn parse_seconds(text: &str, per_second: f64) -> Option<Duration> {
     let number: f64 = text.parse().ok().filter(|number: &f64| !number.is_nan())?;
     let wait = Duration::try_from_secs_f64((number / per_second).min(1e9)).ok()?;
-    Some(wait.min(LONGEST_RETRY_AFTER))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
 /// The time until an HTTP date; zero if it has passed.
@@ -137,7 +137,7 @@ fn time_until_date(text: &str, now: SystemTime) -> Option<Duration> {
     );
     let then = PrimitiveDateTime::parse(text, form).ok()?.assume_utc();
     let wait = then - OffsetDateTime::from(now);
-    Some(Duration::try_from(wait).unwrap_or_default().min(LONGEST_RETRY_AFTER))
+    Some(Duration::try_from(wait).unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
             ("a date that has gone",  &[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")], Some(s(0.0))),
             ("negative",              &[("retry-after", "-1")],                            None),
             ("not a number",          &[("retry-after", "NaN")],                           None),
-            ("endless",               &[("retry-after", "1e300")],                         Some(LONGEST_RETRY_AFTER)),
+            ("endless",               &[("retry-after", "1e300")],                         Some(MAX_RETRY_AFTER)),
             ("words",                 &[("retry-after", "soon")],                          None),
         ];
         for (name, pairs, expected) in table {

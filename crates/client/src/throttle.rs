@@ -39,7 +39,7 @@ use docmill_core::work_clock::wait_off_clock;
 use limiter_state::{Admission, LimiterSnapshot, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
-const MOST_KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 /// No wait is longer.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 /// A message is hidden because of a learned pace for no less and no more. The pace is a guess that
@@ -182,7 +182,7 @@ impl Governor {
         if let Some(limiter) = limiters.get(key) {
             return Arc::clone(limiter);
         }
-        if limiters.len() >= MOST_KEYS {
+        if limiters.len() >= MAX_KEYS {
             let idle = limiters.iter().filter(|(_, limiter)| Arc::strong_count(limiter) == 1);
             let oldest = idle
                 .filter_map(|(key, limiter)| {

@@ -20,7 +20,7 @@ const IDLE: Duration = Duration::from_secs(8 * 3600);
 /// A session ends after this time in any case.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Sessions at the same time; one more ends the one that was not used for longest.
-const MOST_SESSIONS: usize = 1_000;
+const MAX_SESSIONS: usize = 1_000;
 
 /// Somebody who may come in.
 #[derive(Debug, Clone)]
@@ -165,7 +165,7 @@ impl AccessControl {
         let now = Instant::now();
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| !session.is_over());
-        if sessions.len() >= MOST_SESSIONS {
+        if sessions.len() >= MAX_SESSIONS {
             let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
                 sessions.remove(&oldest);
@@ -252,7 +252,7 @@ mod tests {
     fn a_session_that_nobody_used_for_hours_is_over_and_one_too_many_ends_the_least_used() {
         let access = access(vec![token("ann", "a")]);
         let first = access.open_session("a").unwrap().unwrap();
-        for _ in 0..MOST_SESSIONS {
+        for _ in 0..MAX_SESSIONS {
             access.open_session("a").unwrap().unwrap();
         }
         assert!(access.visitor_of_session(&first, true).is_none());

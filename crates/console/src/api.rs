@@ -31,7 +31,7 @@ use super::state::ConsoleState;
 use docmill_operations::review::{self, AcceptedData, DataCorrection};
 
 /// Seconds that somebody may wait for the end of an ingestion.
-const LONGEST_WAIT: u64 = 20;
+const MAX_WAIT: u64 = 20;
 /// Between two looks whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -144,9 +144,9 @@ pub(super) async fn get_ingestion(
 /// How long somebody wants to wait for the end of an ingestion; a connection lives a little longer.
 fn read_wait(asked: &FieldValues) -> Result<Duration, ConsoleFailure> {
     let Some(text) = asked.get("wait") else { return Ok(Duration::ZERO) };
-    let seconds = text.parse().ok().filter(|seconds| *seconds <= LONGEST_WAIT);
+    let seconds = text.parse().ok().filter(|seconds| *seconds <= MAX_WAIT);
     seconds.map(Duration::from_secs).ok_or_else(|| {
-        ConsoleFailure::wrong_request(format!("wait is a number of seconds up to {LONGEST_WAIT}"))
+        ConsoleFailure::wrong_request(format!("wait is a number of seconds up to {MAX_WAIT}"))
     })
 }
 

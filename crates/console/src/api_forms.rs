@@ -16,7 +16,7 @@ use docmill_core::model::digest::encode_hex;
 /// Rows of a page, if nothing else is asked for.
 const USUAL_PAGE: u32 = 50;
 /// Most rows of a page.
-pub(super) const LARGEST_PAGE: u32 = 200;
+pub(super) const MAX_PAGE: u32 = 200;
 
 /// A body of JSON; nothing at all stands for `{}`.
 pub(super) struct JsonBody<T>(pub(super) T);
@@ -177,9 +177,9 @@ pub(super) fn tagged_content(
 /// The rows of a page that are asked for.
 pub(super) fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
     let Some(text) = wanted.get("limit") else { return Ok(USUAL_PAGE) };
-    let limit = text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit));
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
     limit.ok_or_else(|| {
-        ConsoleFailure::wrong_request(format!("limit is a number from 1 to {LARGEST_PAGE}"))
+        ConsoleFailure::wrong_request(format!("limit is a number from 1 to {MAX_PAGE}"))
     })
 }
 

@@ -9,7 +9,7 @@ use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 
 /// More names and values than any of our forms has.
-const MOST_FIELDS: usize = 50_000;
+const MAX_FIELDS: usize = 50_000;
 
 /// Names and values in the order they came in.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub(super) struct FieldValues(Vec<(String, String)>);
 impl FieldValues {
     /// Reads what a browser writes of a form.
     pub(super) fn parse(text: &[u8]) -> Self {
-        let pairs = form_urlencoded::parse(text).take(MOST_FIELDS);
+        let pairs = form_urlencoded::parse(text).take(MAX_FIELDS);
         // NUL is no sign that Postgres takes.
         let clean = |text: &str| text.replace('\0', "\u{fffd}");
         Self(pairs.map(|(name, value)| (clean(&name), clean(&value))).collect())

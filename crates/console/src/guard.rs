@@ -15,7 +15,7 @@ use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 
 /// Bytes of a form, or of data with all lines of a document.
-pub(super) const LARGEST_BODY: u64 = 4 << 20;
+pub(super) const MAX_BODY_BYTES: u64 = 4 << 20;
 /// Where documents are handed in, as large as `limits.document_bytes` says.
 const UPLOADS: &str = "/api/v1/documents";
 /// What a page that is open sends by itself.
@@ -62,7 +62,7 @@ pub(super) async fn admit_visitor(
     let path = request.uri().path();
     let largest = match path {
         UPLOADS => state.limits().largest,
-        _ => LARGEST_BODY,
+        _ => MAX_BODY_BYTES,
     };
     if announced_bytes(request.headers()).is_some_and(|bytes| bytes > largest) {
         return ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE).into_response();

@@ -67,7 +67,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
     connection_time: Duration::from_secs(30),
 };
 /// Bytes of a form, or of data with all lines of a document.
-const LARGEST_FORM: usize = 4 << 20;
+const MAX_FORM_BYTES: usize = 4 << 20;
 /// Bytes of a body, where nothing else is said.
 const USUAL_BODY: usize = 64 << 10;
 /// Media type of our scripts.
@@ -157,7 +157,7 @@ fn viewer_pages() -> Router<ConsoleState> {
 }
 
 fn reviewer_pages() -> Router<ConsoleState> {
-    let large = DefaultBodyLimit::max(LARGEST_FORM);
+    let large = DefaultBodyLimit::max(MAX_FORM_BYTES);
     Router::new()
         .route("/reviews/next", get(review_desk::show_next))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
@@ -204,7 +204,7 @@ fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
         ApiOperation::Reviews => get(api::list_reviews),
         ApiOperation::Review => get(api::get_review),
         ApiOperation::Decision => {
-            post(api::post_decision).layer(DefaultBodyLimit::max(LARGEST_FORM))
+            post(api::post_decision).layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
         }
         ApiOperation::Undo => post(api::post_undo),
         ApiOperation::Webhooks => get(webhook_api::list_targets),

@@ -423,7 +423,7 @@ fn query_schema(operation: ApiOperation, name: &str) -> Value {
         }
         "priority" => json!({ "enum": ["critical", "high", "normal", "low", "background"] }),
         "limit" => {
-            json!({ "type": "integer", "minimum": 1, "maximum": super::api_forms::LARGEST_PAGE })
+            json!({ "type": "integer", "minimum": 1, "maximum": super::api_forms::MAX_PAGE })
         }
         "wait" => json!({ "type": "integer", "minimum": 0, "maximum": 20,
             "description": "wait so many seconds for its end" }),

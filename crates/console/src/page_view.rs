@@ -17,7 +17,7 @@ use super::transcripts::load_known_page;
 use docmill_core::model::{PageDefectKind, PageSource, PageText, TextLine};
 
 /// Lines of a page that are shown and marked; a page of print has some sixty.
-const MOST_LINES: usize = 1000;
+const MAX_LINES: usize = 1000;
 
 /// `/ingestions/{id}/pages/{number}`: a page beside its lines and what was taken from it.
 pub(super) async fn show_page(
@@ -51,11 +51,11 @@ pub(super) async fn show_page(
                 (values_read(&pages, number))
                 h2 id="read-here" { "Lines" }
                 @if page.lines.is_empty() { p { "Nothing was read on this page." } }
-                ol.lines { @for (at, line) in page.lines.iter().take(MOST_LINES).enumerate() {
+                ol.lines { @for (at, line) in page.lines.iter().take(MAX_LINES).enumerate() {
                     li { (line_link(at, line)) }
                 } }
-                @if page.lines.len() > MOST_LINES {
-                    p { "The first " (MOST_LINES) " of " (page.lines.len()) " lines." }
+                @if page.lines.len() > MAX_LINES {
+                    p { "The first " (MAX_LINES) " of " (page.lines.len()) " lines." }
                 }
             }
         }
@@ -92,7 +92,7 @@ fn words_of_defect(kind: PageDefectKind) -> String {
 /// Values lie over lines, so that both are seen.
 fn page_marks(pages: &PicturedPages, page: &PageText) -> Markup {
     html! {
-        @for (at, line) in page.lines.iter().take(MOST_LINES).enumerate() {
+        @for (at, line) in page.lines.iter().take(MAX_LINES).enumerate() {
             (mark_shape(line.bounding_box(), Some(&format!("line-{at}")), "mark line"))
         }
         @for (_, mark, area) in pages.marked_values(page.number) {

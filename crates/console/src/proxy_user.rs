@@ -16,7 +16,7 @@ use super::state::ConsoleState;
 use crate::connections::PeerAddress;
 
 /// Bytes of a user's name.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 
 /// The name of the user whom the proxy vouches for, in lower case; `None`: there is no proxy, or it
 /// says nothing.
@@ -53,7 +53,7 @@ pub(super) fn read_user(
 fn read_name(name: &HeaderValue) -> Result<String, ConsoleFailure> {
     let text = std::str::from_utf8(name.as_bytes()).ok().map(|text| text.trim().to_lowercase());
     text.filter(|name| {
-        !name.is_empty() && name.len() <= LONGEST_NAME && !name.chars().any(char::is_control)
+        !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
     })
     .ok_or_else(|| ConsoleFailure::forbidden("The name that the proxy gives is none."))
 }

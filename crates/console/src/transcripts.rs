@@ -27,11 +27,11 @@ use docmill_operations::tenant_shares::TakenShare;
 use docmill_storage::{GetOptions, GetResult, keys};
 
 /// Larger ones are not given out over HTTP.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Text that is shown beside a form, in characters.
 const SHOWN: usize = 60_000;
 /// Pages that are shown there.
-const MOST_SHEETS: usize = 200;
+const MAX_SHEETS_PAGES: usize = 200;
 /// Estimated tokens of a piece, if nothing else is asked for.
 const USUAL_TOKENS: u32 = 512;
 /// Fewest and most tokens of a piece.
@@ -78,7 +78,7 @@ async fn load_artefact(
     too_large: &str,
 ) -> Result<Bytes, ConsoleFailure> {
     let Some(known) = state.store().head(key).await? else { return Err(ConsoleFailure::missing()) };
-    let size = usize::try_from(known.size).ok().filter(|_| known.size <= MOST_BYTES);
+    let size = usize::try_from(known.size).ok().filter(|_| known.size <= MAX_BYTES);
     let size = size.ok_or_else(|| ConsoleFailure::conflict(too_large))?;
     let room = state.transcript_room(visitor, size)?;
     let what = GetOptions { at_most: known.size, if_match: None };
@@ -139,7 +139,7 @@ fn read_page_sheets(bytes: &[u8]) -> Vec<PageSheet> {
     let Ok(transcript) = serde_json::from_slice::<Transcript>(bytes) else { return Vec::new() };
     let mut left = SHOWN;
     let mut sheets = Vec::new();
-    for page in transcript.pages.iter().take(MOST_SHEETS) {
+    for page in transcript.pages.iter().take(MAX_SHEETS_PAGES) {
         if left == 0 {
             break;
         }

@@ -30,9 +30,9 @@ use docmill_operations::submit::{
 use docmill_operations::tenant_shares::TakenShare;
 
 /// Bytes of a file's name.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME: usize = 120;
 /// Signs of a key.
-const LONGEST_KEY: usize = 200;
+const MAX_KEY: usize = 200;
 
 /// A document as it arrived, in a folder that goes with this value, and so does the room it takes.
 pub(super) struct ArrivedDocument {
@@ -169,7 +169,7 @@ fn answer_again(
 pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailure> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().map(|key| key.trim_matches('"'));
-    let key = key.filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY);
+    let key = key.filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
     let wrong = || ConsoleFailure::wrong_request("Idempotency-Key is 1 to 200 plain signs.");
     key.map(Some).ok_or_else(wrong)
 }
@@ -222,7 +222,7 @@ pub(super) fn file_name(named: &str) -> String {
     let last = named.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = String::new();
     for sign in last.chars().filter(|sign| !sign.is_control()) {
-        if name.len() + sign.len_utf8() > LONGEST_NAME {
+        if name.len() + sign.len_utf8() > MAX_NAME {
             break;
         }
         name.push(sign);
@@ -290,6 +290,6 @@ mod tests {
         ] {
             assert_eq!(file_name(sent), kept, "{sent:?}");
         }
-        assert!(file_name(&"ü".repeat(500)).len() <= LONGEST_NAME);
+        assert!(file_name(&"ü".repeat(500)).len() <= MAX_NAME);
     }
 }

@@ -17,7 +17,7 @@ use super::state::ConsoleState;
 use docmill_operations::webhooks::{self, DeliveryPlace, DeliveryQuery, DeliveryRow};
 
 /// Deliveries of one replay.
-const MOST_REPLAYED: usize = 1_000;
+const MAX_REPLAYED: usize = 1_000;
 
 /// What is to be told again: numbers of deliveries, or all that were given up of a target.
 #[derive(Debug, Default, Deserialize)]
@@ -95,11 +95,11 @@ pub(super) async fn post_replay(
     let deliveries: Vec<i64> = request.deliveries.iter().map(|number| number.0).collect();
     let done = match (&request.dead_of, deliveries.as_slice()) {
         (Some(target), []) => webhooks::replay_dead(database, target, &by).await?,
-        (None, ids) if (1..=MOST_REPLAYED).contains(&ids.len()) => {
+        (None, ids) if (1..=MAX_REPLAYED).contains(&ids.len()) => {
             webhooks::replay_deliveries(database, ids, &by).await?
         }
         _ => {
-            let text = format!("Either deliveries, 1 to {MOST_REPLAYED}, or dead_of, not both.");
+            let text = format!("Either deliveries, 1 to {MAX_REPLAYED}, or dead_of, not both.");
             return Err(ConsoleFailure::wrong_request(text));
         }
     };

@@ -11,7 +11,7 @@ use super::compare::{same_value, text_similarity};
 use super::{FieldScore, ListCompleteness, assign};
 
 /// Above so many pairs rows are matched in order.
-const MOST_PAIRS: usize = 360_000;
+const MAX_PAIRS: usize = 360_000;
 
 /// Scores by field, as `list.field`. An empty list of known rows says nothing.
 pub(super) fn score_fields(
@@ -83,7 +83,7 @@ fn match_rows(known: &[Value], given: &[Value]) -> Vec<(usize, usize)> {
         let likeness = row_likeness(known.get(left)?, given.get(right)?);
         (likeness > 0.0).then(|| likeness - left.abs_diff(right) as f64 / size / 100.0)
     };
-    if known.len().saturating_mul(given.len()) <= MOST_PAIRS {
+    if known.len().saturating_mul(given.len()) <= MAX_PAIRS {
         let likeness = |left, right| alike(left, right).unwrap_or(0.0);
         return assign::best_pairs(known.len(), given.len(), &likeness);
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 
 /// Beyond so many characters the edit distance is not computed: it takes their square.
-const MOST_CHARACTERS: usize = 10_000;
+const MAX_CHARACTERS: usize = 10_000;
 
 /// How much of a text was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +55,7 @@ fn word_recall(known: &str, read: &str) -> f64 {
 
 fn error_rate(known: &str, read: &str) -> Option<f64> {
     let (known, read): (Vec<char>, Vec<char>) = (known.chars().collect(), read.chars().collect());
-    if known.is_empty() || known.len() > MOST_CHARACTERS || read.len() > MOST_CHARACTERS {
+    if known.is_empty() || known.len() > MAX_CHARACTERS || read.len() > MAX_CHARACTERS {
         return None;
     }
     Some(edit_distance(&known, &read) as f64 / known.len() as f64)

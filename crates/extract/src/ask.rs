@@ -16,7 +16,7 @@ use docmill_gate::PictureClaim;
 use docmill_gate::kinds::{FieldType, Kind};
 use docmill_llm::{FinishReason, Llm, Prompt};
 
-use super::calls::{JournaledCalls, MOST_BYTES, MOST_CALLS};
+use super::calls::{JournaledCalls, MAX_BYTES, MAX_CALLS};
 use super::journal::{ReplyJournal, StoredCall};
 use super::merge::{PartReply, merge_parts};
 use super::parts::{PartTokenBudget, RowRange};
@@ -26,7 +26,7 @@ use super::schema::ReplySchema;
 use super::shown_pages::{self, ShownDocument};
 
 /// Tokens that the lines of a document have in a prompt at least.
-const LEAST_LINES: usize = 600;
+const MIN_LINES: usize = 600;
 
 /// What bounds the calls, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum IncompleteReason {
     Cut,
     /// The document needs more calls, longer replies or more money than one document may.
     #[error(
-        "the document needs more than {MOST_CALLS} calls, {MOST_BYTES} bytes of replies, \
+        "the document needs more than {MAX_CALLS} calls, {MAX_BYTES} bytes of replies, \
          cost.document_budget or cost.document_tokens"
     )]
     TooCostly,
@@ -107,7 +107,7 @@ pub async fn read_by_model(
 ) -> Result<ModelReading, ExtractError> {
     if !shown.pages.is_empty() {
         let form = ReplySchema::for_reading(kind, true)?;
-        let fixed = fixed_tokens(&form) + LEAST_LINES;
+        let fixed = fixed_tokens(&form) + MIN_LINES;
         // Whatever pictures take of it, the lines have half of the prompt.
         shown.keep_within((terms.prompt_tokens as usize).saturating_sub(fixed) / 2);
     }
@@ -223,7 +223,7 @@ impl ExtractionSession<'_> {
     /// those under way are waited for, because they are paid for and kept.
     async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), Error> {
         let mut todo = VecDeque::from(self.first_parts()?);
-        if todo.len() > MOST_CALLS {
+        if todo.len() > MAX_CALLS {
             // Known before the first call: nothing is paid for what cannot be finished.
             return Ok((PartsRead::default(), Some(IncompleteReason::TooCostly)));
         }
@@ -280,13 +280,13 @@ impl ExtractionSession<'_> {
         }
         let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens();
         let limit = self.terms.prompt_tokens as usize;
-        if limit < fixed + LEAST_LINES {
+        if limit < fixed + MIN_LINES {
             return Err(Error::new(
                 Fault::Misconfigured,
                 format!(
                     "limits.prompt_tokens is {limit}, but the prompt of this kind takes about \
                      {fixed} tokens before the first line of a document: raise it to at least {}",
-                    fixed + LEAST_LINES
+                    fixed + MIN_LINES
                 ),
             ));
         }

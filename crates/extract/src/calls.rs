@@ -15,9 +15,9 @@ use docmill_llm::{Llm, Prompt};
 use parking_lot::Mutex;
 
 /// Most calls about one document: a bound on what one document may cost.
-pub(super) const MOST_CALLS: usize = 400;
+pub(super) const MAX_CALLS: usize = 400;
 /// Most bytes of all replies about one document that are kept.
-pub(super) const MOST_BYTES: usize = 32 << 20;
+pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// Stands before the hashes of pictures in a call's key.
 const PICTURES: &str = "pictures 1";
@@ -137,7 +137,7 @@ impl<'a> JournaledCalls<'a> {
     fn reserve_call(&self) -> Option<InFlightCall<'_>> {
         let mut state = self.state.lock();
         let calls = state.replies.calls.len() + state.under_way;
-        if calls >= MOST_CALLS || state.replies.text_bytes() > MOST_BYTES {
+        if calls >= MAX_CALLS || state.replies.text_bytes() > MAX_BYTES {
             return None;
         }
         state.under_way += 1;

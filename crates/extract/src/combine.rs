@@ -65,7 +65,7 @@ fn list_weight(list: &[Value]) -> (usize, usize) {
 
 /// Rows of the other list, of those not used yet, that a row is compared with: two readings of one
 /// list go along together.
-const MOST_COMPARED: usize = 200;
+const MAX_COMPARED: usize = 200;
 
 /// The rows of a list, each with what it lacks from the first row of the other list that is the
 /// same one, as far as can be seen. No row is used twice.
@@ -74,7 +74,7 @@ fn fill_rows(base: &[Value], filler: &[Value]) -> Vec<Value> {
         filler.iter().filter_map(Value::as_object).collect();
     let row = |row: &Value| {
         let Some(own) = row.as_object() else { return row.clone() };
-        let same = unused.iter().take(MOST_COMPARED).position(|theirs| is_same_row(own, theirs));
+        let same = unused.iter().take(MAX_COMPARED).position(|theirs| is_same_row(own, theirs));
         match same.and_then(|at| unused.remove(at)) {
             Some(theirs) => Value::Object(fill_row(own, theirs)),
             None => row.clone(),

@@ -16,7 +16,7 @@ const CONTEXT_SHARE: usize = 4;
 /// What an entry of a list takes in a reply besides its words: names of fields, its evidence.
 const ENTRY_TOKENS: usize = 70;
 /// A part of fewer rows than twice this is not split.
-const LEAST_ROWS: usize = 4;
+const MIN_ROWS: usize = 4;
 
 /// A range of consecutive rows of a document.
 pub type RowRange = Range<usize>;
@@ -104,7 +104,7 @@ impl TranscriptView {
         let middle = part.start + part.len() / 2;
         let starts = self.page_ranges(part.clone()).into_iter().skip(1).map(|page| page.start);
         let between_pages = starts.min_by_key(|start| start.abs_diff(middle));
-        let at = between_pages.or((part.len() >= 2 * LEAST_ROWS).then_some(middle))?;
+        let at = between_pages.or((part.len() >= 2 * MIN_ROWS).then_some(middle))?;
         Some((part.start..at, at..part.end))
     }
 

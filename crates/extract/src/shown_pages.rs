@@ -16,7 +16,7 @@ use docmill_gate::PictureClaim;
 use docmill_llm::PromptPicture;
 
 /// Most claims of one reply that are looked at.
-const MOST_CLAIMS: usize = 200;
+const MAX_CLAIMS: usize = 200;
 
 /// A page that is shown.
 #[derive(Debug, Clone)]
@@ -99,12 +99,12 @@ pub(super) fn list_claims(
     fields: &Map<String, Value>,
     entries: &[PictureEntry],
 ) -> Vec<PictureClaim> {
-    let claims = entries.iter().take(MOST_CLAIMS).flat_map(|entry| {
+    let claims = entries.iter().take(MAX_CLAIMS).flat_map(|entry| {
         let edges = <[f64; 4]>::try_from(entry.edges.as_slice()).unwrap_or_default();
         let values = value_at(fields, &entry.field).map(single_values).unwrap_or_default();
         values.into_iter().map(move |value| PictureClaim { value, page: entry.page, edges })
     });
-    claims.take(MOST_CLAIMS).collect()
+    claims.take(MAX_CLAIMS).collect()
 }
 
 /// The value that `line_items[2].amount` names.

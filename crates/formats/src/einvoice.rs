@@ -35,8 +35,8 @@ pub struct ParsedInvoiceXml {
 }
 
 /// Most lines of an invoice, and bytes of its texts: what is read has to fit into one message.
-const MOST_LINES: usize = 20_000;
-const MOST_TEXT: usize = 1 << 20;
+const MAX_LINES: usize = 20_000;
+const MAX_TEXT: usize = 1 << 20;
 
 /// Without these it is no invoice.
 pub const REQUIRED: [&str; 5] =
@@ -157,7 +157,7 @@ impl ParsedInvoiceXml {
     }
 
     fn is_within_bounds(&self) -> bool {
-        self.longest_list() <= MOST_LINES && self.text_bytes() <= MOST_TEXT
+        self.longest_list() <= MAX_LINES && self.text_bytes() <= MAX_TEXT
     }
 
     /// Whether it has what no invoice can lack.
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn what_was_read_elsewhere_has_these_fields_and_types_or_is_not_believed() {
         let line = |name: &str, value: Value| json!({ "line_items": [{ name: value }] });
-        let long = "x".repeat(MOST_TEXT + 1);
+        let long = "x".repeat(MAX_TEXT + 1);
         let lines = |count: usize| json!({ "line_items": vec![json!({}); count] });
         for (name, fields, sound) in [
             ("nothing", json!({}), true),
@@ -273,8 +273,8 @@ mod tests {
             ("a number of a line", line("amount", json!(1)), true),
             ("null", json!({ "total": null, "due_date": null, "iban": null, "taxes": null }), true),
             ("null in a line", line("amount", Value::Null), true),
-            ("as many lines as are read", lines(MOST_LINES), true),
-            ("one more", lines(MOST_LINES + 1), false),
+            ("as many lines as are read", lines(MAX_LINES), true),
+            ("one more", lines(MAX_LINES + 1), false),
             ("more text than is read", json!({ "iban": long }), false),
             ("a number as text", json!({ "total": "1.5" }), false),
             ("a text as number", json!({ "iban": 5 }), false),

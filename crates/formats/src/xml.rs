@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
-pub const MOST_BYTES: usize = 32 << 20;
+pub const MAX_BYTES: usize = 32 << 20;
 /// Deepest nesting. What we read needs 9.
 const DEEPEST: usize = 64;
 /// Most of `<` and of `=` each, by whose numbers the parser reserves memory.
-const MOST_MARKS: usize = 2_000_000;
+const MAX_MARKS: usize = 2_000_000;
 /// Most attributes of one element: the parser compares each with each.
-const MOST_ATTRIBUTES: usize = 64;
+const MAX_ATTRIBUTES: usize = 64;
 /// Most entries of namespaces that elements take over from their parents: the parser copies them.
-const MOST_INHERITED: usize = 10_000_000;
+const MAX_INHERITED: usize = 10_000_000;
 /// Longer values (documents within the document) are left out of the text.
-const LONGEST_VALUE: usize = 500;
+const MAX_VALUE: usize = 500;
 /// Most lines of text.
-const MOST_LINES: usize = 20_000;
+const MAX_LINES: usize = 20_000;
 
 /// Why an XML file is not parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -69,7 +69,7 @@ impl XmlText {
     /// # Errors
     /// Every [`XmlError`]; damage inside tags is only seen by [`XmlText::parse_tree`].
     pub fn decode(bytes: &[u8]) -> Result<Self, XmlError> {
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             return Err(XmlError::TooLarge);
         }
         let text = decode_bytes(bytes)?;
@@ -82,7 +82,7 @@ impl XmlText {
     /// # Errors
     /// [`XmlError::Malformed`], and [`XmlError::TooLarge`] for more nodes than are read.
     pub fn parse_tree(&self) -> Result<Document<'_>, XmlError> {
-        let nodes_limit = u32::try_from(MOST_MARKS).unwrap_or(u32::MAX);
+        let nodes_limit = u32::try_from(MAX_MARKS).unwrap_or(u32::MAX);
         let options = ParsingOptions { allow_dtd: false, nodes_limit, entity_resolver: None };
         Document::parse_with_options(&self.text, options).map_err(|error| match error {
             roxmltree::Error::NodesLimitReached
@@ -99,12 +99,12 @@ pub fn tree_lines(tree: &Document<'_>, most_words: usize) -> Vec<TextLine> {
     let elements = tree.descendants().filter(|node| node.is_element());
     let valued = elements.filter_map(|node| {
         let value = node.text().map(str::trim)?;
-        let fits = !value.is_empty() && value.len() <= LONGEST_VALUE;
+        let fits = !value.is_empty() && value.len() <= MAX_VALUE;
         fits.then(|| (node.tag_name().name(), value))
     });
     let (mut top, mut left_over) = (0.0, most_words);
     let mut lines = Vec::new();
-    for (name, value) in valued.take(MOST_LINES) {
+    for (name, value) in valued.take(MAX_LINES) {
         let mut left = 0.0;
         let words = std::iter::once(name).chain(value.split_whitespace()).map(|text| {
             let width = text.chars().map(|_| 6.0_f32).sum();
@@ -187,7 +187,7 @@ fn decode_windows_1252(byte: u8) -> Option<char> {
 /// Bounds what the parser's work grows with.
 fn prescan_tags(text: &str) -> Result<(), XmlError> {
     let count = |mark: u8| memchr::memchr_iter(mark, text.as_bytes()).count();
-    if count(b'<') > MOST_MARKS || count(b'=') > MOST_MARKS {
+    if count(b'<') > MAX_MARKS || count(b'=') > MAX_MARKS {
         return Err(XmlError::TooLarge);
     }
     let mut rest = text;
@@ -215,13 +215,13 @@ fn prescan_tags(text: &str) -> Result<(), XmlError> {
             continue;
         }
         let outer = scopes.last().copied().unwrap_or(0);
-        if tag.attributes > MOST_ATTRIBUTES || scopes.len() >= DEEPEST {
+        if tag.attributes > MAX_ATTRIBUTES || scopes.len() >= DEEPEST {
             return Err(XmlError::TooLarge);
         }
         if tag.namespaces > 0 {
             inherited = inherited.saturating_add(outer);
         }
-        if inherited > MOST_INHERITED {
+        if inherited > MAX_INHERITED {
             return Err(XmlError::TooLarge);
         }
         if !tag.is_empty {
@@ -319,7 +319,7 @@ mod tests {
         let many = format!("{deep}<b>{}</b>{up}", heir.repeat(20_000));
         let wide =
             format!("<a{}>", (0..50).map(|n| format!(" xmlns:n{n}='u'")).collect::<String>());
-        let heirs = MOST_INHERITED / 50;
+        let heirs = MAX_INHERITED / 50;
         #[rustfmt::skip]
         let table: [(&str, String, Option<XmlError>); 21] = [
             ("as deep as is read",   nested(DEEPEST),                                  None),
@@ -333,10 +333,10 @@ mod tests {
             ("and nothing added",    format!("{deep}<b>{}</b>{up}", "<c/>".repeat(5000)), None),
             ("handed down to the last", format!("{wide}{}</a>", "<b xmlns:x='y'/>".repeat(heirs)), None),
             ("and one more",         format!("{wide}{}</a>", "<b xmlns:x='y'/>".repeat(heirs + 1)), Some(XmlError::TooLarge)),
-            ("marks in a comment",   format!("<a><!--{}--></a>", "<".repeat(MOST_MARKS - 3)), None),
-            ("too many",             format!("<a><!--{}--></a>", "<".repeat(MOST_MARKS - 2)), Some(XmlError::TooLarge)),
-            ("signs of equality",    format!("<a>{}</a>", "=".repeat(MOST_MARKS)),     None),
-            ("too many of them",     format!("<a>{}</a>", "=".repeat(MOST_MARKS + 1)), Some(XmlError::TooLarge)),
+            ("marks in a comment",   format!("<a><!--{}--></a>", "<".repeat(MAX_MARKS - 3)), None),
+            ("too many",             format!("<a><!--{}--></a>", "<".repeat(MAX_MARKS - 2)), Some(XmlError::TooLarge)),
+            ("signs of equality",    format!("<a>{}</a>", "=".repeat(MAX_MARKS)),     None),
+            ("too many of them",     format!("<a>{}</a>", "=".repeat(MAX_MARKS + 1)), Some(XmlError::TooLarge)),
             ("an entity",            "<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>".into(), Some(XmlError::Entities)),
             ("a document type only", "<!DOCTYPE a><a/>".into(),                        Some(XmlError::Entities)),
             ("a type in a comment",  "<!-- <!DOCTYPE a> --><a/>".into(),               None),
@@ -347,7 +347,7 @@ mod tests {
         for (name, text, expected) in table {
             assert_eq!(XmlText::decode(text.as_bytes()).err(), expected, "{name}");
         }
-        let mut large = vec![b' '; MOST_BYTES];
+        let mut large = vec![b' '; MAX_BYTES];
         assert_eq!(XmlText::decode(&large).err(), None);
         large.push(b' ');
         assert_eq!(XmlText::decode(&large).err(), Some(XmlError::TooLarge));
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn values_become_lines_behind_the_names_of_their_elements() {
-        let long = "x".repeat(LONGEST_VALUE + 1);
+        let long = "x".repeat(MAX_VALUE + 1);
         let text = format!("<a xmlns='u'><b>\n 1 2 </b><c><d>3</d></c><e/><f>{long}</f></a>");
         let xml = XmlText::decode(text.as_bytes()).unwrap();
         let lines: Vec<String> =

@@ -164,7 +164,7 @@ impl GateSubject<'_> {
         }
         let rows = self.number_rows();
         let (items, alike) = (self.list_items(list).count(), rows.count_amount_rows());
-        let few = alike >= FEWEST_ROWS && (items as f64) < share * alike as f64;
+        let few = alike >= MIN_ROWS && (items as f64) < share * alike as f64;
         let none = items == 0 && alike > 0;
         fail_field(none || few || items < rows.product_amounts().len(), list)
     }
@@ -189,7 +189,7 @@ impl GateSubject<'_> {
 }
 
 /// Below so many rows their count says nothing.
-const FEWEST_ROWS: usize = 8;
+const MIN_ROWS: usize = 8;
 
 fn confidence_rank(confidence: StatedConfidence) -> u8 {
     match confidence {

@@ -20,10 +20,10 @@ use docmill_formats::notation::{date, fold_text, number};
 
 /// Bytes of text that are searched for the values of one extraction: ten thousand values in a text
 /// of four hundred kilobytes. What is searched for beyond it is not found, which the rules say.
-const MOST_SEARCHED: u64 = 4 << 30;
+const MAX_SEARCHED_BYTES: u64 = 4 << 30;
 
 /// Most places that are kept of one value; a number printed more often says no more.
-const MOST_PLACES: usize = 50;
+const MAX_PLACES: usize = 50;
 
 /// Everything the transcript says, in the forms values are compared in.
 pub(super) struct PrintedValues {
@@ -54,7 +54,7 @@ impl Default for PrintedValues {
             starts: Vec::new(),
             currencies: HashSet::new(),
             lines: Vec::new(),
-            searches: WorkBudget::new(MOST_SEARCHED),
+            searches: WorkBudget::new(MAX_SEARCHED_BYTES),
         }
     }
 }
@@ -249,7 +249,7 @@ impl PrintedValues {
             let first = places.next();
             let better = first
                 .filter(|first| first.unwitnessed)
-                .and_then(|_| places.take(MOST_PLACES).find(|other| !other.unwitnessed));
+                .and_then(|_| places.take(MAX_PLACES).find(|other| !other.unwitnessed));
             if let Some(found) = better.or(first) {
                 return Some(found);
             }
@@ -372,7 +372,7 @@ fn add_place<K: Eq + std::hash::Hash>(
     place: PageRegion,
 ) {
     let own = places.entry(key).or_default();
-    if own.len() < MOST_PLACES && !own.contains(&place) {
+    if own.len() < MAX_PLACES && !own.contains(&place) {
         own.push(place);
     }
 }

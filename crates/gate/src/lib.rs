@@ -121,10 +121,10 @@ impl Verdict {
 }
 
 /// Findings of one rule that are kept: a long list that is wrong in every line needs no thousand.
-const MOST_FINDINGS: usize = 20;
+const MAX_FINDINGS: usize = 20;
 
 /// Values of which the place is kept; more would be a table of its own.
-const MOST_PLACES: usize = 2_000;
+const MAX_PLACES: usize = 2_000;
 
 /// Applies the kind's rules.
 pub fn judge_extraction(
@@ -154,7 +154,7 @@ pub fn judge_extraction(
         let failed = subject.failed_fields(&rule.check).into_iter();
         let read = failed.filter(|field| !rule.only_ocr || !subject.is_of_file(field.as_deref()));
         let open = read.filter(|field| !is_attested(&rule.check, field));
-        findings.extend(open.take(MOST_FINDINGS).map(|field| finding_of(rule, field)));
+        findings.extend(open.take(MAX_FINDINGS).map(|field| finding_of(rule, field)));
     }
     let unwitnessed = single_witness::find_unwitnessed(&subject, kind).into_iter();
     findings.extend(
@@ -238,7 +238,7 @@ fn grounded_fields(subject: &GateSubject<'_>) -> Vec<GroundedField> {
         let place = places.iter().find(|it| !it.unwitnessed).or(places.first()).copied()?;
         Some(GroundedField { field, place })
     });
-    found.take(MOST_PLACES).collect()
+    found.take(MAX_PLACES).collect()
 }
 
 #[cfg(test)]

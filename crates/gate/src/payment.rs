@@ -33,7 +33,7 @@ impl PagePayments {
     pub(super) fn from_transcript(transcript: &Transcript) -> Self {
         let mut found = Self::default();
         for page in &transcript.pages {
-            if page.codes.len() >= PageCode::MOST_PER_PAGE {
+            if page.codes.len() >= PageCode::MAX_PER_PAGE {
                 found.note_defect(TOO_MANY);
             }
             for code in &page.codes {

@@ -8,11 +8,11 @@
 use serde_json::Value;
 
 use super::ground::PrintedValues;
-use crate::MOST_PLACES;
+use crate::MAX_PLACES;
 use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
 
 /// Words of a line that a value is looked for in at once; a longer one takes the lines as a whole.
-const LONGEST_VALUE: usize = 12;
+const MAX_VALUE: usize = 12;
 /// Sureness of words that nobody but a model saw, as such words of page readers have it.
 const ALONE: f32 = 0.35;
 
@@ -48,7 +48,7 @@ pub fn unprinted_claims(transcript: &Transcript, claims: Vec<PictureClaim>) -> V
     };
     let mut open: Vec<PictureClaim> = Vec::new();
     for claim in claims.into_iter().filter(is_open) {
-        if open.len() < MOST_PLACES && !open.contains(&claim) {
+        if open.len() < MAX_PLACES && !open.contains(&claim) {
             open.push(claim);
         }
     }
@@ -81,7 +81,7 @@ pub fn add_reread_lines(transcript: &Transcript, claims: &[RereadClaim]) -> Tran
 fn find_words(lines: &[TextLine], value: &Value) -> Option<Vec<TextWord>> {
     let says = |words: &[TextWord]| says_value(&[TextLine { words: words.to_vec() }], value);
     for line in lines.iter().filter(|line| says(&line.words)) {
-        let longest = line.words.len().min(LONGEST_VALUE);
+        let longest = line.words.len().min(MAX_VALUE);
         let mut windows = (1..=longest).flat_map(|length| line.words.windows(length));
         if let Some(words) = windows.find(|words| says(words)) {
             return Some(words.to_vec());
@@ -170,8 +170,8 @@ mod tests {
         let claims = vec![claim(json!(12.5)), claim(json!(99)), claim(json!(99))];
         let open = unprinted_claims(&document("Total 12,50"), claims);
         assert_eq!(open, [claim(json!(99))], "and none twice");
-        let many = (0..=MOST_PLACES).map(|number| claim(json!(1_000_000 + number))).collect();
-        assert_eq!(unprinted_claims(&document("Total 12,50"), many).len(), MOST_PLACES);
+        let many = (0..=MAX_PLACES).map(|number| claim(json!(1_000_000 + number))).collect();
+        assert_eq!(unprinted_claims(&document("Total 12,50"), many).len(), MAX_PLACES);
     }
 
     #[test]

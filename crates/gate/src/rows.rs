@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 
 use super::ground::is_parted;
-use super::sums::{HIGHEST_RATE, is_close};
+use super::sums::{MAX_RATE, is_close};
 use super::work_budget::WorkBudget;
 use docmill_core::model::{PageText, Transcript};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
@@ -36,7 +36,7 @@ pub(super) struct NumberRows {
 
 /// Printed numbers that are compared with the entries of lists: a thousand entries with fifty
 /// thousand numbers, several times over. What is compared beyond it counts as not shown.
-const MOST_COMPARED: u64 = 200_000_000;
+const MAX_COMPARED: u64 = 200_000_000;
 
 impl NumberRows {
     pub(super) fn from_transcript(transcript: &Transcript) -> Self {
@@ -46,7 +46,7 @@ impl NumberRows {
         let rows: Vec<Vec<PrintedNumber>> =
             transcript.pages.iter().flat_map(|page| rows_on_page(page, mark)).collect();
         let numbers = rows.iter().map(Vec::len).sum();
-        Self { rows, numbers, comparisons: WorkBudget::new(MOST_COMPARED) }
+        Self { rows, numbers, comparisons: WorkBudget::new(MAX_COMPARED) }
     }
 
     /// Rows that hold an amount and at least one more number, as lines of an invoice do; two more
@@ -92,10 +92,10 @@ impl NumberRows {
         let rates: BTreeSet<Decimal> = all()
             .filter(|it| it.percent && it.value <= most)
             .map(|it| it.value)
-            .take(MOST_RATES)
+            .take(MAX_RATES)
             .collect();
         let amounts: BTreeSet<Decimal> =
-            all().filter(|it| it.money).map(|it| it.value.abs()).take(MOST_AMOUNTS).collect();
+            all().filter(|it| it.money).map(|it| it.value.abs()).take(MAX_AMOUNTS).collect();
         let mut pairs = Vec::new();
         for net in &amounts {
             for rate in &rates {
@@ -151,7 +151,7 @@ impl NumberRows {
     /// nothing under it is more: net amount, charges and tax, or the lines of a letter.
     pub(super) fn column_makes(&self, total: Decimal) -> bool {
         let all: Vec<&PrintedNumber> = self.rows.iter().flatten().filter(|it| it.money).collect();
-        let totals = all.iter().filter(|it| it.value == total).take(MOST_TOTALS);
+        let totals = all.iter().filter(|it| it.value == total).take(MAX_TOTALS);
         totals.into_iter().any(|last| {
             if !self.comparisons.spend(all.len()) {
                 return false;
@@ -163,7 +163,7 @@ impl NumberRows {
                 column.partition(|it| it.middle < last.middle - 0.5 * last.height);
             let more = below.iter().any(|it| it.value.abs() > total.abs());
             let sums = above.iter().rev().scan((last.middle, Decimal::ZERO), |(at, sum), it| {
-                let near = *at - it.middle < MOST_GAP * last.height;
+                let near = *at - it.middle < MAX_GAP * last.height;
                 *at = it.middle;
                 *sum = sum.checked_add(it.value).filter(|_| near)?;
                 Some(*sum)
@@ -214,29 +214,29 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
 }
 
 /// Places of a total over which its column is added up.
-const MOST_TOTALS: usize = 20;
+const MAX_TOTALS: usize = 20;
 /// Heights of a line between two amounts of one column.
-const MOST_GAP: f32 = 6.0;
+const MAX_GAP: f32 = 6.0;
 
 /// Amounts among which pairs are searched for.
-const MOST_AMOUNTS: usize = 2_000;
+const MAX_AMOUNTS: usize = 2_000;
 /// Printed percentages by which pairs are searched for.
-const MOST_RATES: usize = 500;
+const MAX_RATES: usize = 500;
 
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
 const HALF_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// Rows of so many numbers are tables of another sort; comparing all their products is their cube.
-const MOST_IN_ROW: usize = 12;
+const MAX_IN_ROW: usize = 12;
 
 /// Hardly any tax on sales is lower, in percent.
-const LEAST_RATE: Decimal = Decimal::TWO;
+const MIN_RATE: Decimal = Decimal::TWO;
 
 /// What a rate in a row makes of an amount left of it: a tax, as tables of taxes have them. The price of ten stands
 /// left of the amount.
 fn taxes_of(row: &[&PrintedNumber]) -> Vec<Decimal> {
-    let is_rate = |it: &&&PrintedNumber| it.value >= LEAST_RATE && it.value <= HIGHEST_RATE;
+    let is_rate = |it: &&&PrintedNumber| it.value >= MIN_RATE && it.value <= MAX_RATE;
     let rates: Vec<Decimal> = row.iter().filter(is_rate).map(|it| it.value).collect();
     let is_tax = |tax: &PrintedNumber| {
         let bases = row.iter().filter(|base| base.money && base.right < tax.right);
@@ -257,7 +257,7 @@ fn taxes_of(row: &[&PrintedNumber]) -> Vec<Decimal> {
 fn product_of(row: &[PrintedNumber]) -> Option<Decimal> {
     let row: Vec<&PrintedNumber> =
         row.iter().filter(|it| !it.percent && !it.value.is_zero()).collect();
-    if !(3..=MOST_IN_ROW).contains(&row.len()) {
+    if !(3..=MAX_IN_ROW).contains(&row.len()) {
         return None;
     }
     let taxes = taxes_of(&row);

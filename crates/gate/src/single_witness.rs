@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use super::subject::GateSubject;
-use super::{GateFinding, MOST_FINDINGS, MOST_PLACES, PageRegion, field_names};
+use super::{GateFinding, MAX_FINDINGS, MAX_PLACES, PageRegion, field_names};
 use crate::kinds::{Kind, RuleCheck, RuleConsequence};
 use docmill_core::model::ExtractionMethod;
 
@@ -30,7 +30,7 @@ pub(super) fn find_unwitnessed(subject: &GateSubject<'_>, kind: &Kind) -> Vec<Ga
     let names = field_names(subject);
     let looked_for = names_looked_for(kind);
     let values = names.iter().flat_map(|name| subject.named_values(name));
-    let unseen = values.take(MOST_PLACES).filter_map(|(field, value)| {
+    let unseen = values.take(MAX_PLACES).filter_map(|(field, value)| {
         let has_digit = value.is_number() || has_digit(value);
         let is_nowhere = || {
             let is_checked = looked_for.contains(&plain_name(&field).as_str());
@@ -46,7 +46,7 @@ pub(super) fn find_unwitnessed(subject: &GateSubject<'_>, kind: &Kind) -> Vec<Ga
     });
     let (grave, mild): (Vec<GateFinding>, Vec<GateFinding>) =
         unseen.partition(|finding| finding.consequence == RuleConsequence::Review);
-    grave.into_iter().chain(mild).take(MOST_FINDINGS).collect()
+    grave.into_iter().chain(mild).take(MAX_FINDINGS).collect()
 }
 
 /// Whether the value is printed, and everywhere with a word that one model alone saw; or is not

@@ -66,11 +66,11 @@ impl<'a> SumRule<'a> {
 
 const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// No country's value added tax is higher (Hungary, 27 %).
-pub(super) const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+pub(super) const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
 /// Amounts beside words for payments that are tried.
-const MOST_PAID: usize = 20;
+const MAX_PAID: usize = 20;
 /// Pairs of net and tax that are combined.
-const MOST_PAIRS: usize = 40;
+const MAX_PAIRS: usize = 40;
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 
 pub(super) fn checked_sum(values: &[Decimal]) -> Option<Decimal> {
@@ -287,8 +287,8 @@ impl GateSubject<'_> {
     fn payment_confirms(&self, total: &str, words: &PaymentWords) -> bool {
         let Some(total) = self.field_number(total).map(|it| it.abs()) else { return false };
         let change: Vec<Decimal> =
-            self.ground.numbers_named(&words.change).take(MOST_PAID).collect();
-        let mut given = self.ground.numbers_named(&words.given).take(MOST_PAID);
+            self.ground.numbers_named(&words.change).take(MAX_PAID).collect();
+        let mut given = self.ground.numbers_named(&words.given).take(MAX_PAID);
         let paid = given.any(|given| {
             let mut back = change.iter().filter_map(|back| given.checked_sub(*back));
             back.any(|paid| paid == total)
@@ -316,9 +316,9 @@ impl GateSubject<'_> {
             return true;
         }
         let gross: Vec<Decimal> = rows
-            .net_and_tax_pairs(HIGHEST_RATE)
+            .net_and_tax_pairs(MAX_RATE)
             .into_iter()
-            .take(MOST_PAIRS)
+            .take(MAX_PAIRS)
             .filter_map(|(net, tax)| net.checked_add(tax))
             .collect();
         gross.iter().enumerate().any(|(at, one)| {

@@ -13,12 +13,12 @@ use crate::kinds::RuleCheck;
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// Printed pairs of net and tax whose combinations are tried: all of them are.
-const MOST_PAIRS: usize = 12;
+const MAX_PAIRS: usize = 12;
 /// Hardly any tax on sales is lower (France has 2.1 %, India 0.25 % for rough stones): less is mostly a discount,
 /// interest or a surcharge. Where nothing higher is printed, the bound is that of a page without a rate.
-const LEAST_RATE: Decimal = Decimal::TWO;
+const MIN_RATE: Decimal = Decimal::TWO;
 /// Printed percentages that are tried as rates.
-const MOST_RATES: usize = 100;
+const MAX_RATES: usize = 100;
 
 /// A tax and what it has to be a share of.
 pub(super) struct TaxByRateRule<'a> {
@@ -88,7 +88,7 @@ impl GateSubject<'_> {
             return true;
         };
         let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
-        let highest = printed.max().copied().filter(|rate| *rate >= LEAST_RATE).unwrap_or(most);
+        let highest = printed.max().copied().filter(|rate| *rate >= MIN_RATE).unwrap_or(most);
         let bound = percent_of(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
         bound.is_none_or(|bound| tax.abs() <= bound)
             || self.is_made_by_bare_rate(net, tax, most)
@@ -111,7 +111,7 @@ impl GateSubject<'_> {
     /// printed, and is what a printed rate makes. Two halves of one rate are two.
     fn is_made_by_several(&self, net: Decimal, tax: Decimal, most: Decimal) -> bool {
         let rates = self.ground.percentages.iter().filter(|rate| **rate <= most && !rate.is_zero());
-        let made = rates.take(MOST_RATES).filter_map(|rate| percent_of(net, *rate));
+        let made = rates.take(MAX_RATES).filter_map(|rate| percent_of(net, *rate));
         let near = |made: Decimal| {
             let cents = made.round_dp(2);
             let printed = [cents, cents - CENT, cents + CENT].into_iter();
@@ -188,10 +188,10 @@ impl GateSubject<'_> {
     fn is_part_taxed(&self, net: Decimal, tax: Decimal, slack: Decimal) -> bool {
         let pairs: Vec<(Decimal, Decimal)> = self
             .number_rows()
-            .net_and_tax_pairs(super::sums::HIGHEST_RATE)
+            .net_and_tax_pairs(super::sums::MAX_RATE)
             .into_iter()
             .filter(|(base, own)| *base <= net + slack && *own <= tax + slack)
-            .take(MOST_PAIRS)
+            .take(MAX_PAIRS)
             .collect();
         let subsets = 1_u32 << pairs.len();
         (1..subsets).any(|chosen| {

@@ -88,7 +88,7 @@ fn sound_figures(page: &PageText) -> Vec<PageMark> {
     };
     // Words by hand are text like others.
     let blocks = page.marks.iter().filter(|mark| mark.kind != PageMarkKind::Handwriting);
-    blocks.take(PageMark::MOST_PER_PAGE).map(share).filter(is_sound).collect()
+    blocks.take(PageMark::MAX_PER_PAGE).map(share).filter(is_sound).collect()
 }
 
 /// How many lie where this one lies, itself included; `all` is sorted by left edges.

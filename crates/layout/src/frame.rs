@@ -65,9 +65,9 @@ const SLOPE_WIDTH: f32 = 8.0;
 /// So many of them are needed.
 const SLOPE_LINES: usize = 4;
 /// A lesser slope puts no two lines on one level.
-const LEAST_SLOPE: f32 = 0.006;
+const MIN_SLOPE: f32 = 0.006;
 /// A greater one is no page that lay askew.
-const MOST_SLOPE: f32 = 0.12;
+const MAX_SLOPE: f32 = 0.12;
 
 /// Sorts the words of a page by direction.
 pub(super) fn sort_directions(page: &PageText) -> PageFrames<'_> {
@@ -104,7 +104,7 @@ fn straighten(frame: &mut DirectionFrame<'_>) {
     };
     let slopes: Vec<f32> = frame.lines.iter().filter_map(slope_of).collect();
     let slope = median(slopes.iter().copied());
-    if slopes.len() < SLOPE_LINES || !(LEAST_SLOPE..MOST_SLOPE).contains(&slope.abs()) {
+    if slopes.len() < SLOPE_LINES || !(MIN_SLOPE..MAX_SLOPE).contains(&slope.abs()) {
         return;
     }
     for word in frame.lines.iter_mut().flatten() {

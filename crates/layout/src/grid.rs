@@ -42,12 +42,12 @@ struct TableLine<'a> {
 }
 
 /// Tables of more columns are drawings.
-const MOST_COLUMNS: usize = 40;
+const MAX_COLUMNS: usize = 40;
 
 /// Builds a table of rows; the rows again if they make none.
 pub(super) fn build_table(rows: Vec<PieceRow<'_>>) -> Result<FoundTable<'_>, Vec<PieceRow<'_>>> {
     let columns = find_columns(&rows);
-    if columns.len() < 2 || columns.len() > MOST_COLUMNS {
+    if columns.len() < 2 || columns.len() > MAX_COLUMNS {
         return Err(rows);
     }
     let lines: Vec<TableLine<'_>> = rows.into_iter().map(|row| line_of(row, &columns)).collect();
@@ -136,7 +136,7 @@ fn find_columns(rows: &[PieceRow<'_>]) -> Vec<ColumnRange> {
     let mut columns: Vec<ColumnRange> = Vec::new();
     for area in pieces {
         let (from, to) = (area.x, area.right());
-        let full = columns.len() > 2 * MOST_COLUMNS;
+        let full = columns.len() > 2 * MAX_COLUMNS;
         let mut over = columns.iter_mut().filter(|column| overlaps(**column, from, to));
         match (over.next(), over.next()) {
             (None, _) if !full => {

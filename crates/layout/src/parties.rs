@@ -10,13 +10,13 @@ use super::strips::{WhiteStrip, cut_strips, inner_strips};
 /// Lines of an address stand closer than this, from baseline to baseline, in letter sizes.
 const ADDRESS_PITCH: f32 = 2.6;
 /// No row of addresses and facts has more pieces.
-const MOST_PIECES: usize = 7;
+const MAX_PIECES: usize = 7;
 /// A head of a table is told by the rows that follow it, of which so many are looked at.
 const ROWS_BELOW: usize = 3;
 
 /// The strip between an address and the facts or the address beside it, if the rows are that.
 pub(super) fn strip_between_parties(rows: &[PieceRow<'_>]) -> Option<WhiteStrip> {
-    if rows.iter().any(|row| row.pieces.len() > MOST_PIECES) {
+    if rows.iter().any(|row| row.pieces.len() > MAX_PIECES) {
         return None;
     }
     let widest = rows.iter().filter(|row| row.pieces.len() > 1).take(3).flat_map(inner_strips);

@@ -8,7 +8,7 @@ use super::markers::is_bullet;
 /// A gap of so many letter sizes may be one between columns.
 const WIDE_GAP: f32 = 0.9;
 /// A row of more pieces is no row that anyone reads; what comes then begins a new one.
-const MOST_PIECES: usize = 48;
+const MAX_PIECES: usize = 48;
 /// A piece is looked for a row among so many of the last ones.
 const ROWS_BACK: usize = 8;
 
@@ -78,7 +78,7 @@ impl<'a> PieceRow<'a> {
         });
         let slack = 0.3 * piece.em;
         shares_line
-            && self.pieces.len() < MOST_PIECES
+            && self.pieces.len() < MAX_PIECES
             && self.pieces.iter().all(|other| {
                 other.area.right() - slack <= piece.area.x
                     || piece.area.right() - slack <= other.area.x

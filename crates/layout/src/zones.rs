@@ -31,7 +31,7 @@ struct OpenZone<'a> {
 }
 
 /// No address beside facts or another one has more rows.
-const MOST_PARTY_ROWS: usize = 24;
+const MAX_PARTY_ROWS: usize = 24;
 
 impl<'a> OpenZone<'a> {
     fn start(row: PieceRow<'a>, headed: bool) -> Self {
@@ -85,7 +85,7 @@ impl<'a> OpenZone<'a> {
         let far = gap > 1.5 * self.usual_gap() + em && row.pieces.len() > 1;
         ((title || other) && !self.is_running())
             || (far
-                && (4..MOST_PARTY_ROWS).contains(&self.rows.len())
+                && (4..MAX_PARTY_ROWS).contains(&self.rows.len())
                 && strip_between_parties(&self.rows).is_some())
     }
 

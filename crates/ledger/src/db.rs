@@ -4,7 +4,7 @@
 //! one function per statement. Statements name tables without a schema: the schema is the search
 //! path of every connection, set from `database.schema`. A pooler that hands out another server
 //! connection per transaction is refused. No statement waits without end: for an answer neither
-//! (`statements`) nor for a lock (`LONGEST_LOCK_WAIT`).
+//! (`statements`) nor for a lock (`MAX_LOCK_WAIT`).
 
 pub mod adopting;
 pub mod batches;
@@ -311,7 +311,7 @@ pub(crate) fn saturating_int(value: u32) -> i32 {
 
 /// A statement waits so long for a lock that somebody else has, an operator's open transaction say,
 /// and never for more than a third of its time: what went with it is then tried without it.
-const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(5);
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The settings of every new connection. A statement rather than start-up options, because
 /// poolers refuse those. The schema's name was checked by the configuration.
@@ -322,7 +322,7 @@ fn session_statement(config: &DatabaseConfig) -> String {
          SET docmill.session = 'yes'",
         config.schema.replace('"', ""),
         config.statement_timeout.as_millis(),
-        LONGEST_LOCK_WAIT.min(config.statement_timeout / 3).as_millis(),
+        MAX_LOCK_WAIT.min(config.statement_timeout / 3).as_millis(),
     )
 }
 

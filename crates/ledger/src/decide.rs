@@ -125,7 +125,7 @@ pub fn used_attempts(attempt_count: u32, attempt_limit: u32) -> u32 {
 }
 
 /// The delay of a denial is at most this many times the first one's: of a minute about an hour.
-pub const LONGEST_STRETCH: f64 = 60.0;
+pub const MAX_STRETCH: f64 = 60.0;
 
 /// Whether a person has to mend what ended the attempt. Each such end in a row doubles the delay, so
 /// that what waits for a person is tried ever more seldom.
@@ -135,7 +135,7 @@ pub fn is_denial(fault: Fault) -> bool {
 
 /// The delay after a denial that followed so many others without anything else in between.
 pub fn stretch_delay(after: Duration, denials: u32) -> Duration {
-    after.mul_f64(2_f64.powi(denials.min(16).cast_signed()).min(LONGEST_STRETCH))
+    after.mul_f64(2_f64.powi(denials.min(16).cast_signed()).min(MAX_STRETCH))
 }
 
 /// The keys of what is recorded: the duplicate rule sees completed invoices only.
@@ -146,7 +146,7 @@ pub(crate) fn result_duplicate_keys(end: &IngestionResult) -> Option<DuplicateKe
 }
 
 /// Digits of a sequencer; S3's have 16 to 18.
-const LONGEST_SEQUENCER: usize = 32;
+const MAX_SEQUENCER_DIGITS: usize = 32;
 
 /// A sequencer of S3 in the form that is stored and compared: hex in lower case without leading
 /// zeros, so that the longer one is the later, and of equal length the greater. This is the same
@@ -159,7 +159,7 @@ impl Sequencer {
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if text.is_empty() || text.len() > LONGEST_SEQUENCER || !is_hex {
+        if text.is_empty() || text.len() > MAX_SEQUENCER_DIGITS || !is_hex {
             return None;
         }
         Some(Self(text.trim_start_matches('0').to_lowercase()))

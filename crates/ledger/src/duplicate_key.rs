@@ -79,7 +79,7 @@ fn fold_supplier(supplier: &str) -> String {
 
 /// How many words at the end are a legal form, behind one that is not.
 fn form_length(words: &[String]) -> Option<usize> {
-    let longest = LONGEST_FORM.min(words.len().saturating_sub(1));
+    let longest = MAX_FORM_WORDS.min(words.len().saturating_sub(1));
     (1..=longest).rev().find(|length| {
         let end = words.get(words.len() - length..).unwrap_or_default();
         FORMS.contains(&end.concat())
@@ -90,7 +90,7 @@ fn form_length(words: &[String]) -> Option<usize> {
 const JOINING_MARKS: [char; 6] = ['.', '\'', '\u{2019}', '\u{300}', '\u{301}', '\u{308}'];
 
 /// Words of a legal form, at most.
-const LONGEST_FORM: usize = 4;
+const MAX_FORM_WORDS: usize = 4;
 
 /// Legal forms as they are written; their spellings with dots and blanks fold to the same.
 static FORMS: LazyLock<HashSet<String>> = LazyLock::new(|| {

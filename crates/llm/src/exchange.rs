@@ -37,13 +37,12 @@ const SMALL_CAP: usize = 4 << 20;
 /// Repetitions after the first try.
 const RETRIES: u32 = 2;
 /// The longest wait between two tries; a server that asks for more is obeyed by the caller.
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
+const MAX_WAIT: Duration = Duration::from_secs(8);
 /// The waits where the server does not ask for one.
-const WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(500))
-    .up_to(LONGEST_WAIT)
-    .with_jitter(Jitter::Quarter);
+const WAITS: RetryBackoff =
+    RetryBackoff::doubling(Duration::from_millis(500)).up_to(MAX_WAIT).with_jitter(Jitter::Quarter);
 /// Longest a streamed reply may take; the job's own limit is shorter.
-const LONGEST_STREAM: Duration = Duration::from_secs(12 * 3600);
+const MAX_STREAM: Duration = Duration::from_secs(12 * 3600);
 
 /// How one try ended that brought no reply.
 #[derive(Debug)]
@@ -81,7 +80,7 @@ pub(super) async fn call_with_retries(
 ) -> Result<ModelReply> {
     let wait_after = |failed: &FailedTry, tries| {
         let throttled = matches!(failed.error.fault, Fault::Throttled(_));
-        let wait = failed.again.filter(|wait| *wait <= LONGEST_WAIT)?;
+        let wait = failed.again.filter(|wait| *wait <= MAX_WAIT)?;
         if tries >= RETRIES || throttled {
             return None;
         }
@@ -209,7 +208,7 @@ impl ChatTransport {
         let headers = self.request_headers().map_err(FailedTry::without_retry)?;
         let mut request = self.client.post(self.url.clone()).headers(headers).json(body);
         if stream {
-            request = request.timeout(LONGEST_STREAM);
+            request = request.timeout(MAX_STREAM);
         }
         // Of a stream only the head is waited for here.
         let sent =

@@ -112,7 +112,7 @@ pub struct ModelReply {
 /// Bytes of text for one token, as vendors estimate it.
 const BYTES_PER_TOKEN: usize = 4;
 /// No text of ours has more bytes for one token: a count below that is not of the whole prompt.
-const MOST_BYTES_PER_TOKEN: u64 = 12;
+const MAX_BYTES_PER_TOKEN: u64 = 12;
 
 /// Tokens of a text, estimated.
 pub fn estimate_tokens(text: &str) -> u64 {
@@ -144,7 +144,7 @@ impl ModelReply {
     /// have mean that pages are missing from it.
     fn check_truncation(mut self, prompt: &Prompt) -> Self {
         let document = u64::try_from(prompt.user.len()).unwrap_or(u64::MAX);
-        let least = document / MOST_BYTES_PER_TOKEN;
+        let least = document / MAX_BYTES_PER_TOKEN;
         if self.usage.prompt_tokens() > 0 && self.usage.prompt_tokens() < least {
             self.stop = FinishReason::TooLong;
         }

@@ -40,7 +40,7 @@ const LEASE: &str = "batches";
 /// How long the leader leads without renewing: longer than any step.
 const LEADS: Duration = Duration::from_secs(300);
 /// A step that takes longer is cut off; the answers of one batch may take several.
-const LONGEST_STEP: Duration = Duration::from_secs(240);
+const MAX_STEP: Duration = Duration::from_secs(240);
 /// A batch that was handed in is seen by its vendor's lists after so long at the latest.
 const SETTLES: Duration = Duration::from_secs(120);
 /// Batches that one pass puts together of one model.
@@ -52,7 +52,7 @@ const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 /// What was settled longer ago is removed.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The wait between two looks at a batch is at most so many times the first.
-const LONGEST_STRETCH: u32 = 16;
+const MAX_STRETCH: u32 = 16;
 
 /// What the collector works on.
 pub struct BatchBackends {
@@ -197,7 +197,7 @@ impl BatchCollector {
         batch: &OpenBatch,
     ) -> Result<StepEnd> {
         let late = |_| Error::transient("it took too long and was cut off");
-        let step = tokio::time::timeout(LONGEST_STEP, self.advance(api, route, batch)).await;
+        let step = tokio::time::timeout(MAX_STEP, self.advance(api, route, batch)).await;
         step.map_err(late).and_then(std::convert::identity)
     }
 
@@ -210,7 +210,7 @@ impl BatchCollector {
 
     /// The wait before the next look at a batch that was looked at so often.
     fn next_look(&self, polls: i32) -> Duration {
-        let doublings = u32::try_from(polls / 4).unwrap_or(0).min(LONGEST_STRETCH.ilog2());
+        let doublings = u32::try_from(polls / 4).unwrap_or(0).min(MAX_STRETCH.ilog2());
         self.config.poll.saturating_mul(1 << doublings)
     }
 

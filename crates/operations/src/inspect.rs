@@ -29,7 +29,7 @@ use docmill_ledger::db::search::find_piece_end;
 const MOST: u32 = 100;
 
 /// A century: what is longer ago than calendars reach could not be reckoned with.
-const LONGEST_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
+const MAX_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How far back somebody wants to look: a length of time such as `2h` or `3days`.
 ///
@@ -38,7 +38,7 @@ const LONGEST_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
-        .filter(|length| !length.is_zero() && *length <= LONGEST_AGO)
+        .filter(|length| !length.is_zero() && *length <= MAX_AGO)
         .ok_or_else(|| "it is a time such as 2h or 3days, a century at most".to_owned())
 }
 

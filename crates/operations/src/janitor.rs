@@ -35,7 +35,7 @@ const LEASE: &str = "janitor";
 /// How long the leader leads without renewing: longer than any chore.
 const LEADS: Duration = Duration::from_secs(180);
 /// A chore that takes longer is cut off.
-const LONGEST_CHORE: Duration = Duration::from_secs(60);
+const MAX_CHORE: Duration = Duration::from_secs(60);
 /// A chore that works in batches begins no other after this time.
 const CHORE_TURN: Duration = Duration::from_secs(30);
 /// A chore under way at the stop may take so long to end.
@@ -309,7 +309,7 @@ impl Maintenance {
                 pass.cut_short = true;
                 return pass;
             }
-            let work = tokio::time::timeout(LONGEST_CHORE, self.run_chore(chore, &mut pass, led));
+            let work = tokio::time::timeout(MAX_CHORE, self.run_chore(chore, &mut pass, led));
             let ended = tokio::select! {
                 ended = work => ended,
                 () = wait_for_stop(led) => {

@@ -34,7 +34,7 @@ const PLACES: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a page may take to be opened and drawn, so that its place is free before a connection ends
 /// and it is known that nobody gets to see it.
-const LONGEST_DRAWING: Duration = Duration::from_secs(15);
+const MAX_DRAWING: Duration = Duration::from_secs(15);
 /// How long a page that could not be drawn is not tried again.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
 /// Bytes of pictures that are remembered, and how many at most; of refusals as many.
@@ -173,7 +173,7 @@ impl PageDrawer {
             return known;
         }
         let bytes = self.fetch_original(&page).await?;
-        let drawn = timeout(LONGEST_DRAWING, self.draw_original(bytes, &page)).await;
+        let drawn = timeout(MAX_DRAWING, self.draw_original(bytes, &page)).await;
         let drawn = drawn.unwrap_or_else(|_| {
             let text = "The page takes longer to be drawn than anybody waits.";
             Err(PageDrawingError::NotShown(text.to_owned()))

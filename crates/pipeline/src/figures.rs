@@ -11,8 +11,8 @@ use docmill_documents::cpu::{DocumentOpening, OpenDocument};
 use docmill_layout::{DocumentLayout, FigurePlace, PicturePaths, list_figures};
 
 /// Figures of one document that are cut out, and bytes of their pictures; what is beyond has none.
-const MOST_FIGURES: usize = 256;
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_FIGURES: usize = 256;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// A figure's picture.
 #[derive(Debug, Clone)]
@@ -62,12 +62,12 @@ pub async fn cut_figures(
     let how = DocumentOpening { passwords: &passwords, ..DocumentOpening::default() };
     let document = services.reader.open_tenant_document(bytes, how).await?;
     let mut held = 0_u64;
-    for place in places.into_iter().take(MOST_FIGURES) {
+    for place in places.into_iter().take(MAX_FIGURES) {
         let page = transcript.pages.iter().find(|page| page.number == place.page);
         let Some(page) = page else { continue };
         let Some(picture) = cut_figure(&document, page, place).await? else { continue };
         held = held.saturating_add(u64::try_from(picture.bytes.len()).unwrap_or(u64::MAX));
-        if held > MOST_BYTES {
+        if held > MAX_BYTES {
             break;
         }
         cut.room.resize(held)?;

@@ -3,14 +3,14 @@
 //!
 //! Pages are written in parts, each under a key of its own that holds the number of the claim: no
 //! two claims ever write to one key, so a late zombie can only leave parts behind, never replace
-//! one. A part is written when `MOST_PAGES` pages read by OCR are due, when the oldest of them has
+//! one. A part is written when `MAX_PAGES` pages read by OCR are due, when the oldest of them has
 //! waited for `LONGEST`, or when there is no room for their repaired images in the budget: a
 //! document of a few pages costs no request. Pages that a provider was paid for are written before
 //! the next call. Pages of native text are not kept, they are read again in no time. A first claim
 //! looks for nothing. All parts go once the transcript is stored and referenced; what no claim
 //! comes back for, the janitor removes with the attempts.
 //!
-//! Not promised: the last few pages that were read here. A kill costs up to `MOST_PAGES` of them.
+//! Not promised: the last few pages that were read here. A kill costs up to `MAX_PAGES` of them.
 
 mod part;
 
@@ -33,15 +33,15 @@ use docmill_storage::{GetOptions, GetResult, ObjectStore, PutResult, keys};
 use part::JournalPart;
 
 /// Pages in a part. At two to five seconds a page and core, ten are lost work of half a minute.
-const MOST_PAGES: usize = 10;
+const MAX_PAGES: usize = 10;
 /// A page that has waited this long is written, however few there are.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Image bytes in a part, give or take a page; bounds what reading a part back takes.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Larger objects are not our parts: far above the above, for pages of enormous size.
 const LARGEST: u64 = 256 << 20;
 /// Parts of one document: far more than `limits.pages` may yield under any number of claims.
-const MOST_PARTS: usize = 10_000;
+const MAX_PARTS: usize = 10_000;
 /// Requests at the same time when parts are removed.
 const REMOVALS: usize = 8;
 
@@ -122,8 +122,8 @@ impl<'a> PageJournal<'a> {
     }
 
     fn is_due(&self) -> bool {
-        self.open.pages.len() >= MOST_PAGES
-            || self.open.image_bytes() >= MOST_BYTES
+        self.open.pages.len() >= MAX_PAGES
+            || self.open.image_bytes() >= MAX_BYTES
             || self.open_since.is_some_and(|since| since.elapsed() >= LONGEST)
     }
 
@@ -269,7 +269,7 @@ pub async fn clear_journal(store: &dyn ObjectStore, id: IngestionId) -> fault::R
 }
 
 async fn list_parts(store: &dyn ObjectStore, prefix: &str) -> fault::Result<Vec<String>> {
-    let entries = store.list(prefix, None, MOST_PARTS).await?;
+    let entries = store.list(prefix, None, MAX_PARTS).await?;
     Ok(entries.into_iter().map(|entry| entry.key).collect())
 }
 

@@ -93,7 +93,7 @@ pub use timings::StageTimings;
 use verdict::GateInput;
 
 /// An object that is replaced so often while it is fetched is left alone for a while.
-const MOST_VERSIONS: u32 = 3;
+const MAX_VERSIONS: u32 = 3;
 
 /// The output of a run of the pipeline.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl<'a> PipelineRun<'a> {
         let mut versions = 0;
         let fetched = loop {
             match fetch::fetch_document(documents, ledger, &wanted, limits, budget).await {
-                Err(error) if error.is_superseded() && versions == MOST_VERSIONS => {
+                Err(error) if error.is_superseded() && versions == MAX_VERSIONS => {
                     let text = "the object is replaced again and again";
                     return Err(Error::transient(text).into());
                 }

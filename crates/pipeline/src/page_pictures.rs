@@ -23,9 +23,9 @@ use docmill_llm::PromptPicture;
 use docmill_llm::chain::ChainModel;
 
 /// Most bytes of a picture: with Bedrock a picture has at most 3.75 MB.
-const MOST_BYTES: usize = 3_750_000;
+const MAX_BYTES: usize = 3_750_000;
 /// Most places of one reply that are read again; what is beyond stays one model's word.
-const MOST_REREADS: usize = 24;
+const MAX_REREADS: usize = 24;
 /// Some models give places in thousandths of the picture, whatever they are asked for.
 const THOUSANDTHS: f64 = 1000.0;
 
@@ -84,7 +84,7 @@ impl<'a> PagePictures<'a> {
         for number in numbers {
             let is_repaired = self.page(number).is_some_and(|page| page.repaired);
             let drawn = opened.document.draw_page(number.saturating_sub(1), is_repaired, fit).await;
-            let drawn = drawn.map_err(step_error)?.filter(|image| image.bytes.len() <= MOST_BYTES);
+            let drawn = drawn.map_err(step_error)?.filter(|image| image.bytes.len() <= MAX_BYTES);
             let Some(image) = drawn else {
                 self.note(format!("page {number} not shown: it cannot be drawn"));
                 continue;
@@ -134,7 +134,7 @@ impl<'a> PagePictures<'a> {
         }
         let opened = reopen_original(self.attempt, &self.transcript.sha256).await?;
         for (at, claim) in open.into_iter().enumerate() {
-            let reread = if at < MOST_REREADS {
+            let reread = if at < MAX_REREADS {
                 self.reread_claim(&opened.document, claim).await?
             } else {
                 RereadClaim { claim, place: None, lines: Vec::new() }

@@ -14,7 +14,7 @@ use tracing::Span;
 
 use crate::registry::InFlightMessage;
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
-use crate::{DATABASE, LONGEST_DELAY, QueueBacklog, QueuedJob, arrival, finalize};
+use crate::{DATABASE, MAX_DELAY, QueueBacklog, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::mend::{self, SwitchableMend};
@@ -312,7 +312,7 @@ async fn park_paused(
         return Some(wanted);
     }
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
-    let parked = match backlog.ledger.park(&ids, &backlog.pause_terms, LONGEST_DELAY).await {
+    let parked = match backlog.ledger.park(&ids, &backlog.pause_terms, MAX_DELAY).await {
         Ok(parked) => parked,
         Err(error) => {
             backlog.intake_gate.close(DATABASE);

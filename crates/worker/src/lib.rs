@@ -72,7 +72,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// The queue's redrive policy is read this often.
 const REDRIVE_EVERY: Duration = Duration::from_secs(5 * 60);
 /// A message with a delay waits at most so long before it is visible (SQS).
-const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
+const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 /// Postgres does not answer.
 const DATABASE: PauseReason = PauseReason::from_label("database");
 /// The queue does not answer.
@@ -80,7 +80,7 @@ const QUEUE: PauseReason = PauseReason::from_label("queue");
 /// Intake waits so long after a first failure, and at most so long after many in a row.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Short enough that work goes on within half a minute after an outage.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const MAX_PAUSE: Duration = Duration::from_secs(15);
 /// The queue is asked again so long after a poll that failed; a poll that nobody answers takes its
 /// time, too.
 const QUEUE_PAUSE: Duration = Duration::from_secs(3);
@@ -140,11 +140,11 @@ impl QueueBacklog {
     /// against what the queue may have in flight. `true`: the message may go, maintenance sends
     /// another when it is time.
     async fn park_long(&self, id: IngestionId, after: Duration) -> bool {
-        if after <= LONGEST_DELAY {
+        if after <= MAX_DELAY {
             return false;
         }
         let ids = [id];
-        match self.ledger.park(&ids, &self.pause_terms, LONGEST_DELAY).await {
+        match self.ledger.park(&ids, &self.pause_terms, MAX_DELAY).await {
             Ok(parked) => parked.contains(&id),
             Err(error) => {
                 tracing::debug!(ingestion.id = %id, error = %error, "{id} is hidden: {error}");
@@ -165,7 +165,7 @@ impl QueueBacklog {
         }
         let worn = ticket.receive_count() >= self.replace_at.load(Ordering::Relaxed);
         if let (true, Some(id)) = (worn, id) {
-            let delay = after.min(LONGEST_DELAY);
+            let delay = after.min(MAX_DELAY);
             let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
             let sending = self.queue.send(std::slice::from_ref(&fresh));
             let sent = guard_batch(FailureSeam::Replace, 1, sending).await;
@@ -188,7 +188,7 @@ impl QueueBacklog {
             metrics::count_disposition("park");
             return self.acknowledge(ticket).await;
         }
-        let delay = after.min(LONGEST_DELAY);
+        let delay = after.min(MAX_DELAY);
         let fresh = OutgoingMessage { delay, ..ticket.replacement_message(id.to_string()) };
         match self.queue.send(std::slice::from_ref(&fresh)).await.into_iter().find_map(Result::err)
         {
@@ -446,7 +446,7 @@ impl QueueWorker {
         // Until Postgres has answered once: what operators have paused is not known before, and a
         // job taken until then would not obey it.
         let intake_gate =
-            Arc::new(IntakeGate::new(FIRST_PAUSE, LONGEST_PAUSE).starting_closed(DATABASE));
+            Arc::new(IntakeGate::new(FIRST_PAUSE, MAX_PAUSE).starting_closed(DATABASE));
         let backlog = QueueBacklog {
             work,
             ledger,

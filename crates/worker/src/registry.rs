@@ -17,7 +17,7 @@ use docmill_core::model::IngestionId;
 use docmill_queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 /// A message is given back although its extension is still under way after so long.
-const LONGEST_EXTENSION: Duration = Duration::from_secs(10);
+const MAX_EXTENSION: Duration = Duration::from_secs(10);
 
 /// Every message that is in flight in this process.
 #[derive(Debug, Default)]
@@ -263,7 +263,7 @@ impl InFlightMessage {
                 changed.await;
             }
         };
-        let _late = tokio::time::timeout(LONGEST_EXTENSION, extended).await;
+        let _late = tokio::time::timeout(MAX_EXTENSION, extended).await;
     }
 
     fn is_extending(&self) -> bool {

@@ -13,7 +13,7 @@ use docmill_queue::round_robin::WeightedRoundRobin;
 /// Messages per poll; the most SQS hands out.
 const PER_POLL: usize = 10;
 /// Polls of one tier at the same time.
-const MOST_POLLS: usize = 8;
+const MAX_POLLS: usize = 8;
 /// With fewer slots than tiers not every tier can have a poll out: they take turns this often.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 
@@ -82,7 +82,7 @@ impl TierPoller {
         lane.out = lane.out.saturating_sub(1);
         match got {
             Some((count, asked)) if count >= asked => {
-                lane.wanted = (lane.wanted + 1).min(MOST_POLLS);
+                lane.wanted = (lane.wanted + 1).min(MAX_POLLS);
                 lane.size = PER_POLL;
             }
             Some((count, _)) if count > 0 => {}
@@ -132,7 +132,7 @@ mod tests {
             poller.note_result(0, Some((10, 10)));
         }
         let out = std::iter::from_fn(|| poller.next_request(10)).count();
-        assert_eq!(out, MOST_POLLS);
+        assert_eq!(out, MAX_POLLS);
     }
 
     #[test]

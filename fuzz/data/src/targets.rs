@@ -15,7 +15,7 @@ use docmill_compat::objects::olmocr::archive::{
 use docmill_compat::objects::olmocr::index::{WorkIndex, path_problem};
 use docmill_compat::objects::olmocr::{finished_group, group_in_ledger};
 use docmill_core::config::{Config, ConfigNeeds, KindsConfig};
-use docmill_core::model::message::{MOST_ENTRIES, MessageBody};
+use docmill_core::model::message::{MAX_ENTRIES, MessageBody};
 use docmill_core::model::{
     BoundingBox, Extraction, ExtractionMethod, ModelUsage, PageSource, PageText, StatedConfidence,
     TextLine, TextWord, Transcript,
@@ -93,12 +93,12 @@ fn read_message_body(data: &[u8]) {
     match MessageBody::parse(text) {
         MessageBody::Ingestion(_) | MessageBody::NoWork(_) | MessageBody::Malformed(_) => {}
         MessageBody::Group(ids) => {
-            assert!((1..=MOST_ENTRIES).contains(&ids.len()));
+            assert!((1..=MAX_ENTRIES).contains(&ids.len()));
             let different: std::collections::HashSet<_> = ids.iter().collect();
             assert_eq!(different.len(), ids.len(), "none twice");
         }
         MessageBody::Objects(objects) => {
-            assert!((1..=MOST_ENTRIES).contains(&objects.len()));
+            assert!((1..=MAX_ENTRIES).contains(&objects.len()));
             for object in objects {
                 assert!(!object.bucket.is_empty() && !object.key.is_empty());
                 // One of several is sent again by itself.

@@ -16,7 +16,7 @@ const LARGEST: u64 = 1 << 30;
 /// Bytes of a text that a preview looks at.
 const PREVIEWED: u64 = 1 << 20;
 /// A larger log was not written by BlobForge; bytes.
-const LARGEST_LOG: u64 = 1 << 20;
+const MAX_LOG: u64 = 1 << 20;
 
 /// Arguments of `download`.
 #[derive(Debug, clap::Args)]
@@ -130,7 +130,7 @@ pub(super) async fn show_logs(
     lines.extend(found.reason.map(|reason| format!("now: {reason}")));
     let store = bucket.store();
     for entry in store.list(&format!("registry/logs/{}/", found.hash), None, 100).await? {
-        let what = GetOptions { at_most: LARGEST_LOG, if_match: None };
+        let what = GetOptions { at_most: MAX_LOG, if_match: None };
         if let GetResult::Found(log) = store.get(&entry.key, what).await? {
             lines.push(format!("{}:", entry.key));
             lines.extend(String::from_utf8_lossy(&log.bytes).lines().map(str::to_owned));

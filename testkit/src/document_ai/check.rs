@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::pictures::{Seen, seen};
 
 /// Most bytes of a file in an online call.
-const MOST_BYTES: usize = 40 << 20;
+const MAX_BYTES: usize = 40 << 20;
 /// Most pages, and with `imagelessMode`.
-const MOST_PAGES: usize = 15;
-const MOST_PAGES_IMAGELESS: usize = 30;
+const MAX_PAGES: usize = 15;
+const MAX_PAGES_IMAGELESS: usize = 30;
 
 /// Whether the path is that of a processor or of one of its versions.
 pub(super) fn is_process(path: &str) -> bool {
@@ -39,9 +39,9 @@ pub(super) fn request(body: &Value) -> Result<Vec<Seen>, String> {
     let raw = object(raw, "raw_document", &["content", "mimeType", "displayName"])?;
     let content = part(raw, "content")?.as_str().and_then(|text| STANDARD.decode(text).ok());
     let content = content.ok_or("raw_document.content: Base64 decoding failed")?;
-    if content.len() > MOST_BYTES {
+    if content.len() > MAX_BYTES {
         let size = content.len();
-        return Err(format!("Document size ({size}) exceeds the limit: {MOST_BYTES}."));
+        return Err(format!("Document size ({size}) exceeds the limit: {MAX_BYTES}."));
     }
     let mime = part(raw, "mimeType")?.as_str().unwrap_or_default();
     let right: &[u8] = match mime {
@@ -53,7 +53,7 @@ pub(super) fn request(body: &Value) -> Result<Vec<Seen>, String> {
     let pages = seen(&content).filter(|_| content.starts_with(right));
     let pages = pages.ok_or("The document is not of its mime type.")?;
     let imageless = flag(root, "imagelessMode")?;
-    let most = if imageless { MOST_PAGES_IMAGELESS } else { MOST_PAGES };
+    let most = if imageless { MAX_PAGES_IMAGELESS } else { MAX_PAGES };
     if pages.is_empty() || pages.len() > most {
         let count = pages.len();
         return Err(format!("Document pages exceed the limit: {most} got {count}"));

@@ -6,9 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 /// Most pixels of a side that any vendor takes.
-const MOST_SIDE: u32 = 8000;
+const MAX_SIDE: u32 = 8000;
 /// Most pictures that every vendor takes in one request.
-const MOST_PICTURES: usize = 20;
+const MAX_PICTURES: usize = 20;
 
 /// A picture that a model was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub(crate) fn sent_pictures(body: &Value) -> Result<Vec<SentPicture>, String> {
     for part in parts {
         found.extend(picture_of(part)?);
     }
-    if found.len() > MOST_PICTURES {
-        return Err(format!("more than {MOST_PICTURES} pictures"));
+    if found.len() > MAX_PICTURES {
+        return Err(format!("more than {MAX_PICTURES} pictures"));
     }
     Ok(found)
 }
@@ -90,7 +90,7 @@ fn look_at(kind: &str, data: &str) -> Result<SentPicture, String> {
         _ => return Err(format!("{kind} is no picture that is taken")),
     };
     let (width, height) = size.ok_or("the bytes are not what they are said to be")?;
-    if width.max(height) > MOST_SIDE || width == 0 || height == 0 {
+    if width.max(height) > MAX_SIDE || width == 0 || height == 0 {
         return Err("image_dimensions_too_large".to_owned());
     }
     Ok(SentPicture { bytes, width, height })

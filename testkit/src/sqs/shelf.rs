@@ -12,7 +12,7 @@ use super::refusal::{Answer, Kind, refuse};
 const LONGEST: Millis = 12 * 3600 * 1000;
 
 /// More than this in flight is refused, as by the service.
-const MOST_IN_FLIGHT: usize = 120_000;
+const MAX_IN_FLIGHT: usize = 120_000;
 
 /// What a receipt handle says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Shelf {
 
     /// Hands out visible messages, dead ones aside.
     pub(super) fn take(&mut self, take: Take, mischief: &Mischief) -> Answer<Taken> {
-        if self.in_flight >= MOST_IN_FLIGHT {
+        if self.in_flight >= MAX_IN_FLIGHT {
             return refuse(Kind::OverLimit, "Too many messages in flight.");
         }
         let mut taken = Taken::default();

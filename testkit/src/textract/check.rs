@@ -8,7 +8,7 @@ use super::Refused;
 use crate::pictures::{Seen, seen};
 
 /// Most bytes of a picture.
-const MOST_BYTES: usize = 10_485_760;
+const MAX_BYTES: usize = 10_485_760;
 
 pub(super) struct Start {
     pub(super) bucket: String,
@@ -29,7 +29,7 @@ pub(super) fn picture(request: &Value) -> Result<Seen, Refused> {
     let bytes = part(object(document, &["Bytes"])?, "Bytes")?.as_str();
     let bytes =
         bytes.and_then(|text| STANDARD.decode(text).ok()).ok_or_else(|| invalid("Bytes"))?;
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(("DocumentTooLargeException", "Request too large".to_owned()));
     }
     match seen(&bytes).as_deref() {

@@ -9,7 +9,7 @@ use super::plan::SchedulePlan;
 use super::world::{ScheduleEnd, run_schedule};
 
 /// So many runs are spent on one schedule.
-const MOST_RUNS: usize = 600;
+const MAX_RUNS: usize = 600;
 /// The smallest is run so often, to say whether it always falls.
 const AGAIN: usize = 5;
 
@@ -45,7 +45,7 @@ struct ScheduleCutter {
 impl ScheduleCutter {
     /// Whether this one falls, too: then it is the smallest.
     fn try_plan(&mut self, plan: SchedulePlan) -> bool {
-        if self.runs >= MOST_RUNS {
+        if self.runs >= MAX_RUNS {
             return false;
         }
         self.runs += 1;

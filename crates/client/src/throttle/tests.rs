@@ -252,11 +252,11 @@ async fn keys_that_are_not_used_any_more_are_forgotten() {
     let governor = governor(1);
     let named = |number: usize| LimiterKey { model: number.to_string(), ..key() };
     let kept = governor.admit(&named(0), TokenEstimate::default()).await.unwrap();
-    for number in 1..MOST_KEYS * 3 {
+    for number in 1..MAX_KEYS * 3 {
         drop(governor.admit(&named(number), TokenEstimate::default()).await.unwrap());
     }
     let limiters = governor.limiters.lock();
-    assert!(limiters.len() <= MOST_KEYS && limiters.contains_key(&named(0)), "{}", limiters.len());
+    assert!(limiters.len() <= MAX_KEYS && limiters.contains_key(&named(0)), "{}", limiters.len());
     drop(kept);
 }
 

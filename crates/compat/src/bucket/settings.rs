@@ -52,7 +52,7 @@ impl Default for BucketSettings {
 }
 
 /// The longest pause before a failed document is tried again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
 impl BucketSettings {
     /// Reads them; what is not there is BlobForge's default.
@@ -139,7 +139,7 @@ impl BucketSettings {
     /// How long a document waits that failed after being begun so often.
     pub fn retry_pause(&self, runs: u32) -> Duration {
         let doubled = 1_u32.checked_shl(runs.saturating_sub(1)).unwrap_or(u32::MAX);
-        Duration::from_secs(self.retry_pause_seconds).saturating_mul(doubled).min(LONGEST_PAUSE)
+        Duration::from_secs(self.retry_pause_seconds).saturating_mul(doubled).min(MAX_PAUSE)
     }
 }
 

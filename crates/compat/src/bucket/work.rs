@@ -47,7 +47,7 @@ use docmill_worker::runner::{
 /// How long a worker waits after something that is not a document's fault, and the longest after
 /// many in a row.
 const BREATH: Duration = Duration::from_secs(15);
-const LONGEST_BREATH: Duration = Duration::from_secs(60);
+const MAX_BREATH: Duration = Duration::from_secs(60);
 /// How long a document whose marks cannot be read is passed over at first.
 const UNREADABLE: Duration = Duration::from_secs(60);
 /// How long it may take at a stop until everything is released.
@@ -119,7 +119,7 @@ impl BucketWorkerSetup {
         let swept = janitor::sweep_own_locks(&bucket, &settings, &who).await?;
         let (place, recovered) = (bucket.describe(), swept.acts.len());
         tracing::info!(worker = who.id, recovered, "working on {place}");
-        let intake_gate = Arc::new(IntakeGate::new(BREATH, LONGEST_BREATH));
+        let intake_gate = Arc::new(IntakeGate::new(BREATH, MAX_BREATH));
         let options = RunnerOptions {
             slots: terms.jobs,
             drain: terms.drain,
@@ -263,7 +263,7 @@ impl Backlog for BucketBacklog {
                     return;
                 }
                 // Not longer: clocks are set, and days have hours more or less.
-                let pause = closed.min(LONGEST_BREATH);
+                let pause = closed.min(MAX_BREATH);
                 runner.wait_until(tokio::time::Instant::now() + pause).await;
                 continue;
             }

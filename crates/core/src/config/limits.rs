@@ -8,9 +8,9 @@ use super::units::ByteSize;
 use crate::model::TextLimits;
 
 /// More words do not fit into what one page process says of one page.
-const MOST_PAGE_WORDS: u32 = 25_000;
+const MAX_PAGE_WORDS: u32 = 25_000;
 /// A larger transcript could be written but not read again.
-const MOST_TEXT: ByteSize = ByteSize::from_mib(128);
+const MAX_TEXT: ByteSize = ByteSize::from_mib(128);
 
 /// Caps; over one of them the document fails `too_large` or `timeout`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,15 +88,15 @@ impl LimitsConfig {
         if self.archive_bytes.0 == 0 || self.archive_entries == 0 {
             problems.push("limits: archive_bytes and archive_entries must be above 0".to_owned());
         }
-        if self.page_words == 0 || self.page_words > MOST_PAGE_WORDS {
+        if self.page_words == 0 || self.page_words > MAX_PAGE_WORDS {
             problems.push(format!(
-                "limits.page_words must be between 1 and {MOST_PAGE_WORDS}: a page has to fit into \
+                "limits.page_words must be between 1 and {MAX_PAGE_WORDS}: a page has to fit into \
                  one message of the process that reads it"
             ));
         }
-        if self.text_bytes.0 == 0 || self.text_bytes > MOST_TEXT {
+        if self.text_bytes.0 == 0 || self.text_bytes > MAX_TEXT {
             problems.push(format!(
-                "limits.text_bytes must be above 0 and at most {MOST_TEXT}: a larger transcript \
+                "limits.text_bytes must be above 0 and at most {MAX_TEXT}: a larger transcript \
                  could not be read again"
             ));
         }

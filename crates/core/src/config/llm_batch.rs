@@ -13,11 +13,11 @@ use super::units::{ByteSize, SecretString};
 use crate::model::Priority;
 
 /// No vendor takes longer over a batch, and none keeps a question longer that was not answered.
-const LONGEST_DEADLINE: Duration = Duration::from_secs(72 * 3600);
+const MAX_DEADLINE: Duration = Duration::from_secs(72 * 3600);
 /// What every vendor takes in one batch.
-const MOST_REQUESTS: u32 = 50_000;
+const MAX_REQUESTS: u32 = 50_000;
 /// The same, in bytes; all of it is in memory while it is handed in.
-const MOST_BYTES: ByteSize = ByteSize::from_mib(190);
+const MAX_BYTES: ByteSize = ByteSize::from_mib(190);
 
 /// What may wait goes in batches, for less.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,17 +158,17 @@ impl BatchConfig {
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
-        if self.deadline.is_zero() || self.deadline > LONGEST_DEADLINE {
+        if self.deadline.is_zero() || self.deadline > MAX_DEADLINE {
             problems.push("llm.batch.deadline must be above 0 and at most 72h".to_owned());
         }
         if self.poll.is_zero() {
             problems.push("llm.batch.poll must be above 0".to_owned());
         }
-        if self.requests == 0 || self.requests > MOST_REQUESTS {
-            problems.push(format!("llm.batch.requests must be between 1 and {MOST_REQUESTS}"));
+        if self.requests == 0 || self.requests > MAX_REQUESTS {
+            problems.push(format!("llm.batch.requests must be between 1 and {MAX_REQUESTS}"));
         }
-        if self.bytes.0 == 0 || self.bytes > MOST_BYTES {
-            problems.push(format!("llm.batch.bytes must be above 0 and at most {MOST_BYTES}"));
+        if self.bytes.0 == 0 || self.bytes > MAX_BYTES {
+            problems.push(format!("llm.batch.bytes must be above 0 and at most {MAX_BYTES}"));
         }
         if self.enabled && self.gather >= self.deadline {
             problems.push(

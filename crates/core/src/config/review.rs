@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The name under which `review.four_eyes_above` has the amount of every other currency.
 pub const OTHER_CURRENCIES: &str = "*";
 /// The shortest lease: a page has to renew it in time.
-const SHORTEST_LEASE: Duration = Duration::from_secs(30);
+const MIN_LEASE: Duration = Duration::from_secs(30);
 /// The longest time of any kind here.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -50,7 +50,7 @@ impl ReviewConfig {
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
-        if self.lease < SHORTEST_LEASE || self.lease > LONGEST {
+        if self.lease < MIN_LEASE || self.lease > LONGEST {
             problems.push("review.lease must be from 30s to 24h".to_owned());
         }
         if self.undo > LONGEST {

@@ -8,7 +8,7 @@ use super::AllowedPrefix;
 use super::units::SecretString;
 
 /// Each is tried on an encrypted document, and trying takes time.
-const MOST_PASSWORDS: usize = 100;
+const MAX_PASSWORDS: usize = 100;
 
 /// Which implementation of the object store is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +80,8 @@ impl StoreConfig {
     }
 
     pub(super) fn collect_problems(&self, needed: bool, problems: &mut Vec<String>) {
-        if self.passwords.len() > MOST_PASSWORDS {
-            problems.push(format!("store.passwords may have {MOST_PASSWORDS} entries"));
+        if self.passwords.len() > MAX_PASSWORDS {
+            problems.push(format!("store.passwords may have {MAX_PASSWORDS} entries"));
         }
         match self.backend {
             StoreBackend::S3 if needed && self.bucket.is_empty() => {

@@ -216,13 +216,13 @@ impl Default for WebhooksConfig {
 }
 
 /// Longest timeout: a lease of a delivery is some of these.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
+const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 /// Most requests to one target at the same time.
-const MOST_CONCURRENT: u32 = 256;
+const MAX_CONCURRENT: u32 = 256;
 
 impl WebhooksConfig {
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
-        if self.timeout.is_zero() || self.timeout > LONGEST_TIMEOUT {
+        if self.timeout.is_zero() || self.timeout > MAX_TIMEOUT {
             problems.push("webhooks.timeout must be more than 0 and at most 2m".to_owned());
         }
         if self.poll < Duration::from_millis(10) {
@@ -281,8 +281,8 @@ impl WebhooksConfig {
                 "{key} has neither secret nor secret_file: docmill webhooks new-secret makes one"
             ));
         }
-        if target.concurrency == 0 || target.concurrency > MOST_CONCURRENT {
-            problems.push(format!("{key}.concurrency must be 1 to {MOST_CONCURRENT}"));
+        if target.concurrency == 0 || target.concurrency > MAX_CONCURRENT {
+            problems.push(format!("{key}.concurrency must be 1 to {MAX_CONCURRENT}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a message body means. Pure: nothing is read from the store, nothing is checked against an
 //! allow-list.
 //!
-//! Accepted, up to [`MOST_ENTRIES`] entries in one body: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
+//! Accepted, up to [`MAX_ENTRIES`] entries in one body: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
 //! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>.
 
@@ -12,7 +12,7 @@ use crate::model::IngestionId;
 
 /// One body asks for at most so many ingestions or objects: what it sets off stays in proportion to
 /// what it cost to send.
-pub const MOST_ENTRIES: usize = 100;
+pub const MAX_ENTRIES: usize = 100;
 
 /// The request that a message body contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn parse_id(value: &Value) -> Option<IngestionId> {
 }
 
 fn parse_group(ids: &Value) -> MessageBody {
-    if ids.as_array().is_some_and(|ids| ids.len() > MOST_ENTRIES) {
+    if ids.as_array().is_some_and(|ids| ids.len() > MAX_ENTRIES) {
         return MessageBody::Malformed("more than 100 ids in one body");
     }
     let parsed: Option<Vec<IngestionId>> =
@@ -130,7 +130,7 @@ fn parse_records(records: &Value) -> MessageBody {
     let Some(records) = records.as_array() else {
         return MessageBody::Malformed("Records is not a list");
     };
-    if records.len() > MOST_ENTRIES {
+    if records.len() > MAX_ENTRIES {
         return MessageBody::Malformed("more than 100 records in one body");
     }
     let mut objects = Vec::new();

@@ -20,7 +20,7 @@ pub enum CodeSymbology {
 pub struct PageCode {
     /// How it is drawn.
     pub symbology: CodeSymbology,
-    /// What it says. At most [`PageCode::MOST_BYTES`].
+    /// What it says. At most [`PageCode::MAX_BYTES`].
     pub payload: String,
     /// Its bytes are no UTF-8: each stands in the payload as the character of that number (ISO
     /// 8859-1).
@@ -33,9 +33,9 @@ pub struct PageCode {
 
 impl PageCode {
     /// Codes of one page that are kept. A page that has so many may have had more.
-    pub const MOST_PER_PAGE: usize = 32;
+    pub const MAX_PER_PAGE: usize = 32;
     /// Bytes of one payload: the digits of the largest QR code.
-    pub const MOST_BYTES: usize = 7_089;
+    pub const MAX_BYTES: usize = 7_089;
 
     /// A code that says these bytes; none if they are more than any code holds.
     pub fn from_bytes(
@@ -47,7 +47,7 @@ impl PageCode {
             Ok(text) => (text, false),
             Err(other) => (other.into_bytes().into_iter().map(char::from).collect(), true),
         };
-        let fits = payload.len() <= Self::MOST_BYTES;
+        let fits = payload.len() <= Self::MAX_BYTES;
         fits.then_some(Self { symbology, payload, bytes, bounding_box })
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!((text.payload.as_str(), text.bytes), ("für 5 €", false));
         let latin = code(b"f\xfcr").unwrap();
         assert_eq!((latin.payload.as_str(), latin.bytes), ("für", true));
-        assert!(code(&vec![b'1'; PageCode::MOST_BYTES]).is_some());
-        assert_eq!(code(&vec![b'1'; PageCode::MOST_BYTES + 1]), None);
+        assert!(code(&vec![b'1'; PageCode::MAX_BYTES]).is_some());
+        assert_eq!(code(&vec![b'1'; PageCode::MAX_BYTES + 1]), None);
     }
 }

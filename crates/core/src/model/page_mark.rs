@@ -31,5 +31,5 @@ pub struct PageMark {
 
 impl PageMark {
     /// Marks of one page that are kept. A page that has so many may have had more.
-    pub const MOST_PER_PAGE: usize = 32;
+    pub const MAX_PER_PAGE: usize = 32;
 }

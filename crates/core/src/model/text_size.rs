@@ -204,13 +204,13 @@ mod tests {
         let place = -1.175_494_4e-38;
         let code = PageCode {
             symbology: CodeSymbology::Qr,
-            payload: "\u{1d}".repeat(PageCode::MOST_BYTES),
+            payload: "\u{1d}".repeat(PageCode::MAX_BYTES),
             bytes: true,
             bounding_box: BoundingBox { x: place, y: place, w: place, h: place },
         };
         let codes = |payload: &str| {
             let code = PageCode { payload: payload.to_owned(), ..code.clone() };
-            PageText { codes: vec![code; PageCode::MOST_PER_PAGE], ..page(1, 0, 0) }
+            PageText { codes: vec![code; PageCode::MAX_PER_PAGE], ..page(1, 0, 0) }
         };
         let coded = [codes(&code.payload), codes("")];
         for page in coded.into_iter().chain([

@@ -243,13 +243,13 @@ fn is_line(line: &TextLine) -> bool {
 
 fn are_codes(codes: &[PageCode]) -> bool {
     let is_code =
-        |code: &PageCode| code.payload.len() <= PageCode::MOST_BYTES && is_box(code.bounding_box);
-    codes.len() <= PageCode::MOST_PER_PAGE && codes.iter().all(is_code)
+        |code: &PageCode| code.payload.len() <= PageCode::MAX_BYTES && is_box(code.bounding_box);
+    codes.len() <= PageCode::MAX_PER_PAGE && codes.iter().all(is_code)
 }
 
 fn are_marks(marks: &[PageMark]) -> bool {
     let is_mark = |mark: &PageMark| is_box(mark.bounding_box);
-    marks.len() <= PageMark::MOST_PER_PAGE && marks.iter().all(is_mark)
+    marks.len() <= PageMark::MAX_PER_PAGE && marks.iter().all(is_mark)
 }
 
 fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {

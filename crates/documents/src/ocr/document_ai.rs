@@ -36,10 +36,10 @@ use wire::{OcrCallOptions, ProcessResponse};
 const REPLY_CAP: usize = 96 << 20;
 /// Most bytes of a file in an online call (cloud.google.com/document-ai/limits), a little less for
 /// the frame of the PDF.
-const MOST_BYTES: usize = 39_000_000;
+const MAX_BYTES: usize = 39_000_000;
 /// Most pages of an online call, and with `imagelessMode`.
-const MOST_PAGES: usize = 15;
-const MOST_PAGES_IMAGELESS: usize = 30;
+const MAX_PAGES: usize = 15;
+const MAX_PAGES_IMAGELESS: usize = 30;
 
 /// Calls an OCR processor of Google Document AI.
 pub struct DocumentAi {
@@ -160,8 +160,8 @@ impl RemoteOcrProvider for DocumentAi {
     }
 
     fn call_limits(&self) -> ProviderCallLimits {
-        let pages = if self.options.imageless { MOST_PAGES_IMAGELESS } else { MOST_PAGES };
-        ProviderCallLimits { pages, bytes: MOST_BYTES }
+        let pages = if self.options.imageless { MAX_PAGES_IMAGELESS } else { MAX_PAGES };
+        ProviderCallLimits { pages, bytes: MAX_BYTES }
     }
 
     fn is_down(&self) -> bool {

@@ -33,11 +33,11 @@ use docmill_core::model::{ModelUsage, PagePicture, PageUsage, ProviderReading};
 use faults::textract_error;
 
 /// Most bytes of a picture (docs, "Quotas in Amazon Textract").
-const MOST_BYTES: usize = 10_485_760;
+const MAX_BYTES: usize = 10_485_760;
 /// Most blocks in one answer of a job, by the service model.
-const MOST_RESULTS: i32 = 1000;
+const MAX_RESULTS: i32 = 1000;
 /// Jobs that are started for one document: a second one if the first failed.
-const MOST_JOBS: u32 = 2;
+const MAX_JOBS: u32 = 2;
 /// The name of no job.
 const NO_JOB: &str = "docmill-asks-whether-it-may";
 /// The first question about a job comes after this; later ones after twice as long each time.
@@ -191,7 +191,7 @@ impl TextractOcr {
             .client
             .get_document_text_detection()
             .job_id(job)
-            .max_results(MOST_RESULTS)
+            .max_results(MAX_RESULTS)
             .set_next_token(token);
         self.clients
             .get
@@ -219,7 +219,7 @@ impl RemoteOcrProvider for TextractOcr {
     }
 
     fn call_limits(&self) -> ProviderCallLimits {
-        ProviderCallLimits { pages: 1, bytes: MOST_BYTES }
+        ProviderCallLimits { pages: 1, bytes: MAX_BYTES }
     }
 
     fn is_down(&self) -> bool {
@@ -286,7 +286,7 @@ impl FileReader for TextractOcr {
         file: &StoredFile,
         sizes: &PictureSizes,
     ) -> Result<(BTreeMap<u32, ProviderReading>, PageUsage)> {
-        for number in 0..MOST_JOBS {
+        for number in 0..MAX_JOBS {
             // What was a failure before is one again: the tokens are the same for whoever comes.
             let token = match number {
                 0 => file.token.clone(),

@@ -33,7 +33,7 @@ use recipe::PageRecipe;
 
 /// Most bytes of a picture: with Bedrock a picture has at most 3.75 MB, and at Anthropic 5 MB as
 /// base64.
-const MOST_BYTES: usize = 3_750_000;
+const MAX_BYTES: usize = 3_750_000;
 /// Raise it with every change of prompts, alignment or refusals that can change what is read.
 const VERSION: u32 = 1;
 
@@ -88,7 +88,7 @@ impl RemoteOcrProvider for VisionOcr {
     }
 
     fn call_limits(&self) -> ProviderCallLimits {
-        ProviderCallLimits { pages: 1, bytes: MOST_BYTES }
+        ProviderCallLimits { pages: 1, bytes: MAX_BYTES }
     }
 
     fn picture_fit(&self) -> Option<PictureFit> {

@@ -14,7 +14,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
 
 use super::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
-use docmill_formats::xml::MOST_BYTES;
+use docmill_formats::xml::MAX_BYTES;
 
 /// Names of the file, the preferred one first.
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
@@ -42,8 +42,8 @@ pub(super) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
                 found.push((rank, content));
             }
             let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
-            if found.len() > MOST || bytes > MOST_BYTES {
-                let detail = format!("more e-invoices than {MOST}, or than {MOST_BYTES} bytes");
+            if found.len() > MOST || bytes > MAX_BYTES {
+                let detail = format!("more e-invoices than {MOST}, or than {MAX_BYTES} bytes");
                 return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
             }
         }
@@ -132,8 +132,8 @@ fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
     let mut keys = [&b"F"[..], b"UF", b"DOS", b"Mac", b"Unix"].into_iter();
     let stream = keys.find_map(|key| files.get::<Stream<'_>>(key)).ok_or_else(lost)?;
     let content = stream.decoded_data().map_err(|_| lost())?;
-    if content.len() > MOST_BYTES {
-        let detail = format!("an attached e-invoice has more than {MOST_BYTES} bytes");
+    if content.len() > MAX_BYTES {
+        let detail = format!("an attached e-invoice has more than {MAX_BYTES} bytes");
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     Ok(content.into_owned())
@@ -254,7 +254,7 @@ mod tests {
         let contents: Vec<Vec<u8>> = (0..=MOST).map(|n| format!("<a{n}/>").into_bytes()).collect();
         let files: Vec<(&[u8], &[u8])> =
             contents.iter().map(|content| (&b"factur-x.xml"[..], content.as_slice())).collect();
-        let large = vec![b' '; MOST_BYTES + 1];
+        let large = vec![b' '; MAX_BYTES + 1];
         for files in [files, vec![(b"factur-x.xml", &large)]] {
             let refused = pdf(&carrying(&files)).unwrap_err();
             assert_eq!(refused.reason, OutcomeReason::TooLarge);

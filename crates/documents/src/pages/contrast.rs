@@ -23,7 +23,7 @@ const GREY_STEP: u8 = 16;
 /// What was painted in one grey is rendered in it, give or take this.
 const SAME_GREY: u8 = 4;
 /// More of a word's place than this is no ink, however heavy the letters.
-const MOST_INK: f32 = 0.7;
+const MAX_INK: f32 = 0.7;
 /// A grey counts as what is behind the ink if it has this share of the word's place.
 const BEHIND: f32 = 0.05;
 
@@ -138,7 +138,7 @@ impl GreyCounts {
             return Some(most);
         }
         let of_ink = counted().filter(|(_, grey)| grey.abs_diff(ink) <= SAME_GREY);
-        if of_ink.map(|(count, _)| *count).sum::<u32>() > share_of(self.total(), MOST_INK) {
+        if of_ink.map(|(count, _)| *count).sum::<u32>() > share_of(self.total(), MAX_INK) {
             return None;
         }
         let least = share_of(self.total(), BEHIND).max(1);

@@ -18,7 +18,7 @@ use docmill_core::model::{EncodedImage, PageCrop, PictureFit, ReadRecipe};
 /// Dots per inch that are enough to look at and to print.
 const FIGURE_DPI: u32 = 200;
 /// Pixels of a figure: more are drawn coarser.
-const MOST_PIXELS: u64 = 8_000_000;
+const MAX_PIXELS: u64 = 8_000_000;
 
 /// Cuts a piece out of page `index`, which starts at 0. `repaired`: its place was told on a repaired
 /// picture. `None`: nothing of the page can be drawn.
@@ -49,7 +49,7 @@ pub(super) fn cut_figure(
     let side = u64::from(piece.width.max(piece.height));
     let longest = side * u64::from(FIGURE_DPI) / u64::from(piece.dpi.max(1));
     let longest_side = u32::try_from(longest.min(side)).unwrap_or(u32::MAX).max(1);
-    let fit = PictureFit { longest_side, pixels: MOST_PIXELS, quarter_turns: 0 };
+    let fit = PictureFit { longest_side, pixels: MAX_PIXELS, quarter_turns: 0 };
     Ok(Some(encode_copy(&fit_raster(&piece, fit)?)?))
 }
 
@@ -63,7 +63,7 @@ fn place_on_page(crop: PageCrop, width: f64, height: f64) -> Rect {
 /// The fineness at which a place has no more pixels than a figure may have.
 fn finest_dpi(area: Rect) -> u32 {
     #[expect(clippy::cast_precision_loss, reason = "a limit, not a count")]
-    let most = (MOST_PIXELS as f64 / area.area().max(1.0)).sqrt() * 72.0;
+    let most = (MAX_PIXELS as f64 / area.area().max(1.0)).sqrt() * 72.0;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 200")]
     let dpi = most.clamp(1.0, f64::from(FIGURE_DPI)) as u32;
     dpi

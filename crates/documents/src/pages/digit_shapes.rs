@@ -33,9 +33,9 @@ const MARGIN: f32 = 0.08;
 /// What is called blank looks like a digit if at most this share of the cells differ.
 const SURELY_ALIKE: f32 = 0.12;
 /// Different glyphs that are looked at on one page; no page of figures has as many.
-const MOST_GLYPHS: usize = 512;
+const MAX_GLYPHS: usize = 512;
 /// An outline of more elements than this is no digit of a text font.
-const MOST_ELEMENTS: usize = 400;
+const MAX_ELEMENTS: usize = 400;
 /// How far straight pieces may be from the curves that they stand for, in cells.
 const FLATNESS: f64 = 0.02;
 /// The standard fonts, whose digits are known.
@@ -81,7 +81,7 @@ impl DigitShapes {
         }
         // Two digits for one shape, or more shapes than figures have: nothing to be believed.
         let too_many = second.is_some() && text.chars().all(|c| as_digit(c).is_some());
-        self.contradict |= too_many || self.seen.len() > MOST_GLYPHS || contradicts(outline, first);
+        self.contradict |= too_many || self.seen.len() > MAX_GLYPHS || contradicts(outline, first);
     }
 }
 
@@ -117,7 +117,7 @@ struct GlyphShape([u16; DOWN as usize]);
 impl GlyphShape {
     /// `None`: nothing is drawn, or it is no plain shape.
     fn from_outline(outline: &BezPath) -> Option<Self> {
-        if outline.elements().len() > MOST_ELEMENTS {
+        if outline.elements().len() > MAX_ELEMENTS {
             return None;
         }
         let bounds = outline.bounding_box();

@@ -13,8 +13,8 @@ use super::page::PageRaster;
 use docmill_core::model::{BoundingBox, PageCode, PageMark, PageMarkKind, TextLine};
 
 /// Least sides of an image and of a drawing, in points.
-const LEAST_IMAGE: f64 = 54.0;
-const LEAST_DRAWING: (f64, f64) = (72.0, 54.0);
+const MIN_IMAGE: f64 = 54.0;
+const MIN_DRAWING: (f64, f64) = (72.0, 54.0);
 /// Share of the page that no figure covers.
 const WHOLE_PAGE: f64 = 0.85;
 /// What has its middle within so much of the height at an end of the page is of its letterhead.
@@ -23,10 +23,10 @@ const PAGE_END: f64 = 0.125;
 const WORDS_ON_IMAGE: f64 = 0.1;
 const WORDS_ON_DRAWING: f64 = 0.15;
 /// Curves and slanted lines that make a drawing, and bars that make a chart.
-const LEAST_STROKES: usize = 10;
-const LEAST_BARS: usize = 4;
+const MIN_STROKES: usize = 10;
+const MIN_BARS: usize = 4;
 /// Lengths among these bars that differ.
-const LEAST_LENGTHS: usize = 3;
+const MIN_LENGTHS: usize = 3;
 /// Curves that a frame with round corners has at most, each shorter than this share of its side.
 const CORNERS: usize = 8;
 const CORNER: f64 = 0.25;
@@ -39,11 +39,11 @@ const RULE: f64 = 3.0;
 /// Sides of the squares in which it is told what lies close together, in points.
 const CELL: f64 = 4.0;
 /// Squares of a side at most: larger pages have larger squares.
-const MOST_CELLS: f64 = 512.0;
+const MAX_CELLS: f64 = 512.0;
 /// Shapes that are kept; a page with more is a map or a plan, and no figure is told on it.
-const MOST_SHAPES: usize = 50_000;
+const MAX_SHAPES: usize = 50_000;
 /// Difference of greys that a figure has at least, of 255.
-const LEAST_CONTRAST: u8 = 24;
+const MIN_CONTRAST: u8 = 24;
 
 /// What a shape is for a drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,7 +80,7 @@ impl DrawnFigures {
             0 => return,
             strokes => PartForm::Strokes(strokes),
         };
-        self.is_full |= self.shapes.len() >= MOST_SHAPES;
+        self.is_full |= self.shapes.len() >= MAX_SHAPES;
         if !self.is_full {
             self.shapes.push(FigurePart { area, form });
         }
@@ -88,7 +88,7 @@ impl DrawnFigures {
 
     /// Takes in an image of this box on the page.
     pub(super) fn note_image(&mut self, area: Rect) {
-        self.is_full |= self.images.len() >= MOST_SHAPES;
+        self.is_full |= self.images.len() >= MAX_SHAPES;
         if !self.is_full {
             self.images.push(FigurePart { area, form: PartForm::Image });
         }
@@ -119,7 +119,7 @@ impl DrawnPlace {
     fn is_possible(&self, page: Rect) -> bool {
         let (width, height) = (self.area.width(), self.area.height());
         let (least_width, least_height) =
-            if self.is_image { (LEAST_IMAGE, LEAST_IMAGE) } else { LEAST_DRAWING };
+            if self.is_image { (MIN_IMAGE, MIN_IMAGE) } else { MIN_DRAWING };
         let end = PAGE_END * page.height();
         let middle = self.area.center().y;
         let is_inside = middle > page.y0 + end && middle < page.y1 - end;
@@ -151,7 +151,7 @@ pub(super) fn tell_figures(
         let is_known = found.iter().any(|other| shares_most(*other, area));
         let is_code = codes.iter().any(|code| shares_most(rect_of(code.bounding_box), area));
         let is_figure = !is_known && !is_code && !place.has_text(lines) && is_seen(glance, area);
-        if is_figure && found.len() < PageMark::MOST_PER_PAGE {
+        if is_figure && found.len() < PageMark::MAX_PER_PAGE {
             found.push(area);
         }
     }
@@ -181,7 +181,7 @@ fn is_seen(glance: &PageRaster, area: Rect) -> bool {
             (least, most) = (least.min(*value), most.max(*value));
         }
     }
-    most.saturating_sub(least) >= LEAST_CONTRAST
+    most.saturating_sub(least) >= MIN_CONTRAST
 }
 
 /// Parts that lie close together.
@@ -202,7 +202,7 @@ impl PartGroup {
     }
 
     fn is_drawing(&self) -> bool {
-        self.strokes >= LEAST_STROKES
+        self.strokes >= MIN_STROKES
             || self.is_chart(|bar| (bar.y1, bar.height()))
             || self.is_chart(|bar| (bar.x0, bar.width()))
     }
@@ -216,7 +216,7 @@ impl PartGroup {
             let mut lengths: Vec<f64> = row.iter().map(|bar| bar.1).collect();
             lengths.sort_by(f64::total_cmp);
             let differing = lengths.chunk_by(|one, next| next - one < 2.0).count();
-            row.len() >= LEAST_BARS && differing >= LEAST_LENGTHS
+            row.len() >= MIN_BARS && differing >= MIN_LENGTHS
         })
     }
 }
@@ -255,9 +255,9 @@ struct CellGrid {
 
 impl CellGrid {
     fn over(page: Rect) -> Self {
-        let cell = CELL.max(page.width().max(page.height()) / MOST_CELLS);
+        let cell = CELL.max(page.width().max(page.height()) / MAX_CELLS);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "to 512")]
-        let count = |side: f64| (side / cell).ceil().clamp(1.0, MOST_CELLS) as usize;
+        let count = |side: f64| (side / cell).ceil().clamp(1.0, MAX_CELLS) as usize;
         Self { page, cell, across: count(page.width()), down: count(page.height()) }
     }
 
@@ -268,7 +268,7 @@ impl CellGrid {
         reason = "clamped to the squares of a page"
     )]
     fn cell_at(&self, place: Point) -> (usize, usize) {
-        let index = |length: f64| (length / self.cell).clamp(0.0, MOST_CELLS) as usize;
+        let index = |length: f64| (length / self.cell).clamp(0.0, MAX_CELLS) as usize;
         let column = index(place.x - self.page.x0).min(self.across - 1);
         (column, index(place.y - self.page.y0).min(self.down - 1))
     }

@@ -28,18 +28,18 @@ const SQUARE: f64 = 0.7;
 const MODULE: f64 = 12.0;
 /// Shapes of a run, and parts of one shape, from which on they may be a code. The smallest code has
 /// more than two hundred dark modules, drawn in rows sixty.
-const LEAST_SHAPES: usize = 50;
-const LEAST_PARTS: usize = 40;
+const MIN_SHAPES: usize = 50;
+const MIN_PARTS: usize = 40;
 /// Sides of a box to be ticked, in points, as for pictures.
 const BOX_SIDES: std::ops::RangeInclusive<f64> = 5.0..=24.0;
 /// Places of codes that are looked at.
-const MOST_PLACES: usize = 24;
+const MAX_PLACES: usize = 24;
 /// Dots per inch at which every code that is meant for print can be read.
 const FINE_DPI: u32 = 300;
 /// Side of a place, in points, up to which it is drawn twice as finely.
 const SMALL_PART: f64 = 220.0;
 /// Places that are drawn by themselves.
-const MOST_PARTS: usize = 4;
+const MAX_PARTS: usize = 4;
 /// Points around a place that belong to it.
 const MARGIN: f64 = 6.0;
 
@@ -73,7 +73,7 @@ impl DrawnMarks {
             }
         };
         let parts = path.map_or(0, count_parts);
-        if parts >= LEAST_PARTS {
+        if parts >= MIN_PARTS {
             self.add_place(area);
         }
     }
@@ -85,7 +85,7 @@ impl DrawnMarks {
 
     fn end_run(&mut self, run: Option<(Rect, usize)>) {
         if let Some((around, count)) = run
-            && count >= LEAST_SHAPES
+            && count >= MIN_SHAPES
         {
             self.add_place(around);
         }
@@ -93,7 +93,7 @@ impl DrawnMarks {
 
     fn add_place(&mut self, area: Rect) {
         let is_code = CODE_SIDES.contains(&area.width().max(area.height())) && is_square(area);
-        if is_code && self.places.len() < MOST_PLACES && !self.places.contains(&area) {
+        if is_code && self.places.len() < MAX_PLACES && !self.places.contains(&area) {
             self.places.push(area);
         }
     }
@@ -140,7 +140,7 @@ impl DrawnMarks {
                 read = fine.read_place(place)?;
             }
             for code in read {
-                if codes.len() < PageCode::MOST_PER_PAGE && !is_known(&codes, &code) {
+                if codes.len() < PageCode::MAX_PER_PAGE && !is_known(&codes, &code) {
                     codes.push(code);
                 }
             }
@@ -161,7 +161,7 @@ struct FineDrawing<'a, 'page> {
 
 impl FineDrawing<'_, '_> {
     fn read_place(&mut self, place: Rect) -> Result<Vec<PageCode>, PageRefusal> {
-        if self.parts < MOST_PARTS && Instant::now() < self.bounds.deadline {
+        if self.parts < MAX_PARTS && Instant::now() < self.bounds.deadline {
             self.parts += 1;
             return Ok(self.read_part(place)?);
         }

@@ -19,7 +19,7 @@ const JPEG_QUALITY: u8 = 90;
 /// That of pages that are copied for people, half the size of the above.
 const COPY_QUALITY: u8 = 80;
 /// Longest side that a JPEG can have (ITU-T T.81 §B.2.2).
-const LONGEST_JPEG: u32 = 65_535;
+const MAX_JPEG: u32 = 65_535;
 
 /// Encodes a page.
 ///
@@ -43,7 +43,7 @@ fn encode_at(
     quality: u8,
 ) -> Result<EncodedImage, PageError> {
     let PageRaster { width, height, dpi, .. } = *page;
-    let is_long = width.max(height) > LONGEST_JPEG;
+    let is_long = width.max(height) > MAX_JPEG;
     let exact = has_few_shades(page) || is_long;
     let (encoding, bytes) = match exact {
         true => (ImageEncoding::Png, encode_png(page, packing)),

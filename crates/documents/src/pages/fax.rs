@@ -34,7 +34,7 @@ const GROUP_3: u64 = 3;
 const GROUP_4: u64 = 4;
 
 /// Pixels may be as many times as tall as they are wide, or the other way round, as this.
-const MOST_STRETCHED: u64 = 4;
+const MAX_STRETCHED_PIXELS: u64 = 4;
 
 /// How a fax page is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,7 +223,8 @@ impl PixelStretch {
         let (across, down) = dots.unwrap_or((1, 1));
         let times = |more: u32, fewer: u32| {
             let (more, fewer) = (u64::from(more), u64::from(fewer.max(1)));
-            u32::try_from(((2 * more + fewer) / (2 * fewer)).clamp(1, MOST_STRETCHED)).unwrap_or(1)
+            u32::try_from(((2 * more + fewer) / (2 * fewer)).clamp(1, MAX_STRETCHED_PIXELS))
+                .unwrap_or(1)
         };
         Self { down: times(across, down), across: times(down, across) }
     }

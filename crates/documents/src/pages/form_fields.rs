@@ -9,7 +9,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
 };
 
 /// More fields than this are looked at in no form.
-const MOST_FIELDS: usize = 100_000;
+const MAX_FIELDS: usize = 100_000;
 
 /// Whether somebody is to type into it.
 pub(super) fn has_text_fields(pdf: &Pdf) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn has_text_fields(pdf: &Pdf) -> bool {
     };
     let (mut open, mut seen) = (children(&form, b"Fields"), HashSet::new());
     while let Some(field) = open.pop() {
-        if !seen.insert(field) || seen.len() > MOST_FIELDS {
+        if !seen.insert(field) || seen.len() > MAX_FIELDS {
             continue;
         }
         let Some(field) = pdf.xref().get::<Dict<'_>>(field) else { continue };

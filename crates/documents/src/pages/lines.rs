@@ -41,7 +41,7 @@ pub(super) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {
 pub fn join_rows(lines: Vec<TextLine>) -> Vec<TextLine> {
     let mut waiting: Vec<TextLine> =
         lines.into_iter().filter(|line| !line.words.is_empty()).collect();
-    if waiting.len() > MOST_OCR_LINES {
+    if waiting.len() > MAX_OCR_LINES_PAGES {
         return waiting;
     }
     waiting.sort_by(|one, other| first_x(one).total_cmp(&first_x(other)));
@@ -62,7 +62,7 @@ pub fn join_rows(lines: Vec<TextLine>) -> Vec<TextLine> {
 }
 
 /// Pages with more lines are noise, and not worth comparing each with each.
-const MOST_OCR_LINES: usize = 2000;
+const MAX_OCR_LINES_PAGES: usize = 2000;
 
 fn first_x(line: &TextLine) -> f32 {
     line.words.first().map_or(0.0, |word| word.bounding_box.x)
@@ -118,15 +118,15 @@ fn group_rows(mut pieces: Vec<WordPiece>) -> Vec<WordRow> {
 
 /// A line of more words than this is none that anybody reads: it goes on in the next one, so that
 /// what compares the words of a line has an end.
-const MOST_LINE_WORDS: usize = 1_000;
+const MAX_LINE_WORDS: usize = 1_000;
 
 fn lines_from_row(angle: i32, row: WordRow) -> Vec<TextLine> {
     let words: Vec<TextWord> =
         join_pieces(row.pieces).into_iter().map(|piece| word_from_piece(angle, piece)).collect();
-    if words.len() <= MOST_LINE_WORDS {
+    if words.len() <= MAX_LINE_WORDS {
         return if words.is_empty() { Vec::new() } else { vec![TextLine { words }] };
     }
-    words.chunks(MOST_LINE_WORDS).map(|words| TextLine { words: words.to_vec() }).collect()
+    words.chunks(MAX_LINE_WORDS).map(|words| TextLine { words: words.to_vec() }).collect()
 }
 
 /// Turns a word back into the frame of the page. Ascent and descent are taken as 0.8 and 0.2 of

@@ -3,7 +3,7 @@
 
 /// Least contrast (WCAG 2: of relative luminances) of ink to what is behind it. Half of WCAG's own
 /// lowest bound would do for large letters; pale grey print of letter papers has 2.3 and more.
-const LEAST_CONTRAST: f32 = 2.0;
+const MIN_CONTRAST: f32 = 2.0;
 
 /// Luma after ITU-R BT.601, in integers.
 pub(super) fn grey_of_rgb([red, green, blue]: [u8; 3]) -> u8 {
@@ -24,7 +24,7 @@ pub(super) fn is_seen_on_white(ink: u8) -> bool {
 
 /// Whether the contrast of two greys is enough to be seen.
 pub(super) fn stands_out(ink: u8, behind: u8) -> bool {
-    has_contrast(ink, behind, LEAST_CONTRAST)
+    has_contrast(ink, behind, MIN_CONTRAST)
 }
 
 /// Whether the contrast of two greys, 1 to 21, is at least this.

@@ -11,7 +11,7 @@ use super::page_glyph::PageGlyph;
 /// Cells across and down in which it is kept where paint is.
 const PAINT_CELLS: usize = 128;
 /// More pieces of paint than this are not told apart: all text of the page is doubtful then.
-const MOST_PAINT: usize = 1_000;
+const MAX_PAINT: usize = 1_000;
 
 /// What is known of paint that text could be on or under.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum PaintRecord {
     /// doubtful. Looking at a page costs many times what drawing it here does, and nearly every page
     /// has a ground somewhere.
     Pieces(Vec<PaintPiece>),
-    /// More pieces than [`MOST_PAINT`]: all text is doubtful, whatever else is painted.
+    /// More pieces than [`MAX_PAINT`]: all text is doubtful, whatever else is painted.
     Everywhere,
 }
 
@@ -57,7 +57,7 @@ impl PaintRecord {
     pub(super) fn add_piece(&mut self, piece: PaintPiece, glyphs: &mut [PageGlyph]) -> usize {
         match self {
             Self::Cells { page, cells } => mark_cells(cells, *page, piece.area),
-            Self::Pieces(pieces) if pieces.len() < MOST_PAINT => {
+            Self::Pieces(pieces) if pieces.len() < MAX_PAINT => {
                 pieces.push(piece);
                 for glyph in glyphs.iter_mut().filter(|glyph| glyph.visible) {
                     glyph.doubtful |= overlap(piece.area, glyph.letter_box());
@@ -167,7 +167,7 @@ mod tests {
         let glyph = PageGlyph::sample("7", 10.0, 50.0);
         let grey = PaintPiece { area: page, grey: Some(20), covers: false };
         let paper = PaintPiece { area: page, grey: Some(255), covers: true };
-        for (pieces, expected) in [(MOST_PAINT - 1, false), (MOST_PAINT, true)] {
+        for (pieces, expected) in [(MAX_PAINT - 1, false), (MAX_PAINT, true)] {
             let mut paint = PaintRecord::in_pieces();
             for piece in vec![grey; pieces].into_iter().chain([paper]) {
                 paint.add_piece(piece, &mut []);

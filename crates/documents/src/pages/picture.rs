@@ -21,7 +21,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
 /// Tesseract refuses longer sides.
-pub(super) const LONGEST_SIDE: u32 = 30_000;
+pub(super) const MAX_SIDE: u32 = 30_000;
 
 /// The TIFF field of the page's orientation, with the codes of EXIF.
 const ORIENTATION: u16 = 274;
@@ -291,7 +291,7 @@ impl PixelTransform {
 /// row than Tesseract takes.
 pub(super) fn shrink_raster(raster: PageRaster, dpi: u32) -> PageRaster {
     let by_dpi = (raster.dpi * 2 / 3).checked_div(dpi).unwrap_or(1);
-    let by_side = raster.width.max(raster.height).div_ceil(LONGEST_SIDE);
+    let by_side = raster.width.max(raster.height).div_ceil(MAX_SIDE);
     let factor = by_dpi.max(by_side).max(1);
     if factor == 1 {
         return raster;

@@ -18,18 +18,18 @@ const PART: (usize, usize) = (40, 10);
 /// The same where nothing but the language is in question, and how many such parts are read until the
 /// words say it: a whole page that was read in the wrong language costs as much as ten.
 const FEW_LINES: (usize, usize) = (40, 5);
-const MOST_PARTS: usize = 4;
+const MAX_PARTS: usize = 4;
 /// A word is surely read if Tesseract is this sure of it and it is this long.
 const SURE: f32 = 0.7;
 const WORD_LETTERS: usize = 3;
 /// Letters in sure words that it takes to say that something is read, ...
-const FEWEST_LETTERS: usize = 12;
+const MIN_LETTERS: usize = 12;
 /// ... the share of all letters that they are on a page that lies right, ...
 const WELL_READ: f32 = 0.5;
 /// ... and how many times as many a turned page must have to be turned.
 const LEAD: usize = 3;
 /// Languages without known words that are tried at most.
-const MOST_TRIALS: usize = 6;
+const MAX_TRIALS: usize = 6;
 
 /// What the probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl LetterCounts {
     pub(super) fn is_well_read(self) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "letters of a page")]
         let share = self.sure as f32 / self.all.max(1) as f32;
-        self.sure >= FEWEST_LETTERS && share >= WELL_READ
+        self.sure >= MIN_LETTERS && share >= WELL_READ
     }
 
     /// Whether these are so much better read than `other` that they justify a turn, or another
@@ -149,7 +149,7 @@ fn probe_further(
     languages: &[String],
     recogniser: &mut dyn PageRecogniser,
 ) -> Result<Option<String>> {
-    for _further in 1..MOST_PARTS {
+    for _further in 1..MAX_PARTS {
         let Some(part) = text.densest_part(FEW_LINES.0, FEW_LINES.1) else { break };
         lines.extend(recogniser.recognise(&crop_raster(page, part), languages)?);
         let language = heard_language(&lines, recogniser);
@@ -169,7 +169,7 @@ fn probe_other_languages(
     recogniser: &mut dyn PageRecogniser,
 ) -> Result<Option<String>> {
     let others = recogniser.languages().iter().filter(|name| !language::is_known_language(name));
-    let others: Vec<String> = others.take(MOST_TRIALS).cloned().collect();
+    let others: Vec<String> = others.take(MAX_TRIALS).cloned().collect();
     let mut best: Option<(usize, String)> = None;
     for name in others {
         let letters =

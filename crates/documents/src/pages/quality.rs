@@ -51,9 +51,9 @@ pub const CERTAIN: f32 = 0.5;
 /// Confidences below this are not worth a line in the transcript.
 const WORTH_TELLING: f32 = 0.1;
 /// Pages smaller than this, in pixels either way, hold no line of text.
-const SMALLEST_SIDE: u32 = 24;
+const MIN_SIDE: u32 = 24;
 /// Fewer letters than this are no text to judge by.
-const FEWEST_LETTERS: usize = 12;
+const MIN_LETTERS: usize = 12;
 
 /// How much of a page's text is lost to a defect at its worst.
 const WEIGHTS: [(PageDefectKind, f32); 11] = [
@@ -148,7 +148,7 @@ pub const SURE_FEET: f32 = 0.25;
 /// # Errors
 /// `OpenCV` had no memory.
 pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
-    if page.width.min(page.height) < SMALLEST_SIDE {
+    if page.width.min(page.height) < MIN_SIDE {
         return Ok(PageAssessment::of_nothing(page));
     }
     judge_measures(page, &measures::measure_page(page)?)
@@ -162,7 +162,7 @@ pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
 pub(super) fn assess_sheet(
     page: &PageRaster,
 ) -> Result<(PageAssessment, Option<LineBend>), OpenCvError> {
-    if page.width.min(page.height) < SMALLEST_SIDE {
+    if page.width.min(page.height) < MIN_SIDE {
         return Ok((PageAssessment::of_nothing(page), None));
     }
     let measures = measures::measure_page(page)?;
@@ -247,7 +247,7 @@ struct DefectScorer<'a> {
 impl DefectScorer<'_> {
     fn defect_confidence(&self, kind: PageDefectKind) -> f32 {
         let seen = self.measures;
-        let has_text = seen.pieces.glyphs.len() >= FEWEST_LETTERS;
+        let has_text = seen.pieces.glyphs.len() >= MIN_LETTERS;
         match kind {
             PageDefectKind::Dark => smooth_ramp(seen.paper, 190.0, 90.0),
             PageDefectKind::Shadowed => {

@@ -134,7 +134,7 @@ pub(super) fn merge_suspect_layer(
         // What a reader says of hands is of the picture; what is drawn the file says better.
         page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
         let marks = scale_marks(&marks, dpi).into_iter().chain(page.marks);
-        PageText { marks: marks.take(PageMark::MOST_PER_PAGE).collect(), ..page }
+        PageText { marks: marks.take(PageMark::MAX_PER_PAGE).collect(), ..page }
     };
     if garbled {
         // Digits that are drawn as others stand among letters that are not. Where the picture has

@@ -198,7 +198,7 @@ impl PictureReader<'_> {
         let by_pen = find_pen_marks(&best.picture, &lines, &found)?;
         let PageMarks { codes, boxes, figures } = found;
         write_boxes(&mut lines, &boxes);
-        let marks = figures.into_iter().chain(by_pen).take(PageMark::MOST_PER_PAGE).collect();
+        let marks = figures.into_iter().chain(by_pen).take(PageMark::MAX_PER_PAGE).collect();
         Ok(PictureRead {
             width: best.picture.width,
             height: best.picture.height,

@@ -16,14 +16,14 @@ use hayro::{PixmapSettings, RenderCache, RenderSettings, render, render_into};
 
 use super::luminance::{blend_pixel, grey_of_rgb};
 use super::page::PageRaster;
-use super::picture::{LONGEST_SIDE, PixelTransform, shrink_raster};
+use super::picture::{MAX_SIDE, PixelTransform, shrink_raster};
 use super::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
 /// Pixels of a rendered page: A4 at 600 dpi. hayro paints four bytes each and casts sizes to 16
 /// bits, so larger pages are painted coarser instead.
-const MOST_PIXELS: f64 = 36_000_000.0;
+const MAX_PIXELS: f64 = 36_000_000.0;
 
 /// What a page may cost and how it is rendered.
 pub(super) struct RenderBounds<'a> {
@@ -67,7 +67,7 @@ pub(super) fn render_page(
 /// has, whatever the page's size.
 pub(super) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaster {
     let scale = f64::from(dpi) / 72.0;
-    let side = |points: f64| to_u16((points * scale).clamp(1.0, f64::from(LONGEST_SIDE)));
+    let side = |points: f64| to_u16((points * scale).clamp(1.0, f64::from(MAX_SIDE)));
     let mut context = RenderContext::new(side(area.width()), side(area.height()));
     let to_corner = Affine::scale(scale) * Affine::translate((-area.x0, -area.y0));
     let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
@@ -93,9 +93,9 @@ pub(super) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaste
 fn render_scale(width: f64, height: f64, bounds: &RenderBounds<'_>) -> f64 {
     let wanted = f64::from(bounds.dpi) / 72.0;
     #[expect(clippy::cast_precision_loss, reason = "a limit, not a count")]
-    let most = MOST_PIXELS.min(bounds.limits.page_pixels as f64);
+    let most = MAX_PIXELS.min(bounds.limits.page_pixels as f64);
     let by_area = (most / (width * height)).sqrt();
-    let by_side = f64::from(LONGEST_SIDE) / width.max(height);
+    let by_side = f64::from(MAX_SIDE) / width.max(height);
     wanted.min(by_area).min(by_side)
 }
 

@@ -16,7 +16,7 @@ const DEEPEST: usize = 256;
 /// How much of an object is taken for a page's dictionary.
 const PAGE_DICTIONARY: usize = 16 << 10;
 /// Trailers of a file that are looked at for its encryption.
-const MOST_TRAILERS: usize = 16;
+const MAX_TRAILERS: usize = 16;
 /// Object numbers of the new tree: the largest that are allowed (PDF 32000-1 annex C).
 const NEW_TREE: u32 = 8_388_606;
 const NEW_ROOT: u32 = 8_388_607;
@@ -111,7 +111,7 @@ pub(super) fn names_encryption(bytes: &[u8]) -> bool {
         from.starts_with(b"<<") && filter.is_some()
     };
     // One in each revision of the file; more are no trailers.
-    memmem::find_iter(bytes, KEY).take(MOST_TRAILERS).any(|at| {
+    memmem::find_iter(bytes, KEY).take(MAX_TRAILERS).any(|at| {
         let value = bytes.get(at + KEY.len()..).unwrap_or_default().trim_ascii_start();
         let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let Some(number) = value.get(..digits).filter(|number| !number.is_empty()) else {

@@ -46,9 +46,9 @@ const POINTS_PER_PIXEL: f32 = 72.0 / 300.0;
 /// A box so much higher than wide is that of a word that runs up or down the page.
 const UPRIGHT: f32 = 1.5;
 /// Least sides of a word's box in points: a text of no size is not found by all readers.
-const LEAST_BOX: f32 = 0.5;
+const MIN_BOX: f32 = 0.5;
 /// Most bytes of a text that is shown at once: PDF/A-2 allows 32,767.
-const MOST_SHOWN: usize = 32_000;
+const MAX_SHOWN: usize = 32_000;
 /// What letters beyond the 65,534th different one are given as.
 const REPLACEMENT: char = '\u{fffd}';
 
@@ -272,8 +272,8 @@ impl PaperSize {
         PaperBox {
             left: left * self.width,
             bottom: (1.0 - bottom.max(top)) * self.height,
-            width: ((right - left) * self.width).max(LEAST_BOX),
-            height: ((bottom - top) * self.height).max(LEAST_BOX),
+            width: ((right - left) * self.width).max(MIN_BOX),
+            height: ((bottom - top) * self.height).max(MIN_BOX),
         }
     }
 }
@@ -299,7 +299,7 @@ impl WordDirection {
     /// Of a word of a line: one of several letters whose box stands upright runs up or down, as the
     /// line's words follow each other; one alone runs up, as most do.
     fn of_word(word: &TextWord, line: &TextLine, placed: PaperBox) -> Self {
-        let is_long = placed.width > LEAST_BOX && word.text.chars().nth(1).is_some();
+        let is_long = placed.width > MIN_BOX && word.text.chars().nth(1).is_some();
         let is_upright = is_long && placed.height > UPRIGHT * placed.width;
         if !is_upright {
             return Self::Rightwards;
@@ -332,7 +332,7 @@ fn write_text(content: &mut Content, text: &PageText, paper: PaperSize, letters:
             codes.extend(letters.code(' ').to_be_bytes());
             content.set_font(FONT_NAME, size).set_horizontal_scaling(100.0 * length / natural);
             content.set_text_matrix(matrix);
-            for piece in codes.chunks(MOST_SHOWN) {
+            for piece in codes.chunks(MAX_SHOWN) {
                 content.show(Str(piece));
             }
         }

@@ -47,7 +47,7 @@ const NARROWEST: f64 = 0.2;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
 const RULE: f64 = 3.0;
 /// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
-const MOST_COVER: usize = 1_000;
+const MAX_COVER: usize = 1_000;
 
 /// A word may be drawn in pieces, and before they are put together nobody knows in how many: never in
 /// more than this on average.
@@ -212,7 +212,7 @@ impl GlyphCollector {
     fn cover_shape(&mut self, path: &BezPath, shape: &DrawnShape) {
         let area = shape.area;
         let within = self.glyphs.iter().filter(|glyph| area.contains(glyph.centre())).count();
-        if within == 0 || path.elements().len() > MOST_COVER {
+        if within == 0 || path.elements().len() > MAX_COVER {
             return;
         }
         self.count_operations(within * path.elements().len() / 64);

@@ -24,10 +24,10 @@ use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
 
 /// Dates that are weighed against each other.
-const MOST_CANDIDATES: usize = 200;
+const MAX_CANDIDATES: usize = 200;
 
 /// Labels of one field that are looked at.
-const MOST_LABELS: usize = 400;
+const MAX_LABELS: usize = 400;
 
 /// Bytes between a label and its date in one cell, and in the next one.
 const REACH_INLINE: usize = 14;
@@ -79,7 +79,7 @@ impl<'a> DateSearch<'a> {
         let mut search = Self { spots, calendar, printed: Vec::new() };
         for index in 0..spots.layout.cells.len() {
             search.add_dates_of(index);
-            if search.printed.len() >= MOST_CANDIDATES {
+            if search.printed.len() >= MAX_CANDIDATES {
                 break;
             }
         }
@@ -184,7 +184,7 @@ impl<'a> DateSearch<'a> {
         let mut found = self.printed.clone();
         for field in role.dates {
             let own = *field == role.field;
-            for spot in self.spots.of_field(field).take(MOST_LABELS) {
+            for spot in self.spots.of_field(field).take(MAX_LABELS) {
                 self.mark_labelled(spot, own, &role, &mut found);
             }
         }
@@ -193,7 +193,7 @@ impl<'a> DateSearch<'a> {
             let mut same = self.spots.in_cell(spot.cell);
             !same.any(|own| own.field == role.number && own.token == spot.token)
         };
-        for spot in self.spots.of_field("other").take(MOST_LABELS).filter(names_other) {
+        for spot in self.spots.of_field("other").take(MAX_LABELS).filter(names_other) {
             self.mark_labelled(spot, false, &role, &mut found);
         }
         if role.issued {
@@ -324,7 +324,7 @@ impl<'a> DateSearch<'a> {
 
     /// The day right before words such as `net` or `without deduction` is the one by which to pay.
     fn mark_followed(&self, found: &mut [DateCandidate]) {
-        for spot in self.spots.of_field("due_behind").take(MOST_LABELS) {
+        for spot in self.spots.of_field("due_behind").take(MAX_LABELS) {
             let Some(cell) = self.spots.cell_of(spot) else { continue };
             let text = cell.joined_text();
             let end = cell.words_in(0..spot.words.start).join(" ").len();

@@ -7,7 +7,7 @@ use super::vocabulary::vocabulary;
 use docmill_formats::notation::account::begins_with_iban_country;
 use docmill_formats::notation::{date, fold_text, number, printed_vat_id};
 
-const LONGEST_IDENTIFIER: usize = 40;
+const MAX_IDENTIFIER: usize = 40;
 
 /// How good a place for a value is: how sure the label and how usual the position.
 fn candidate_rank(spots: &LabelMatches<'_>, spot: &LabelMatch, beside: &ValueCandidate<'_>) -> f32 {
@@ -181,7 +181,7 @@ fn is_identifier(text: &str, words: usize) -> bool {
         .filter_map(|at| printed_vat_id::find_at(all.get(at..)?))
         .any(|(id, _)| id.starts_with(char::is_alphabetic));
     digits > 0
-        && text.len() <= LONGEST_IDENTIFIER
+        && text.len() <= MAX_IDENTIFIER
         && words <= 5
         && !money
         && !is_town(text)

@@ -50,16 +50,16 @@ impl TableItem {
 const HALF_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// Numbers of a row among which factors are looked for.
-const MOST_NUMBERS: usize = 16;
+const MAX_NUMBERS: usize = 16;
 
 /// Letters of a unit.
-const LONGEST_UNIT: usize = 10;
+const MAX_UNIT_LETTERS: usize = 10;
 
 /// No country's value added tax is higher, in percent.
-const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
 
 /// Lines of wrapped description that are kept.
-const LONGEST_DESCRIPTION: usize = 400;
+const MAX_DESCRIPTION_LINES: usize = 400;
 
 /// `key` is the column that every row has.
 pub(super) fn find_items(
@@ -131,7 +131,7 @@ impl ItemTables<'_> {
             let Some(item) = items.get_mut(before..).and_then(<[TableItem]>::last_mut) else {
                 continue;
             };
-            let fits = item.description.len() + read.description.len() < LONGEST_DESCRIPTION;
+            let fits = item.description.len() + read.description.len() < MAX_DESCRIPTION_LINES;
             if near && fits && !read.description.is_empty() {
                 item.description =
                     format!("{} {}", item.description, read.description).trim().to_owned();
@@ -249,7 +249,7 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
 /// Where what stands under the headings makes no product: the first three numbers of the row, from left to
 /// right, of which the last is the product of the others, and the price is money.
 fn take_factors(item: &mut TableItem, numbers: &[FoundNumber]) {
-    if item.is_product() || item.amount.is_none() || numbers.len() > MOST_NUMBERS {
+    if item.is_product() || item.amount.is_none() || numbers.len() > MAX_NUMBERS {
         return;
     }
     let behind = |at: usize| numbers.iter().enumerate().skip(at + 1);
@@ -318,7 +318,7 @@ fn take_code(item: &mut TableItem, cell: &TextCell, index: usize, header: &Table
 fn take_unit(item: &mut TableItem, word: &str) {
     let plain = word.trim_matches(['.', ',', '(', ')']);
     let letters = plain.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | '²' | '³'));
-    if item.unit.is_none() && letters && (1..=LONGEST_UNIT).contains(&plain.chars().count()) {
+    if item.unit.is_none() && letters && (1..=MAX_UNIT_LETTERS).contains(&plain.chars().count()) {
         item.unit = Some(plain.to_owned());
     }
 }
@@ -367,7 +367,7 @@ fn assign_amount(
 }
 
 fn is_rate(amount: &FoundNumber) -> bool {
-    let within = amount.value >= Decimal::ZERO && amount.value <= HIGHEST_RATE;
+    let within = amount.value >= Decimal::ZERO && amount.value <= MAX_RATE;
     within && (amount.percent || amount.decimals <= 1)
 }
 

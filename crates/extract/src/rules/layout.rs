@@ -26,7 +26,7 @@ const GAP_BEHIND_COMMA: f32 = 1.5;
 const SPACED_LETTERS: usize = 5;
 
 /// Less than this is the noise of descenders, not a crooked page (a fifth of a degree).
-const LEAST_TILT: f32 = 0.004;
+const MIN_TILT: f32 = 0.004;
 
 /// A run of words without a wide gap.
 #[derive(Debug, Clone)]
@@ -96,11 +96,11 @@ pub(super) struct CellLayout {
 }
 
 /// Most cells of a row: each is compared with those that are in it. No table has as many columns.
-const MOST_IN_ROW: usize = 300;
+const MAX_IN_ROW: usize = 300;
 /// Rows among which the next line of a block is: columns side by side have rows of their own.
 const NEXT_ROWS: usize = 8;
 /// Most cells that are looked at for the one below another.
-const MOST_BELOW: usize = 2_000;
+const MAX_BELOW: usize = 2_000;
 
 impl CellLayout {
     pub(super) fn new(transcript: &Transcript) -> Self {
@@ -153,7 +153,7 @@ impl CellLayout {
             // Against the cell nearest to the left edge of the new one: a page may be a bit askew. Where it was
             // so by far, boxes reach into the next line: nothing stands above another in one row.
             let beside = |row: &Vec<TextCell>| {
-                row.len() < MOST_IN_ROW
+                row.len() < MAX_IN_ROW
                     && row.iter().any(|other| other.is_on_same_line(&cell))
                     && !(steep.is_some() && row.iter().any(|other| other.overlap_x(&cell) > 0.0))
             };
@@ -203,7 +203,7 @@ impl CellLayout {
     ) -> Option<(usize, &'a TextCell)> {
         let from = self.rows.get(cell.row).map_or(0, |row| row.end);
         let limit = cell.area.bottom() + reach * cell.area.h;
-        let later = self.cells.iter().enumerate().skip(from).take(MOST_BELOW);
+        let later = self.cells.iter().enumerate().skip(from).take(MAX_BELOW);
         let under: Vec<(usize, &TextCell)> = later
             // Rows come from top to bottom: far below there is nothing to look for.
             .take_while(|(_, other)| {
@@ -313,7 +313,7 @@ fn page_tilt(page: &PageText) -> f32 {
     let mut slopes: Vec<f32> = page.lines.iter().filter_map(slope).collect();
     slopes.sort_by(f32::total_cmp);
     let middle = slopes.get(slopes.len() / 2).copied().unwrap_or(0.0);
-    if slopes.len() >= 3 && (LEAST_TILT..0.2).contains(&middle.abs()) { middle } else { 0.0 }
+    if slopes.len() >= 3 && (MIN_TILT..0.2).contains(&middle.abs()) { middle } else { 0.0 }
 }
 
 /// The line as it would stand on an upright page; for small angles a shear both ways is a rotation.

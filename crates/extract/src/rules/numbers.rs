@@ -17,14 +17,14 @@ use docmill_formats::notation::{date, fold_text};
 const FAINT: f32 = 0.6;
 
 /// Labels that are looked at, and cells in which a number may come back.
-const MOST_LABELS: usize = 600;
-const MOST_CELLS: usize = 3_000;
+const MAX_LABELS: usize = 600;
+const MAX_CELLS: usize = 3_000;
 
 /// Letters of a mark such as `#` or `No.:` that stands alone before its number.
-const MOST_MARK: usize = 4;
+const MAX_MARK_LETTERS: usize = 4;
 
 /// Texts that are weighed against each other.
-const MOST_CANDIDATES: usize = 300;
+const MAX_CANDIDATES: usize = 300;
 
 /// How certain it is that a till's paper has no number where none was found, and where a number stands
 /// in its upper half that nothing names. Set by hand.
@@ -36,10 +36,10 @@ const OPEN_NUMBER: f32 = 0.5;
 const REFERENCE: f32 = 0.6;
 
 /// Digits of a text that can be a number nobody names: with fewer it is a table's, a till's or a house's.
-const FEWEST_OPEN: usize = 4;
+const MIN_OPEN_DIGITS: usize = 4;
 
 /// The same behind a mark of numbers: a till's, a table's and a guest's have two.
-const FEWEST_MARKED: usize = 3;
+const MIN_MARKED: usize = 3;
 
 /// A text that may be the number, and its signs.
 #[derive(Debug, Clone)]
@@ -65,9 +65,9 @@ impl<'a> NumberSearch<'a> {
         let mut found = Vec::new();
         let wanted =
             |spot: &&LabelMatch| spot.field == self.field || (spot.field == "other" && spot.strong);
-        for spot in self.spots.all.iter().filter(wanted).take(MOST_LABELS) {
+        for spot in self.spots.all.iter().filter(wanted).take(MAX_LABELS) {
             self.add_beside(spot, spot.field == self.field, &mut found);
-            if found.len() >= MOST_CANDIDATES {
+            if found.len() >= MAX_CANDIDATES {
                 break;
             }
         }
@@ -129,7 +129,7 @@ impl<'a> NumberSearch<'a> {
         if self.spots.till {
             return None;
         }
-        let spots = self.spots.of_field("own_reference").take(MOST_LABELS);
+        let spots = self.spots.of_field("own_reference").take(MAX_LABELS);
         let read = spots.filter_map(|spot| {
             let beside = self.spots.value_candidates(spot).into_iter().next()?;
             Some((read_identifier(&beside.value_words(), beside.inline)?, beside.cell))
@@ -169,7 +169,7 @@ impl<'a> NumberSearch<'a> {
         let gap = number.area.y - cell.area.bottom();
         title.words == (0..cell.words.len())
             && number.page == cell.page
-            && digits >= FEWEST_OPEN
+            && digits >= MIN_OPEN_DIGITS
             && (number.area.x - cell.area.x).abs() < 0.6 * cell.area.h
             && gap < 0.9 * cell.area.h.max(number.area.h)
             && read_identifier(&number.words_in(0..number.words.len()), true)
@@ -235,7 +235,7 @@ impl<'a> NumberSearch<'a> {
             if alone && self.is_unit(cell) {
                 continue;
             }
-            if alone && front.chars().count() <= MOST_MARK {
+            if alone && front.chars().count() <= MAX_MARK_LETTERS {
                 let index = self.spots.layout.index_of(cell);
                 let right = index.and_then(|at| self.spots.layout.right_of(at).first());
                 let Some(value) = right else { continue };
@@ -348,7 +348,7 @@ impl<'a> NumberSearch<'a> {
                         .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
             };
             let again = digits > 2
-                && self.spots.layout.cells.iter().take(MOST_CELLS).any(|cell| lone(&cell));
+                && self.spots.layout.cells.iter().take(MAX_CELLS).any(|cell| lone(&cell));
             let own = one.signs.iter().any(|sign| sign.is_own());
             if again && !own {
                 one.signs.push(NumberSign::Again);
@@ -382,7 +382,7 @@ impl<'a> NumberSearch<'a> {
                 let [before, number] = pair else { return false };
                 let from = cell.words_in(0..at + 1).join(" ").len() + 1;
                 let digits = number.chars().filter(char::is_ascii_digit).count();
-                digits >= FEWEST_OPEN
+                digits >= MIN_OPEN_DIGITS
                     && before.chars().any(char::is_alphabetic)
                     && read_identifier(&[number], true).is_some()
                     && !days.iter().any(|day| day.range.contains(&from))
@@ -403,7 +403,7 @@ impl<'a> NumberSearch<'a> {
         let Some(right) = layout.right_of(index).first().filter(|_| marked) else { return false };
         let text = right.joined_text();
         let digits = text.chars().filter(char::is_ascii_digit).count();
-        digits >= FEWEST_MARKED && read_identifier(&[&text], true).is_some()
+        digits >= MIN_MARKED && read_identifier(&[&text], true).is_some()
     }
 
     /// The best number and its share of certainty.

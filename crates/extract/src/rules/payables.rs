@@ -13,16 +13,16 @@ use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json, totals};
 use docmill_formats::notation::{account, fold_text, number};
 
 /// No country's value added tax is higher, in percent.
-const HIGHEST_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
 /// A discount for early payment is no more than this, in percent.
-const HIGHEST_DISCOUNT: Decimal = Decimal::TEN;
+const MAX_DISCOUNT: Decimal = Decimal::TEN;
 /// A tax that was rounded.
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// Rows of taxes that are looked at, and combinations of them that are tried.
-const MOST_TAX_ROWS: usize = 200;
-const MOST_COMBINATIONS: usize = 10_000;
+const MAX_TAX_ROWS: usize = 200;
+const MAX_COMBINATIONS: usize = 10_000;
 /// Letters of payment terms.
-const LONGEST_TERMS: usize = 200;
+const MAX_TERMS_LETTERS: usize = 200;
 /// Rows up or down from the account in which its bank is named.
 const NEAR: usize = 6;
 /// One rate, what is taxed at it where that is printed, and the tax.
@@ -62,7 +62,7 @@ impl RulesExtractor<'_> {
             let numbers = number::find_numbers(&words, self.mark);
             let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
             let [share] = shares.as_slice() else { continue };
-            if share.value <= Decimal::ZERO || share.value > HIGHEST_DISCOUNT {
+            if share.value <= Decimal::ZERO || share.value > MAX_DISCOUNT {
                 continue;
             }
             let is_days = |end: usize| {
@@ -135,7 +135,7 @@ impl RulesExtractor<'_> {
             let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
             let (Some(cell), [share]) = (cells.first(), shares.as_slice()) else { continue };
             let rate = share.value;
-            if rate <= Decimal::ZERO || rate > HIGHEST_RATE || found.len() >= MOST_TAX_ROWS {
+            if rate <= Decimal::ZERO || rate > MAX_RATE || found.len() >= MAX_TAX_ROWS {
                 continue;
             }
             let money: Vec<Decimal> =
@@ -185,7 +185,7 @@ fn combine_to_tax(
     net: Option<Decimal>,
 ) -> Option<Vec<TaxAtRate>> {
     let count = groups.iter().try_fold(1_usize, |all, group| all.checked_mul(group.len()))?;
-    if groups.is_empty() || count > MOST_COMBINATIONS {
+    if groups.is_empty() || count > MAX_COMBINATIONS {
         return None;
     }
     (0..count).find_map(|number| {
@@ -280,7 +280,7 @@ fn find_terms(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
         };
         let text = text.trim_matches([':', '-', '–', ' ', '.']);
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        (letters >= 3 && text.chars().count() <= LONGEST_TERMS)
+        (letters >= 3 && text.chars().count() <= MAX_TERMS_LETTERS)
             .then(|| FoundValue::new(text.to_owned(), true, cell))
     })
 }

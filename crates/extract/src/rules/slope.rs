@@ -4,13 +4,13 @@
 use docmill_core::model::{BoundingBox, PageText, TextLine};
 
 /// What falls less is a scan, which one tilt for the whole page sets straight.
-const LEAST_FALL: f32 = 0.05;
+const MIN_FALL: f32 = 0.05;
 
 /// What falls more is no page that somebody would photograph to read it.
-const MOST_FALL: f32 = 0.85;
+const MAX_FALL: f32 = 0.85;
 
 /// Runs of words that tell how far lines fall; fewer say too little of each part of a page.
-const LEAST_RUNS: usize = 12;
+const MIN_RUNS: usize = 12;
 
 /// One run of so many at least stands on each side of the page.
 const SIDE: usize = 5;
@@ -19,10 +19,10 @@ const SIDE: usize = 5;
 const PARTED: f32 = 2.0;
 
 /// How much the fall may change across a page: more is noise.
-const MOST_CHANGE: f32 = 0.3;
+const MAX_CHANGE: f32 = 0.3;
 
 /// The share of the height of a box that a word in it has at least.
-const LEAST_HEIGHT: f32 = 0.25;
+const MIN_HEIGHT: f32 = 0.25;
 
 /// How far the lines of a page fall per unit to the right, in its middle, and how much more further right and
 /// further down: a sheet that lies in perspective has no single tilt.
@@ -46,8 +46,8 @@ impl PageSlope {
     pub(super) fn of_page(page: &PageText) -> Option<Self> {
         let mut runs: Vec<WordRun> = page.lines.iter().flat_map(runs_of_line).collect();
         let fall = middle_of(runs.iter().map(|run| run.fall))?;
-        let steep = (LEAST_FALL..MOST_FALL).contains(&fall.abs());
-        if runs.len() < LEAST_RUNS || !steep || !tell_both_sides(page, &runs) {
+        let steep = (MIN_FALL..MAX_FALL).contains(&fall.abs());
+        if runs.len() < MIN_RUNS || !steep || !tell_both_sides(page, &runs) {
             return None;
         }
         let middle =
@@ -66,10 +66,10 @@ impl PageSlope {
             let down = y + h / 2.0 - self.middle.1;
             let fall = self.fall + self.by_y * (down - self.fall * across);
             let down = down - fall * across - self.by_x * across * across / 2.0;
-            let slant = (fall + self.by_x * across).abs().min(MOST_FALL);
+            let slant = (fall + self.by_x * across).abs().min(MAX_FALL);
             let square = slant * slant;
             let height = (h - w * slant) * (1.0 + square) / (1.0 - square);
-            let height = height.clamp(LEAST_HEIGHT * h, h);
+            let height = height.clamp(MIN_HEIGHT * h, h);
             let width = (w - height * slant / (1.0 + square)).max(w / 2.0);
             word.bounding_box = BoundingBox {
                 x: x + (w - width) / 2.0 + down * self.fall / (1.0 + self.fall * self.fall),
@@ -115,7 +115,7 @@ fn change_along(runs: &mut [WordRun], place: impl Fn(&WordRun) -> f32, length: f
     let way = middle_of(far.iter().map(&place))? - middle_of(near.iter().map(&place))?;
     let change =
         middle_of(far.iter().map(|run| run.fall))? - middle_of(near.iter().map(|run| run.fall))?;
-    let most = MOST_CHANGE / length.max(1.0);
+    let most = MAX_CHANGE / length.max(1.0);
     Some(if way > 0.0 { (change / way).clamp(-most, most) } else { 0.0 })
 }
 

@@ -106,7 +106,7 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
 }
 
 /// Letters of the longest front of a code that is none of a label.
-const LONGEST_FRONT: usize = 3;
+const MAX_FRONT_LETTERS: usize = 3;
 
 /// `KM-2024-0071182`: a code begins as some label does, and goes on with numbers behind dashes.
 fn is_code(word: &str) -> bool {
@@ -114,7 +114,7 @@ fn is_code(word: &str) -> bool {
     let front = parts.next().unwrap_or_default();
     let numbers: Vec<&str> = parts.collect();
     let is_number = |part: &&str| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit());
-    front.chars().count() <= LONGEST_FRONT
+    front.chars().count() <= MAX_FRONT_LETTERS
         && front.chars().all(char::is_uppercase)
         && !numbers.is_empty()
         && numbers.iter().all(is_number)
@@ -166,11 +166,11 @@ const MENDED: [&str; 7] =
     ["total", "subtotal", "vat_amount", "payable", "tendered", "change", "rounding"];
 
 /// Shorter words are too near to others.
-const SHORTEST_MENDED: usize = 5;
+const MIN_MENDED: usize = 5;
 
 /// Noughts and ones in the place of letters, at most, and letters at least, of a word that is a label's.
-const MOST_DIGITS: usize = 3;
-const SHORTEST_WITH_DIGITS: usize = 4;
+const MAX_DIGITS: usize = 3;
+const MIN_WITH_DIGITS: usize = 4;
 
 /// The words of labels, for words that were read off a picture.
 struct KnownWords<'a> {
@@ -182,7 +182,7 @@ struct KnownWords<'a> {
 impl<'a> KnownWords<'a> {
     fn of_labels(labels: &'a LabelIndex) -> Self {
         let words = |field: &'a str| labels.labels_of(field).flat_map(|label| label.split(' '));
-        let long = |word: &&str| word.chars().count() >= SHORTEST_MENDED;
+        let long = |word: &&str| word.chars().count() >= MIN_MENDED;
         Self {
             all: labels.fields().flat_map(words).collect(),
             mended: MENDED.into_iter().flat_map(words).filter(long).collect(),
@@ -198,7 +198,7 @@ impl<'a> KnownWords<'a> {
         {
             return Some(spelt);
         }
-        if length < SHORTEST_MENDED || digits > 1 || self.all.contains(word) {
+        if length < MIN_MENDED || digits > 1 || self.all.contains(word) {
             return None;
         }
         let mut near = self.mended.iter().filter(|own| {
@@ -213,7 +213,7 @@ impl<'a> KnownWords<'a> {
     fn spell_with_letters(&self, word: &str) -> Option<&'a str> {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let first = word.chars().next().filter(|first| first.is_alphabetic())?;
-        if digits > MOST_DIGITS || word.chars().count() < SHORTEST_WITH_DIGITS {
+        if digits > MAX_DIGITS || word.chars().count() < MIN_WITH_DIGITS {
             return None;
         }
         let front = word.get(..first.len_utf8())?;

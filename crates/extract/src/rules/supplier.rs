@@ -43,13 +43,13 @@ use docmill_formats::notation::fold_text;
 use docmill_gate::kinds::LabelIndex;
 
 /// Texts that are weighed against each other.
-const MOST_CANDIDATES: usize = 600;
+const MAX_CANDIDATES: usize = 600;
 
-const LONGEST_NAME: usize = 80;
+const MAX_NAME: usize = 80;
 
 /// What a number in a register stands in, and its longest text.
 const BRACKETS: [char; 3] = ['(', '<', '['];
-const LONGEST_REGISTER: usize = 24;
+const MAX_REGISTER: usize = 24;
 
 /// Heights of a line between the lines of a block; off pictures a box is as high as the ink in it.
 const NEXT: f32 = 0.9;
@@ -59,7 +59,7 @@ const NEXT_INK: f32 = 1.2;
 const HEADING_GAP: f32 = 1.6;
 
 /// Lines with numbers of a party between its heading and its name.
-const MOST_NUMBERS: usize = 3;
+const MAX_NUMBERS: usize = 3;
 
 /// The parties' data, as far as found.
 #[derive(Debug, Default)]
@@ -290,7 +290,7 @@ impl<'a> SupplierSearch<'a> {
                 }
                 found.push(NameCandidate { name, address, cell, signs });
             }
-            if found.len() >= MOST_CANDIDATES {
+            if found.len() >= MAX_CANDIDATES {
                 break;
             }
         }
@@ -325,7 +325,7 @@ impl<'a> SupplierSearch<'a> {
         }
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
             let spots = self.spots.of_field(field).filter(|spot| spot.words.start == 0);
-            for spot in spots.take(place::MOST_HEADINGS) {
+            for spot in spots.take(place::MAX_HEADINGS) {
                 let plain = || self.beside_label(spot).map(|(name, cell)| (name, None, cell));
                 let Some((name, address, cell)) = self.sender_behind(spot).or_else(plain) else {
                     continue;
@@ -366,7 +366,7 @@ impl<'a> SupplierSearch<'a> {
             return None;
         }
         let mut at = heading;
-        for passed in 0..=MOST_NUMBERS {
+        for passed in 0..=MAX_NUMBERS {
             // An empty line may part the heading from what it is over.
             let apart = |other: &TextCell| {
                 let gap = other.area.y - heading.area.bottom();
@@ -660,7 +660,7 @@ fn without_registration(text: &str) -> &str {
 fn is_register_number(text: &str) -> bool {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-    digits >= 4 && letters <= 4 && text.len() <= LONGEST_REGISTER
+    digits >= 4 && letters <= 4 && text.len() <= MAX_REGISTER
 }
 
 /// What stands before a separated label: `Example Ltd - VAT No. 123` is named `Example Ltd`.

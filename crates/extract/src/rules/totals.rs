@@ -52,10 +52,10 @@ use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
 /// Labelled amounts of one role that sums are made of.
-const MOST_LABELLED: usize = 6;
+const MAX_LABELLED: usize = 6;
 
 /// Candidates of one role that are tried: all combinations are.
-const MOST_CANDIDATES: usize = 40;
+const MAX_CANDIDATES: usize = 40;
 
 /// What the totals block says.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ pub(super) fn find_totals<'a>(
         let mut kept = 0;
         candidates.retain(|candidate| {
             kept += usize::from(candidate.role == role);
-            candidate.role != role || kept <= MOST_CANDIDATES
+            candidate.role != role || kept <= MAX_CANDIDATES
         });
     }
     add_rounded(spots, mark, &paid, &mut candidates);
@@ -225,7 +225,7 @@ fn add_rounded<'a>(
     let rests = possible_roundings(spots, mark).into_iter().filter(|rest| !rest.is_zero());
     let rests: Vec<Decimal> = rests.collect();
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
-    let rounded = labelled.take(MOST_LABELLED).flat_map(|c| {
+    let rounded = labelled.take(MAX_LABELLED).flat_map(|c| {
         let sums = rests.iter().map(move |rest| c.value + rest);
         sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
     });
@@ -429,7 +429,7 @@ fn add_unlabelled_sums<'a>(
 ) {
     let labelled = |role: AmountRole| {
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0);
-        own.map(|c| (c.value, c.cell)).take(MOST_LABELLED).collect::<Vec<_>>()
+        own.map(|c| (c.value, c.cell)).take(MAX_LABELLED).collect::<Vec<_>>()
     };
     let (mut nets, taxes) = (labelled(AmountRole::Net), labelled(AmountRole::Vat));
     let totals = labelled(AmountRole::Gross);

@@ -18,7 +18,7 @@ const UPPER: f32 = 0.5;
 const REACH: f32 = 3.5;
 
 /// Most words of a title.
-const LONGEST_TITLE: usize = 10;
+const MAX_TITLE: usize = 10;
 
 /// The words beside the best of `field`'s labels.
 ///
@@ -96,9 +96,7 @@ pub(super) fn document_title(spots: &LabelMatches<'_>) -> Option<FoundValue<Stri
     let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
     let able = first_page.filter(|cell| {
         let letters = cell.joined_text().chars().filter(|c| c.is_alphabetic()).count();
-        spots.layout.depth_on_page(cell) < UPPER
-            && letters >= 3
-            && cell.words.len() <= LONGEST_TITLE
+        spots.layout.depth_on_page(cell) < UPPER && letters >= 3 && cell.words.len() <= MAX_TITLE
     });
     let mut best: Option<&TextCell> = None;
     for cell in able {

@@ -18,10 +18,10 @@ const FAMILIES: [&str; 3] = [
 ];
 
 /// The longest text that is carried, in bytes.
-const LONGEST_TEXT: usize = 10_000;
+const MAX_TEXT: usize = 10_000;
 
 /// The longest code that is carried, in bytes.
-const LONGEST_CODE: usize = 20;
+const MAX_CODE: usize = 20;
 
 /// The children of this local name.
 pub(super) fn named_children<'a, 'i: 'a>(
@@ -74,7 +74,7 @@ pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Result<Option<String>, E
     // A comment divides a text in two.
     let parts: String =
         node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
-    if parts.len() > LONGEST_TEXT {
+    if parts.len() > MAX_TEXT {
         return Err(EinvoiceDefect::Xml(XmlError::TooLarge));
     }
     let words: Vec<&str> = parts.split_whitespace().collect();
@@ -93,7 +93,7 @@ pub(super) fn number_value(node: Option<Node<'_, '_>>) -> Result<Value, Einvoice
 pub(super) fn attribute_value(node: Option<Node<'_, '_>>, name: &str) -> Value {
     let text = node.and_then(|node| node.attribute(name)).map(str::trim);
     // A code, not a text: what is longer is none.
-    let code = text.filter(|text| !text.is_empty() && text.len() <= LONGEST_CODE);
+    let code = text.filter(|text| !text.is_empty() && text.len() <= MAX_CODE);
     code.map_or(Value::Null, Value::from)
 }
 
@@ -182,8 +182,8 @@ mod tests {
             (plain_text(node).is_ok(), attribute_value(node, "unit"))
         };
         for (length, unit, expected) in [
-            (LONGEST_TEXT, " C62 ", (true, "C62".into())),
-            (LONGEST_TEXT + 1, "  ", (false, Value::Null)),
+            (MAX_TEXT, " C62 ", (true, "C62".into())),
+            (MAX_TEXT + 1, "  ", (false, Value::Null)),
             (0, "twenty-letters-long.", (true, "twenty-letters-long.".into())),
             (0, "one-letter-more-here.", (true, Value::Null)),
         ] {

@@ -95,14 +95,14 @@ pub fn begins_with_iban_country(text: &str) -> bool {
 }
 
 /// Most groups that an IBAN is printed in.
-const MOST_GROUPS: usize = 9;
+const MAX_GROUPS: usize = 9;
 
 /// The account that the words begin with, printed in groups, without its spaces; and how many words
 /// it takes.
 pub fn find_iban_at(words: &[&str]) -> Option<(String, usize)> {
     let first = words.first()?;
     let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
-    let lengths = (1..=words.len().min(MOST_GROUPS)).filter(|_| begins);
+    let lengths = (1..=words.len().min(MAX_GROUPS)).filter(|_| begins);
     let mut texts = lengths.map(|count| (words.get(..count).unwrap_or_default().concat(), count));
     texts.find(|(text, _)| is_iban(text))
 }

@@ -78,7 +78,7 @@ const SIGNS: &[(&str, &str)] = &[
 ];
 
 /// Bytes of the longest of them, and more than a code has: most words are longer, and none.
-const LONGEST_SIGN: usize = 7;
+const MAX_SIGN_BYTES: usize = 7;
 
 /// With which bytes signs begin, and with which they end: most words have neither, and need not be
 /// compared with each of them.
@@ -142,7 +142,7 @@ impl CurrencyMark {
     /// What a whole word is, such as `EUR`, `€`, `US$` or `kr`.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim_matches(EDGES);
-        if word.len() > LONGEST_SIGN {
+        if word.len() > MAX_SIGN_BYTES {
             return None;
         }
         iso_code(word).map(Self::Code).or_else(|| {

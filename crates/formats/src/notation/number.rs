@@ -68,7 +68,7 @@ fn ends_in_digit(word: &str) -> bool {
 }
 
 /// The longest number that is read, in digits; what is longer is an identifier.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 impl DecimalSeparator {
     /// The mark that most of the unambiguous numbers among `words` use.
@@ -139,7 +139,7 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
 }
 
 /// Letters of what a price is for.
-const LONGEST_UNIT: usize = 4;
+const MAX_UNIT_LETTERS: usize = 4;
 
 /// `2.050/L`: a price with decimals, and what it is for.
 fn without_unit(text: &str) -> &str {
@@ -147,7 +147,7 @@ fn without_unit(text: &str) -> &str {
         let letters = unit.chars().all(|c| c.is_alphabetic());
         let decimals = price.rsplit_once(['.', ',']).is_some_and(|(_, part)| part.len() >= 2);
         letters
-            && (1..=LONGEST_UNIT).contains(&unit.chars().count())
+            && (1..=MAX_UNIT_LETTERS).contains(&unit.chars().count())
             && decimals
             && is_digits(price)
     });
@@ -193,7 +193,7 @@ fn grouping_holds(whole: &str) -> bool {
 
 /// Reads digits with separators.
 fn parse_digits(digits: &str, mark: Option<DecimalSeparator>) -> Option<(Decimal, usize)> {
-    if digits.chars().filter(char::is_ascii_digit).count() > MOST_DIGITS {
+    if digits.chars().filter(char::is_ascii_digit).count() > MAX_DIGITS {
         return None;
     }
     let Some((at, last)) = digits.char_indices().rfind(|(_, c)| matches!(c, ',' | '.')) else {

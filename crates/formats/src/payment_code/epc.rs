@@ -9,10 +9,10 @@ use crate::notation::account;
 use rust_decimal::Decimal;
 
 /// Most bytes of a payload.
-const MOST_BYTES: usize = 331;
+const MAX_BYTES: usize = 331;
 /// Lines up to the account, without which there is no transfer; and all that there may be.
-const LEAST_LINES: usize = 7;
-const MOST_LINES: usize = 12;
+const MIN_LINES: usize = 7;
+const MAX_LINES: usize = 12;
 /// Most characters of a name, of the texts for payee and payer, and of a structured reference.
 const NAME: usize = 70;
 const TEXT: usize = 140;
@@ -27,7 +27,7 @@ pub(super) fn read_transfer(
     bytes: bool,
 ) -> Result<PaymentCode, PaymentCodeDefect> {
     let size = if bytes { payload.chars().count() } else { payload.len() };
-    if size > MOST_BYTES {
+    if size > MAX_BYTES {
         return Err(PaymentCodeDefect::TooLong);
     }
     if lines.iter().any(|line| line.chars().any(char::is_control)) {
@@ -35,10 +35,10 @@ pub(super) fn read_transfer(
     }
     // An empty last line is the end of the one before.
     let lines = match lines {
-        [rest @ .., ""] if rest.len() >= LEAST_LINES => rest,
+        [rest @ .., ""] if rest.len() >= MIN_LINES => rest,
         all => all,
     };
-    if !(LEAST_LINES..=MOST_LINES).contains(&lines.len()) {
+    if !(MIN_LINES..=MAX_LINES).contains(&lines.len()) {
         return Err(PaymentCodeDefect::Lines);
     }
     let line = |at: usize| lines.get(at).copied().unwrap_or_default();

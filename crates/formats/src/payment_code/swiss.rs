@@ -8,10 +8,10 @@ use super::order::{
 use rust_decimal::Decimal;
 
 /// Most characters of a payload.
-const MOST_CHARACTERS: usize = 997;
+const MAX_CHARACTERS: usize = 997;
 /// Lines up to the trailer, and all that there may be: billing information and two alternatives.
-const LEAST_LINES: usize = 31;
-const MOST_LINES: usize = 34;
+const MIN_LINES: usize = 31;
+const MAX_LINES: usize = 34;
 /// Characters of an amount, its point included.
 const AMOUNT: usize = 12;
 /// Most characters of message and billing information together, and of an alternative.
@@ -24,13 +24,13 @@ pub(super) fn read_bill(
     lines: &[&str],
     bytes: bool,
 ) -> Result<PaymentCode, PaymentCodeDefect> {
-    if payload.chars().count() > MOST_CHARACTERS {
+    if payload.chars().count() > MAX_CHARACTERS {
         return Err(PaymentCodeDefect::TooLong);
     }
     if bytes || !lines.iter().all(|line| line.chars().all(is_allowed)) {
         return Err(PaymentCodeDefect::Characters);
     }
-    if !(LEAST_LINES..=MOST_LINES).contains(&lines.len()) || lines.get(30) != Some(&"EPD") {
+    if !(MIN_LINES..=MAX_LINES).contains(&lines.len()) || lines.get(30) != Some(&"EPD") {
         return Err(PaymentCodeDefect::Lines);
     }
     let line = |at: usize| lines.get(at).copied().unwrap_or_default();

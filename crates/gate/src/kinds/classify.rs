@@ -24,7 +24,7 @@ const PAGES: usize = 2;
 const UPPER: f32 = 0.6;
 
 /// Most folded words of a text that begins with a title.
-const LONGEST_TITLE: usize = 14;
+const MAX_TITLE: usize = 14;
 
 /// Texts on one line that make a strip of labels: titles stand alone, or beside one other text.
 const STRIP: usize = 3;
@@ -160,7 +160,7 @@ impl FirstPagesText {
                 let above = at.checked_sub(1).and_then(|at| page.lines.get(at));
                 for (text, label) in split_texts(line, above, page.lines.get(at + 1)) {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-                    let upper = upper && words.len() <= LONGEST_TITLE;
+                    let upper = upper && words.len() <= MAX_TITLE;
                     let subject = usize::from(words.len() > 1 && begins_subject(&text));
                     seen.add_text(FoldedText { words, upper, label, depth, subject });
                 }

@@ -49,7 +49,7 @@ pub(super) const SECTIONS: [&str; 32] = [
 
 /// Labels of several words of at least so many letters are found without their spaces as well: some
 /// engines lose them (`taxinvoice`). Shorter ones would be words of their own.
-const SHORTEST_JOINED: usize = 6;
+const MIN_JOINED: usize = 6;
 
 /// What is read beside the labels of a field that holds text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl LabelTable {
         self.fields.entry(field.to_string()).or_default().push(folded.clone());
         let ending = text.starts_with('*');
         let joined = words.concat();
-        if !ending && words.len() > 1 && joined.chars().count() >= SHORTEST_JOINED {
+        if !ending && words.len() > 1 && joined.chars().count() >= MIN_JOINED {
             self.insert_label(field, strong, vec![joined], ending);
         }
         self.insert_label(field, strong, words, ending);

@@ -3,9 +3,9 @@
 use docmill_core::model::{PageText, Transcript};
 
 /// Most pages of one document that any kind may ask for: what every vendor takes in one request.
-pub(super) const MOST_PAGES: u32 = 20;
+pub(super) const MAX_PAGES: u32 = 20;
 /// Least pixels that print can be read on.
-pub(super) const LEAST_PIXELS: u64 = 200_000;
+pub(super) const MIN_PIXELS: u64 = 200_000;
 /// Pages that are shown where a kind does not say how many.
 const USUAL_PAGES: u32 = 4;
 

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::labels::texts_by_language;
 use super::problem::{KindProblem, ProblemReport};
-use super::showing::{LEAST_PIXELS, MOST_PAGES, PageShowing, ShowPages};
+use super::showing::{MAX_PAGES, MIN_PIXELS, PageShowing, ShowPages};
 use docmill_core::config::OcrProvider;
 use docmill_formats::notation::fold_text;
 
@@ -36,7 +36,7 @@ pub struct KindSignal {
 }
 
 /// Phrases of at least so many letters are found without their spaces, too.
-const SHORTEST_JOINED: usize = 8;
+const MIN_JOINED: usize = 8;
 
 /// Folded words in a row, as they are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl SignalPhrase {
     /// A phrase as it is written, in several ways: some engines lose the spaces between words.
     fn spellings(text: &str) -> impl Iterator<Item = Self> {
         let (ending, folded) = (text.starts_with('*'), fold_text(text));
-        let joins = folded.contains(' ') && folded.len() >= SHORTEST_JOINED;
+        let joins = folded.contains(' ') && folded.len() >= MIN_JOINED;
         let joined = joins.then(|| folded.replace(' ', ""));
         [Some(folded), joined].into_iter().flatten().map(move |words| Self::new(&words, ending))
     }
@@ -134,14 +134,14 @@ impl KindDescription {
             }
             "shown_pages" => {
                 let most = number().and_then(|most| u32::try_from(most).ok());
-                let most = most.filter(|most| (1..=MOST_PAGES).contains(most));
+                let most = most.filter(|most| (1..=MAX_PAGES).contains(most));
                 self.showing.most_pages =
-                    most.ok_or(format!("`shown_pages` is between 1 and {MOST_PAGES}"))?;
+                    most.ok_or(format!("`shown_pages` is between 1 and {MAX_PAGES}"))?;
             }
             _ => {
-                let most = number().filter(|most| *most == 0 || *most >= LEAST_PIXELS);
+                let most = number().filter(|most| *most == 0 || *most >= MIN_PIXELS);
                 self.showing.most_pixels =
-                    most.ok_or(format!("`shown_pixels` is 0, or at least {LEAST_PIXELS}"))?;
+                    most.ok_or(format!("`shown_pixels` is 0, or at least {MIN_PIXELS}"))?;
             }
         }
         Ok(())

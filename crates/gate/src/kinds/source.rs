@@ -15,7 +15,7 @@ pub(super) const FILES: [&str; 5] =
     ["kind.toml", "schema.json", "prompt.md", "rules.toml", "labels.toml"];
 
 /// Largest file that is read; a prompt or table of labels is a hundredth of it.
-const LARGEST_FILE: u64 = 4 << 20;
+const MAX_FILE: u64 = 4 << 20;
 
 /// The files that define one kind.
 #[derive(Debug, Clone)]
@@ -153,8 +153,8 @@ fn list_entries(folder: &Path, problems: &mut Vec<KindProblem>) -> Vec<PathBuf> 
 
 fn read_text(path: &Path, problems: &mut Vec<KindProblem>) -> Option<String> {
     let text = match std::fs::metadata(path) {
-        Ok(metadata) if metadata.len() > LARGEST_FILE => {
-            Err(format!("has {} bytes, the limit is {LARGEST_FILE}", metadata.len()))
+        Ok(metadata) if metadata.len() > MAX_FILE => {
+            Err(format!("has {} bytes, the limit is {MAX_FILE}", metadata.len()))
         }
         Ok(_) => std::fs::read_to_string(path).map_err(|error| error.to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

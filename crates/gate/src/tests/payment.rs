@@ -67,7 +67,7 @@ fn a_code_that_differs_from_the_data_or_breaks_its_rules_never_passes_unflagged(
     let mut bytes = coded(&[&sound_order], ACCOUNT);
     bytes.pages[0].codes[0].bytes = true;
     assert!(reasons(&own, &bytes).contains(&"code_unusable:characters".to_owned()));
-    let many = vec![code("https://example.org/"); PageCode::MOST_PER_PAGE];
+    let many = vec![code("https://example.org/"); PageCode::MAX_PER_PAGE];
     bytes.pages[0].codes = many;
     assert!(reasons(&own, &bytes).contains(&"code_unusable:too_many".to_owned()));
 }

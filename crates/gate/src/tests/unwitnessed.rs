@@ -59,11 +59,11 @@ fn an_amount_of_two_words_is_refused_for_either_of_them() {
 #[test]
 fn of_more_findings_than_are_kept_the_refusals_stand_first() {
     let mut extraction = sound();
-    for number in 0..MOST_FINDINGS {
+    for number in 0..MAX_FINDINGS {
         extraction.data.insert(format!("a{number}"), "Mustard".into());
     }
     let all = found(&extraction, &marked(PAGE, &["Mustard", "441,87"]));
-    assert_eq!(all.len(), MOST_FINDINGS);
+    assert_eq!(all.len(), MAX_FINDINGS);
     assert_eq!(all[0], ("total".to_owned(), RuleConsequence::Review));
 }
 

@@ -81,7 +81,7 @@ impl ResendPage {
 }
 
 /// Most doublings of the quiet time: 2^6 of 30 min are 32 h.
-const MOST_DOUBLINGS: i32 = 6;
+const MAX_DOUBLINGS: i32 = 6;
 
 /// Rows that one call of [`find_resend_candidates`] looks at: many may wait for good reasons.
 const LOOKED_AT: i64 = 20_000;
@@ -131,7 +131,7 @@ SELECT l.id, l.enqueued_at, 0, 0, false FROM last l
 ORDER BY 5 DESC, 2, 1
 "#,
         quiet.as_secs_f64(),
-        MOST_DOUBLINGS,
+        MAX_DOUBLINGS,
         i64::from(limit),
         after.map_or(OffsetDateTime::UNIX_EPOCH, |after| after.enqueued_at),
         after.map_or(Uuid::nil(), |after| after.id.0),

@@ -54,13 +54,13 @@ pub enum ReviewOrder {
     /// Those that wait longest.
     #[default]
     Age,
-    /// Those with the largest amount, whatever its currency, of the [`MOST_COMPARED`] that wait
+    /// Those with the largest amount, whatever its currency, of the [`MAX_COMPARED`] that wait
     /// longest. There is no next page.
     Amount,
 }
 
 /// As many documents are compared by amount: more would take longer than somebody waits for a page.
-pub const MOST_COMPARED: u32 = 10_000;
+pub const MAX_COMPARED: u32 = 10_000;
 
 /// Which documents to review are meant; `None` does not matter.
 #[derive(Debug, Clone, Default)]
@@ -210,7 +210,7 @@ pub async fn list_reviews(
 ) -> Result<Vec<ReviewRow>> {
     let (by_amount, looked_at) = match wanted.order {
         ReviewOrder::Age => (false, limit),
-        ReviewOrder::Amount => (true, limit.max(MOST_COMPARED)),
+        ReviewOrder::Amount => (true, limit.max(MAX_COMPARED)),
     };
     sqlx::query_as!(
         ReviewRow,

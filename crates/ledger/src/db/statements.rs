@@ -14,7 +14,7 @@
 //!
 //! sqlx asks a connection for a sign of life whenever it goes back to its pool, whatever is set: a round
 //! trip for each statement. So one that has answered stays with us for the next statement, and goes back
-//! once it has been out for [`LONGEST_OUT`]: there its age and its idleness count.
+//! once it has been out for [`MAX_OUT`]: there its age and its idleness count.
 //!
 //! Not promised: that a statement whose answer is missing did nothing. Who needs to know asks.
 
@@ -39,7 +39,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 const CONNECT: Duration = Duration::from_secs(5);
 /// After so long outside of the pool a connection goes back between two statements; one that nobody uses, within
 /// as long again.
-const LONGEST_OUT: Duration = Duration::from_secs(1);
+const MAX_OUT: Duration = Duration::from_secs(1);
 /// A connection has to answer a ping by then, or it does not go back to the pool.
 const RETURN: Duration = Duration::from_secs(5);
 /// Statements under way are waited for so long when the pool closes.
@@ -222,7 +222,7 @@ impl IdleConnections {
     /// What has been out for long goes back, until nothing is left.
     async fn return_unused(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(LONGEST_OUT).await;
+            tokio::time::sleep(MAX_OUT).await;
             let mut state = self.state.lock();
             let long_out: Vec<_> =
                 state.waiting.extract_if(.., |idle| idle.is_long_out()).collect();
@@ -248,7 +248,7 @@ impl IdleConnections {
 
 impl IdleConnection {
     fn is_long_out(&self) -> bool {
-        self.out_since.elapsed() >= LONGEST_OUT
+        self.out_since.elapsed() >= MAX_OUT
     }
 
     /// Back to the pool, which asks for a sign of life first.

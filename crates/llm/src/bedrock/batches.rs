@@ -33,8 +33,8 @@ use docmill_core::config::{BedrockBatchConfig, LlmConfig, StructuredOutput, stri
 use docmill_core::fault::{Error, Fault, Result};
 
 /// Hours that a job may be told to last.
-const FEWEST_HOURS: u64 = 24;
-const MOST_HOURS: u64 = 168;
+const MIN_HOURS: u64 = 24;
+const MAX_HOURS: u64 = 168;
 /// Longest the answers of a job may be on their way.
 const DOWNLOAD: Duration = Duration::from_secs(240);
 
@@ -88,7 +88,7 @@ impl BedrockBatches {
         let (provider, model) = (shared.credentials_provider(), config.model.clone());
         let client = http::build_client(&control, config.timeout)?;
         let signed = SignedClient::connect(provider, region, model, client).await?;
-        let hours = config.batch.deadline.as_secs().div_ceil(3600).clamp(FEWEST_HOURS, MOST_HOURS);
+        let hours = config.batch.deadline.as_secs().div_ceil(3600).clamp(MIN_HOURS, MAX_HOURS);
         Ok(Self {
             signed,
             control,

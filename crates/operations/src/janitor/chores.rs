@@ -44,7 +44,7 @@ const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 const COUNT_ERROR: u64 = 50;
 /// No message is hidden for longer; a row that was silent for so long is sent again in any case, one
 /// in a pass.
-const LONGEST_SILENCE: Duration = Duration::from_secs(12 * 3600);
+const MAX_SILENCE: Duration = Duration::from_secs(12 * 3600);
 
 impl Maintenance {
     pub(super) async fn tell_oldest(&self) -> Result<()> {
@@ -265,7 +265,7 @@ pub fn lost_messages(messages: u64, rows: u64, silence: Duration) -> u64 {
     if missing > messages / COUNT_ERROR {
         return missing;
     }
-    u64::from(silence >= LONGEST_SILENCE)
+    u64::from(silence >= MAX_SILENCE)
 }
 
 #[cfg(test)]

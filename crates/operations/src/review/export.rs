@@ -18,7 +18,7 @@ use docmill_ledger::db::reviews::{self, DecidedDocument};
 use docmill_storage::{GetOptions, GetResult, ObjectStore};
 
 /// Bytes of a transcript that an example is made of: longer ones are no examples.
-const LARGEST_TRANSCRIPT: u64 = 4 << 20;
+const MAX_TRANSCRIPT_BYTES: u64 = 4 << 20;
 /// Documents that are asked for together.
 const TOGETHER: u32 = 200;
 
@@ -120,7 +120,7 @@ async fn write_example(
 /// What was read of the document; `None`: it is gone, or in the form of an earlier system.
 async fn load_text(store: &dyn ObjectStore, decided: &DecidedDocument) -> Result<Option<String>> {
     let Some(key) = &decided.transcription_file_path else { return Ok(None) };
-    let what = GetOptions { at_most: LARGEST_TRANSCRIPT, if_match: None };
+    let what = GetOptions { at_most: MAX_TRANSCRIPT_BYTES, if_match: None };
     let GetResult::Found(found) = store.get(key, what).await? else { return Ok(None) };
     let transcript: Option<Transcript> = serde_json::from_slice(&found.bytes).ok();
     Ok(transcript.map(|transcript| {

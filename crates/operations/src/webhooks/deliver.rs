@@ -44,7 +44,7 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const SUSPECT_AFTER: u32 = 5;
 /// The longest rest of a target that fails and fails, between two messages of one process, in looks
 /// (`webhooks.poll`).
-const LONGEST_REST: u32 = 60;
+const MAX_REST: u32 = 60;
 
 /// How deliveries are tried.
 #[derive(Debug, Clone)]
@@ -305,7 +305,7 @@ impl TargetLane {
         };
         let poll = self.terms.config.poll;
         let Some(more) = self.failures.checked_sub(SUSPECT_AFTER) else { return };
-        let rest = RetryBackoff::doubling(poll).up_to(poll * LONGEST_REST);
+        let rest = RetryBackoff::doubling(poll).up_to(poll * MAX_REST);
         self.rests_until = Instant::now() + rest.with_jitter(Jitter::Quarter).wait_after(more);
     }
 }

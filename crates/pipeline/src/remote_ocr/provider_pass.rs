@@ -25,7 +25,7 @@ const CALLS: usize = 4;
 /// A file is read as a whole if at most one page in so many would be paid for in vain.
 const IN_VAIN: usize = 10;
 /// How often a page is turned for a provider that says it does not stand upright.
-const MOST_TURNS: u8 = 2;
+const MAX_TURNS: u8 = 2;
 /// Fewer pages are read from their pictures, which is answered at once.
 const FEW_PAGES: usize = 2;
 
@@ -102,7 +102,7 @@ impl<'a> ProviderPass<'a> {
     /// says and then the other way round, because what models call clockwise differs.
     async fn read_beside(&mut self, fit: PictureFit, open: Vec<u32>) -> Result<(), StepError> {
         self.run_calls(PictureRequest::Witnessed(fit), open).await?;
-        for round in 0..MOST_TURNS {
+        for round in 0..MAX_TURNS {
             for (number, turn) in std::mem::take(&mut self.turned) {
                 let quarter_turns = if round == 0 { turn } else { (4 - turn % 4) % 4 };
                 if self.stop.is_some() || round > 0 && turn % 2 == 0 {

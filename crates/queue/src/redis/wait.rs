@@ -18,7 +18,7 @@ use docmill_core::model::Priority;
 /// The longest one command blocks: what became due by another worker's hand is seen this soon.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The same with several tiers: only one of them can be waited for.
-const LONGEST_OF_SEVERAL: Duration = Duration::from_millis(100);
+const MAX_OF_SEVERAL: Duration = Duration::from_millis(100);
 
 /// Waits for one process, over connections of its own.
 pub(super) struct WorkWaiter {
@@ -40,7 +40,7 @@ impl WorkWaiter {
         left: Duration,
         next_due: Option<Duration>,
     ) -> Result<()> {
-        let longest = if tiers.len() > 1 { LONGEST_OF_SEVERAL } else { LONGEST };
+        let longest = if tiers.len() > 1 { MAX_OF_SEVERAL } else { LONGEST };
         let pause = next_due.unwrap_or(longest).min(longest).min(left);
         let Some((_, keys)) = tiers.first() else { return Ok(()) };
         // Zero would block for ever.

@@ -13,7 +13,7 @@ use docmill_core::config::LimitsConfig;
 use flate2::bufread::MultiGzDecoder;
 
 /// Bytes of a member's name, or of what an extended header says; more is nobody's name.
-const LONGEST_NAME: u64 = 64 << 10;
+const MAX_NAME: u64 = 64 << 10;
 /// Between archive and member in the name of a document.
 const SEPARATOR: &str = "::";
 
@@ -166,8 +166,8 @@ fn break_off(error: &io::Error, limits: ArchiveLimits) -> ArchiveStep {
 /// The text of an extended header.
 fn read_name(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    entry.take(LONGEST_NAME + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > LONGEST_NAME {
+    entry.take(MAX_NAME + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_NAME {
         return Err(io::ErrorKind::InvalidData.into());
     }
     Ok(text)

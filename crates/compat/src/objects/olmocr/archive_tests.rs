@@ -108,7 +108,7 @@ fn a_bomb_a_flood_and_an_endless_name_are_left_where_their_limit_is_passed() {
     let bomb = [good.clone(), entry(b"zeros", EntryType::Regular, &vec![0; 4 << 20])].concat();
     let hidden = [good.clone(), vec![1; 4 << 20]].concat();
     let flood = [good.clone(), entry(b"empty", EntryType::Regular, b"").repeat(20)].concat();
-    let name = vec![b'n'; usize::try_from(LONGEST_NAME + 1).unwrap()];
+    let name = vec![b'n'; usize::try_from(MAX_NAME + 1).unwrap()];
     let endless = [good.clone(), entry(b"l", EntryType::GNULongName, &name)].concat();
     let padded = [good.clone(), vec![0; 512]].concat();
     for (archive, code) in [

@@ -25,10 +25,10 @@ const SHORTER_SIDE: f32 = 736.0;
 /// ... and its longer side at most this long, ...
 const LONGER_SIDE: f32 = 2016.0;
 /// ... unless the page is a strip: then the shorter side counts, up to so many pixels in all.
-const MOST_PIXELS: f32 = 8_000_000.0;
+const MAX_PIXELS: f32 = 8_000_000.0;
 const STRIP: f32 = 3.0;
 /// No page is enlarged more than this.
-const MOST_ENLARGED: f32 = 4.0;
+const MAX_ENLARGED: f32 = 4.0;
 /// Sides of a tile, and how far two of them overlap; both multiples of what the network divides by.
 const TILE: usize = 1024;
 const OVERLAP: usize = 128;
@@ -165,9 +165,9 @@ fn tile_input(
 fn viewing_size(page: &impl PixelMatrix) -> Size {
     let (width, height) = (pixels::side_to_f32(page.cols()), pixels::side_to_f32(page.rows()));
     let (shorter, longer) = (width.min(height), width.max(height));
-    let mut scale = (SHORTER_SIDE / shorter).clamp(1.0, MOST_ENLARGED);
+    let mut scale = (SHORTER_SIDE / shorter).clamp(1.0, MAX_ENLARGED);
     if longer > STRIP * shorter {
-        scale = scale.min((MOST_PIXELS / (width * height)).sqrt());
+        scale = scale.min((MAX_PIXELS / (width * height)).sqrt());
     } else if longer * scale > LONGER_SIDE {
         scale = LONGER_SIDE / longer;
     }
@@ -212,7 +212,7 @@ mod tests {
             assert!(width <= most.0 && height <= most.1, "{name}: {width} x {height}");
             assert!(width >= 32 && height >= 32 && width % 32 == 0 && height % 32 == 0, "{name}");
             let pixels = pixels::side_to_f32(width) * pixels::side_to_f32(height);
-            assert!(pixels <= 1.1 * MOST_PIXELS, "{name}: {pixels}");
+            assert!(pixels <= 1.1 * MAX_PIXELS, "{name}: {pixels}");
         }
     }
 }

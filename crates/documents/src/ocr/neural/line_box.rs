@@ -5,7 +5,7 @@
 //! around each, turned as it lies, is a line without its outermost pixels, because the network
 //! learnt lines shrunk, and grows by what they lack.
 //!
-//! Not promised: more than [`MOST_BOXES`] lines of a page. A page with more is noise; the largest
+//! Not promised: more than [`MAX_BOXES`] lines of a page. A page with more is noise; the largest
 //! stay, and what is left out lowers the page's quality as text that was not found.
 
 use opencv::core::{self, Mat, Point, Point2f, Scalar, Vector};
@@ -22,11 +22,11 @@ const LINE: f64 = 115.0;
 /// Area over circumference of a box, times this, is how far it grows on each side.
 const GROWTH: f32 = 1.5;
 /// Pixels that a box is high and wide at least.
-const SMALLEST_SIDE: f32 = 3.0;
+const MIN_SIDE: f32 = 3.0;
 /// Most boxes of a page.
-pub(super) const MOST_BOXES: usize = 3000;
+pub(super) const MAX_BOXES: usize = 3000;
 /// Pieces of a page that are looked at, at most.
-const MOST_PIECES: usize = 20_000;
+const MAX_PIECES: usize = 20_000;
 /// Paper that the network sees above, below and beside the ink of a line, in heights of the ink: as
 /// much as is around the lines that the detector finds.
 const AROUND_INK: f32 = 0.12;
@@ -104,15 +104,15 @@ pub(super) fn find_boxes(map: &Mat, scale: (f32, f32)) -> Result<Vec<LineBox>> {
         imgproc::CHAIN_APPROX_SIMPLE,
     )?;
     let mut found = Vec::new();
-    for piece in pieces.iter().take(MOST_PIECES) {
+    for piece in pieces.iter().take(MAX_PIECES) {
         if let Some(line) = box_of_piece(map, &piece, scale)? {
             found.push(line);
         }
     }
-    if found.len() > MOST_BOXES {
+    if found.len() > MAX_BOXES {
         let area = |line: &LineBox| line.width() * line.height();
         found.sort_by(|one, other| area(other).total_cmp(&area(one)));
-        found.truncate(MOST_BOXES);
+        found.truncate(MAX_BOXES);
     }
     Ok(found)
 }
@@ -123,7 +123,7 @@ fn box_of_piece(map: &Mat, piece: &Vector<Point>, scale: (f32, f32)) -> Result<O
     tight.size.width += 1.0;
     tight.size.height += 1.0;
     let (wide, high) = (tight.size.width, tight.size.height);
-    if wide.min(high) < SMALLEST_SIDE || mean_inside(map, &tight)? < LINE {
+    if wide.min(high) < MIN_SIDE || mean_inside(map, &tight)? < LINE {
         return Ok(None);
     }
     let grown = wide * high * GROWTH / (2.0 * (wide + high));
@@ -207,7 +207,7 @@ mod tests {
             }
         }
         let found = find_boxes(&map, (1.0, 1.0)).unwrap();
-        assert_eq!(found.len(), MOST_BOXES);
+        assert_eq!(found.len(), MAX_BOXES);
         let lowest = found.iter().map(LineBox::height).fold(f32::MAX, f32::min);
         assert!(lowest > 4.0, "the largest stay: {lowest}");
     }

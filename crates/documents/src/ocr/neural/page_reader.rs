@@ -25,7 +25,7 @@ const SAMPLE: usize = 6;
 const SURELY_UPRIGHT: f32 = 0.75;
 /// Length of all lines of a page in heights of a line: a dense page has some thousand. More of them
 /// would take longer than a page may, and are noise.
-const MOST_LENGTH: f32 = 8000.0;
+const MAX_LENGTH: f32 = 8000.0;
 /// A line that is less sure than this is no text.
 const BELIEVED_LINE: f32 = 0.2;
 
@@ -285,7 +285,7 @@ fn mean_confidence(lines: &[LineReading]) -> f32 {
 /// The lines that are read: all, unless together they are longer than any page of text is, and then
 /// those that come first of the ones for which there is room.
 fn affordable_lines(found: Vec<FoundLine>) -> impl Iterator<Item = FoundLine> {
-    let mut left = MOST_LENGTH;
+    let mut left = MAX_LENGTH;
     found.into_iter().filter(move |line| {
         let length = (line.area.longer_side() / line.area.shorter_side().max(1.0)).max(1.0);
         let fits = length <= left;

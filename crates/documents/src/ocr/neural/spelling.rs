@@ -25,11 +25,11 @@ use unicode_normalization::UnicodeNormalization as _;
 /// Letters of a word at least: of shorter ones too many are words.
 const SHORTEST: usize = 4;
 /// The same where a stroke is exchanged for its twin.
-const SHORTEST_WITH_TWIN: usize = 3;
+const MIN_WITH_TWIN: usize = 3;
 /// Noughts and ones that a word may have in letters' places, at most: of more it is a number.
-const MOST_DIGITS: usize = 2;
+const MAX_DIGITS: usize = 2;
 /// Letters of a compound at least.
-const SHORTEST_COMPOUND: usize = 12;
+const MIN_COMPOUND_LETTERS: usize = 12;
 /// Letters that are tried in a word, at most, the likeliest.
 const TRIED: usize = 12;
 
@@ -154,7 +154,7 @@ fn spell_letters(
     mut rivals: Vec<LetterRival>,
     lexicon: &dyn Lexicon,
 ) -> WordSpelling {
-    if word.len() < SHORTEST_WITH_TWIN {
+    if word.len() < MIN_WITH_TWIN {
         return WordSpelling::Unknown;
     }
     let is_known = lexicon.has_word(&word.iter().collect::<String>());
@@ -181,7 +181,7 @@ fn spell_letters(
     if let Some(found) = likeliest(&rivals, &|exchanged| lexicon.has_word(&with(exchanged))) {
         return WordSpelling::Corrected(with(&found));
     }
-    if word.len() < SHORTEST_COMPOUND || lexicon.has_compound(&word.iter().collect::<String>()) {
+    if word.len() < MIN_COMPOUND_LETTERS || lexicon.has_compound(&word.iter().collect::<String>()) {
         return WordSpelling::Unknown;
     }
     let is_accent = |rival: &LetterRival| {
@@ -238,8 +238,8 @@ fn with_capital_heads(characters: &[char]) -> Option<String> {
 fn with_letters_for_digits(core: &[char], lexicon: &dyn Lexicon) -> Option<String> {
     let digits = core.iter().filter(|it| matches!(it, '0' | '1')).count();
     let letters = core.iter().filter(|it| it.is_alphabetic()).count();
-    if !(1..=MOST_DIGITS).contains(&digits)
-        || letters < SHORTEST_WITH_TWIN
+    if !(1..=MAX_DIGITS).contains(&digits)
+        || letters < MIN_WITH_TWIN
         || digits + letters < core.len()
     {
         return None;

@@ -29,10 +29,10 @@ const LAST: u64 = 1;
 const ENDS: u64 = 4;
 const FLAG_BITS: u32 = 3;
 /// Letters of a part of a compound, at least, and what stands between two of them.
-const SHORTEST_PART: usize = 4;
+const MIN_PART_LETTERS: usize = 4;
 const JOINT: char = 's';
 /// What is longer is no compound, and would take long to take apart.
-const LONGEST_COMPOUND: usize = 40;
+const MAX_COMPOUND: usize = 40;
 /// Lists that are kept, of 1 to 4 MB each.
 const KEPT: usize = 3;
 
@@ -144,13 +144,13 @@ impl WordList {
     /// Whether it is one of them, or put together of two or more: `Rechnungsersteller`. The lists have few
     /// of the words that German and its neighbours make so.
     pub(in crate::ocr) fn knows_parts(&self, word: &str) -> bool {
-        if word.chars().nth(LONGEST_COMPOUND).is_some() {
+        if word.chars().nth(MAX_COMPOUND).is_some() {
             return false;
         }
         self.knows(word)
-            || word.char_indices().skip(SHORTEST_PART).any(|(at, _)| {
+            || word.char_indices().skip(MIN_PART_LETTERS).any(|(at, _)| {
                 let (first, rest) = word.split_at(at);
-                rest.chars().nth(SHORTEST_PART - 1).is_some()
+                rest.chars().nth(MIN_PART_LETTERS - 1).is_some()
                     && self.knows(first)
                     && [Some(rest), rest.strip_prefix(JOINT)]
                         .into_iter()

@@ -130,7 +130,7 @@ struct HandwrittenRuns {
 
 impl HandwrittenRuns {
     fn add_word(&mut self, area: BoundingBox, by_hand: bool) {
-        let has_room = self.found.len() < PageMark::MOST_PER_PAGE;
+        let has_room = self.found.len() < PageMark::MAX_PER_PAGE;
         let run = self.found.last_mut().filter(|_| self.is_open);
         self.is_open = by_hand;
         match run {
@@ -269,7 +269,7 @@ mod tests {
         let many = (0..100).map(|at| word(&format!("w{at}"), 0.1, true)).collect();
         blocks.add_part(part(many, None));
         let found = blocks.take_reading(1, (10, 10), None).marks;
-        assert_eq!(found.len(), PageMark::MOST_PER_PAGE);
+        assert_eq!(found.len(), PageMark::MAX_PER_PAGE);
     }
 
     #[test]

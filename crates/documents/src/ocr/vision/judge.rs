@@ -29,7 +29,7 @@ const FREE_LETTERS: usize = 10;
 /// Letters of usual print in a cell.
 const USUAL_LETTERS: usize = 2;
 /// No model has fewer tokens for a picture; what is counted beside it is the text.
-const LEAST_PICTURE_TOKENS: u64 = 16;
+const MIN_PICTURE_TOKENS: u64 = 16;
 
 /// Everything by which a reply is judged.
 pub(super) struct ReplyJudge {
@@ -108,7 +108,7 @@ impl ReplyJudge {
             reason = "some thousand tokens"
         )]
         let share = (picture as f64 * self.counted_share) as u64;
-        if counted > 0 && counted < text + share.max(LEAST_PICTURE_TOKENS) {
+        if counted > 0 && counted < text + share.max(MIN_PICTURE_TOKENS) {
             return Err(ReadingRefusal::NoPicture);
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use docmill_formats::notation::fold_text;
 
 /// Words on either side of a gap in which words that are nearly alike are looked for.
-const LONGEST_GAP: usize = 24;
+const MAX_GAP_WORDS: usize = 24;
 
 /// How a word of the model belongs to one of the witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,13 +169,13 @@ impl WordMatcher<'_> {
         let low = before.map(|at| at + 1);
         let (low, high) = match (low, behind) {
             (Some(low), Some(high)) => (low, high),
-            (Some(low), None) => (low, self.witness.len().min(low + LONGEST_GAP)),
-            (None, Some(high)) => (high.saturating_sub(LONGEST_GAP), high),
+            (Some(low), None) => (low, self.witness.len().min(low + MAX_GAP_WORDS)),
+            (None, Some(high)) => (high.saturating_sub(MAX_GAP_WORDS), high),
             (None, None) if start == 0 && end == self.found.len() => (0, self.witness.len()),
             (None, None) => return,
         };
         let mut next = low;
-        if end - start > LONGEST_GAP || high.saturating_sub(low) > LONGEST_GAP {
+        if end - start > MAX_GAP_WORDS || high.saturating_sub(low) > MAX_GAP_WORDS {
             return;
         }
         for at in start..end {

@@ -138,7 +138,7 @@ fn no_page_costs_more_than_its_shapes() {
         let left = f64::from(at % 500);
         drawn.note_shape(Rect::new(left, 0.0, left + 90.0, 700.0), Some(&path), None);
     }
-    assert_eq!((drawn.shapes.len(), drawn.list_places(PAGE).len()), (MOST_SHAPES, 0));
+    assert_eq!((drawn.shapes.len(), drawn.list_places(PAGE).len()), (MAX_SHAPES, 0));
     let mut odd = DrawnFigures::default();
     odd.note_image(Rect::new(-1e12, -1e12, 1e12, 1e12));
     odd.note_image(Rect::new(f64::MAX / 4.0, 0.0, f64::MAX / 3.0, 100.0));

@@ -10,7 +10,7 @@ use crate::pages::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
 /// The most that a byte of deflate data stands for: 258 bytes in two bits.
-const MOST_DEFLATED: u64 = 1032;
+const MAX_DEFLATED: u64 = 1032;
 
 /// A compression filter of a stream, as far as it matters here. Those of images are left out:
 /// dimensions bound what they make.
@@ -27,7 +27,7 @@ impl StreamFilter {
     /// The most that a byte of its input stands for.
     pub(super) fn most_per_byte(self) -> u64 {
         match self {
-            Self::Flate => MOST_DEFLATED,
+            Self::Flate => MAX_DEFLATED,
             Self::Lzw => 4096,
             Self::RunLength => 64,
             Self::Ascii85 | Self::AsciiHex => 4,

@@ -9,12 +9,12 @@ use docmill_core::model::{BoundingBox, TextLine, TextWord};
 use super::ink::{InkPiece, PageInk};
 
 /// Sides of a box, in inches.
-const LEAST_SIDE: f32 = 0.075;
-const MOST_SIDE: f32 = 0.32;
+const MIN_SIDE: f32 = 0.075;
+const MAX_SIDE: f32 = 0.32;
 /// Pixels of a side below which nothing is told.
-const LEAST_PIXELS: i32 = 9;
+const MIN_PIXELS: i32 = 9;
 /// How square it is.
-const LEAST_RATIO: f32 = 0.8;
+const MIN_RATIO: f32 = 0.8;
 /// Share of each side that is drawn.
 const DRAWN: f32 = 0.93;
 /// Thickest side, as a share of the box.
@@ -24,7 +24,7 @@ const THICKEST: f32 = 0.2;
 const EMPTY: f32 = 0.015;
 const TICKED: std::ops::RangeInclusive<f32> = 0.07..=0.75;
 /// Boxes of a page that are looked at.
-const MOST_BOXES: usize = 400;
+const MAX_BOXES: usize = 400;
 /// How far the word behind it begins, in sides of the box.
 const BESIDE: f32 = 1.8;
 /// Squares closer than this are a row of fields.
@@ -55,7 +55,7 @@ pub(super) fn find_boxes(
     let is_candidate = |piece: &&InkPiece| has_size_of_box(**piece, inch);
     let mut squares: Vec<TickBox> = Vec::new();
     for (label, piece) in ink.pieces.iter().enumerate().skip(1).filter(|(_, it)| is_candidate(it)) {
-        if squares.len() == MOST_BOXES {
+        if squares.len() == MAX_BOXES {
             return Vec::new();
         }
         let area = area_of(*piece);
@@ -113,11 +113,11 @@ fn has_square_letters(lines: &[TextLine]) -> bool {
 #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
 fn has_size_of_box(piece: InkPiece, inch: f32) -> bool {
     let (width, height) = (piece.width as f32, piece.height as f32);
-    let within = |side: f32| (LEAST_SIDE * inch..=MOST_SIDE * inch).contains(&side);
-    piece.width.min(piece.height) >= LEAST_PIXELS
+    let within = |side: f32| (MIN_SIDE * inch..=MAX_SIDE * inch).contains(&side);
+    piece.width.min(piece.height) >= MIN_PIXELS
         && within(width)
         && within(height)
-        && width.min(height) >= LEAST_RATIO * width.max(height)
+        && width.min(height) >= MIN_RATIO * width.max(height)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]

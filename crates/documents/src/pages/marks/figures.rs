@@ -19,7 +19,7 @@ const AVERAGED: i32 = 13;
 /// Tone as a share of the paper's. Black print in small letters is at .75.
 const TONE: f32 = 0.66;
 /// Least side, in dots: an inch.
-const LEAST_SIDE: i32 = 50;
+const MIN_SIDE: i32 = 50;
 /// Share of the page that a figure covers at least and at most.
 const SIZES: std::ops::Range<f64> = 0.02..0.85;
 /// White between a figure and the edge of the picture, in dots.
@@ -49,7 +49,7 @@ pub(super) fn find_figures(
         if differs(&tones, area)? && !has_words(&place, lines) {
             found.push(PageMark { kind: PageMarkKind::Figure, bounding_box: place });
         }
-        if found.len() == PageMark::MOST_PER_PAGE {
+        if found.len() == PageMark::MAX_PER_PAGE {
             break;
         }
     }
@@ -79,7 +79,7 @@ fn toned_areas(tones: &Mat) -> Result<Vec<Rect>, OpenCvError> {
     let is_figure = |numbers: &&[i32]| match **numbers {
         [left, top, width, height, count] => {
             let size = f64::from(width) * f64::from(height);
-            width.min(height) >= LEAST_SIDE
+            width.min(height) >= MIN_SIDE
                 && SIZES.contains(&(size / whole))
                 && left.min(top) >= EDGE
                 && left + width <= across - EDGE

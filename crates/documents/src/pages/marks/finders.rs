@@ -11,16 +11,16 @@ use docmill_core::model::BoundingBox;
 use super::ink::{InkPiece, InkRun, PageInk};
 
 /// Pixels of a pattern's side below which nothing is read.
-const LEAST_PIXELS: i32 = 7;
+const MIN_PIXELS: i32 = 7;
 /// Corner patterns of one page that are kept.
-const MOST_FINDERS: usize = 600;
+const MAX_FINDERS: usize = 600;
 /// Patterns of like size around one that are looked at as its neighbours.
 const NEIGHBOURS: usize = 24;
 /// Threes that are kept.
-const MOST_TRIPLES: usize = 2_000;
+const MAX_TRIPLES: usize = 2_000;
 /// Modules between the middles of two patterns: of the smallest code and of the largest.
-const LEAST_MODULES: f32 = 12.0;
-const MOST_MODULES: f32 = 185.0;
+const MIN_MODULES: f32 = 12.0;
+const MAX_MODULES: f32 = 185.0;
 
 /// A corner pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,13 +62,13 @@ impl FinderTriple {
     }
 }
 
-/// The corner patterns of a page, from the top, at most [`MOST_FINDERS`]: pieces of ink about as high as
+/// The corner patterns of a page, from the top, at most [`MAX_FINDERS`]: pieces of ink about as high as
 /// wide with another one in their middle.
 pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
     let mut found = Vec::new();
     for (label, ring) in ink.pieces.iter().enumerate().skip(1) {
         let (small, large) = (ring.width.min(ring.height), ring.width.max(ring.height));
-        if small < LEAST_PIXELS || small * 10 < large * 7 {
+        if small < MIN_PIXELS || small * 10 < large * 7 {
             continue;
         }
         let (x, y) = (ring.left + ring.width / 2, ring.top + ring.height / 2);
@@ -79,7 +79,7 @@ pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
         if is_stone(ring, stone) {
             found.push(placed(*ring));
         }
-        if found.len() == MOST_FINDERS {
+        if found.len() == MAX_FINDERS {
             break;
         }
     }
@@ -196,7 +196,7 @@ pub(super) fn group_finders(finders: &[CornerFinder]) -> Vec<FinderTriple> {
         }
     }
     triples.sort_by(|one, other| one.span().total_cmp(&other.span()));
-    triples.truncate(MOST_TRIPLES);
+    triples.truncate(MAX_TRIPLES);
     triples
 }
 
@@ -204,7 +204,7 @@ pub(super) fn group_finders(finders: &[CornerFinder]) -> Vec<FinderTriple> {
 fn may_belong(one: CornerFinder, other: CornerFinder) -> bool {
     let (small, large) = (one.module.min(other.module), one.module.max(other.module));
     let modules = distance(one, other) / small.max(0.1);
-    large < 1.6 * small && (LEAST_MODULES..MOST_MODULES).contains(&modules)
+    large < 1.6 * small && (MIN_MODULES..MAX_MODULES).contains(&modules)
 }
 
 /// Two arms of like length at about a right angle.

@@ -17,13 +17,13 @@ use crate::pages::plane::OpenCvError;
 /// A word that is read at least this surely is print.
 const SURE: f32 = 0.7;
 /// So many of them have to be on a page, and so large a share of its words.
-const LEAST_SURE: usize = 8;
+const MIN_SURE: usize = 8;
 const SURE_SHARE: f32 = 0.6;
 /// Share of a piece that such words cover at most, and of a whole piece of writing.
 const READ: f32 = 0.35;
 const READ_OF_ALL: f32 = 0.25;
 /// Pieces of a page that are looked at. A page with more is no page of print.
-const MOST_PIECES: usize = 3000;
+const MAX_PIECES: usize = 3000;
 /// Pieces closer than this, in heights of a word, stand together.
 const TOGETHER: f32 = 0.9;
 /// Share of the ink in pieces as wide as joined letters, and how wide these are in heights of a word.
@@ -41,11 +41,11 @@ const STROKES_ACROSS: f32 = 3.0;
 /// By how much it is darker than the paper around it.
 const CONTRAST: f64 = 45.0;
 /// Pieces of a group that lie within its largest one: in a badge or a drawing there are more.
-const MOST_WITHIN: usize = 3;
+const MAX_WITHIN: usize = 3;
 /// Sizes in inches; the least height is in heights of a word.
 const WIDTHS: std::ops::Range<f32> = 0.4..4.5;
-const MOST_HEIGHT: f32 = 1.6;
-const LEAST_HEIGHT: f32 = 0.9;
+const MAX_HEIGHT: f32 = 1.6;
+const MIN_HEIGHT: f32 = 0.9;
 /// Least height of a signature.
 const SIGNATURE_HEIGHT: f32 = 1.5;
 
@@ -139,7 +139,7 @@ pub(super) fn find_hands(
     let taken: Vec<BoundingBox> = taken.iter().map(|area| shrunk(area, ink.scale)).collect();
     let mut found = Vec::new();
     for group in group_pieces(words.unread_pieces(ink, &taken), TOGETHER * words.height) {
-        if found.len() < PageMark::MOST_PER_PAGE
+        if found.len() < PageMark::MAX_PER_PAGE
             && words.may_be_hand(&group, ink.inch)
             && is_drawn_by_pen(ink, &group)?
         {
@@ -166,7 +166,7 @@ impl<'a> ReadWords<'a> {
         let share = SURE_SHARE * to_f32(i32::try_from(counts).unwrap_or(i32::MAX));
         let sure = to_f32(i32::try_from(heights.len()).unwrap_or(i32::MAX));
         let height = heights.get(heights.len() / 2).copied().filter(|height| *height >= 4.0)?;
-        (heights.len() >= LEAST_SURE && sure >= share).then_some(Self { all, height })
+        (heights.len() >= MIN_SURE && sure >= share).then_some(Self { all, height })
     }
 
     fn sure(&self) -> impl Iterator<Item = &BoundingBox> {
@@ -192,8 +192,8 @@ impl<'a> ReadWords<'a> {
                 && self.read_share(&area) < READ
         };
         let pieces: Vec<PenPiece> =
-            ink.pieces.iter().filter(is_candidate).take(MOST_PIECES + 1).copied().collect();
-        if pieces.len() > MOST_PIECES { Vec::new() } else { pieces }
+            ink.pieces.iter().filter(is_candidate).take(MAX_PIECES + 1).copied().collect();
+        if pieces.len() > MAX_PIECES { Vec::new() } else { pieces }
     }
 
     /// By sizes and by what was read there.
@@ -214,13 +214,13 @@ impl<'a> ReadWords<'a> {
         let weighed = group.members.iter().map(|piece| piece.stroke * to_f32(piece.count));
         let stroke = weighed.sum::<f32>() / all;
         WIDTHS.contains(&(area.w / inch))
-            && area.h <= MOST_HEIGHT * inch
-            && area.h >= LEAST_HEIGHT * self.height
+            && area.h <= MAX_HEIGHT * inch
+            && area.h >= MIN_HEIGHT * self.height
             && joined >= JOINED * all
             && joined_width >= JOINED_WIDTH * self.height
             && stroke <= STROKE * inch
             && FILLED.contains(&(all / (area.w * area.h)))
-            && group.pieces_within_largest() <= MOST_WITHIN
+            && group.pieces_within_largest() <= MAX_WITHIN
             && self.read_share(&area) < READ_OF_ALL
             && !self.has_word_within(&area)
     }

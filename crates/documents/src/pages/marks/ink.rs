@@ -14,7 +14,7 @@ use crate::pages::plane::{OpenCvError, shrink_mat, view_raster};
 use docmill_core::model::BoundingBox;
 
 /// Pixels that are looked at: A4 at 350 dpi. A larger picture is looked at smaller.
-const MOST_PIXELS: u64 = 12_000_000;
+const MAX_PIXELS: u64 = 12_000_000;
 /// Side of the surroundings that ink has to be darker than, in pixels at any resolution in use: wider
 /// than a corner pattern of a code.
 pub(super) const SURROUNDINGS: i32 = 151;
@@ -70,7 +70,7 @@ impl PageInk {
     pub(super) fn from_raster(picture: &PageRaster) -> Result<Self, OpenCvError> {
         let pixels = u64::from(picture.width) * u64::from(picture.height);
         let factor = (1_u8..=8)
-            .find(|factor| pixels / (u64::from(*factor) * u64::from(*factor)) <= MOST_PIXELS);
+            .find(|factor| pixels / (u64::from(*factor) * u64::from(*factor)) <= MAX_PIXELS);
         let factor = factor.unwrap_or(8);
         let small = shrink_mat(&view_raster(picture)?, i32::from(factor))?;
         let mut bits = Mat::default();

@@ -15,15 +15,15 @@ use crate::pages::plane::OpenCvError;
 use docmill_core::model::{BoundingBox, CodeSymbology, PageCode};
 
 /// Codes of a page that are tried.
-const MOST_TRIES: usize = 96;
+const MAX_TRIES: usize = 96;
 /// Patterns that may lie on the piece of a page that is tried, the code's own included.
-const MOST_WITHIN: usize = 8;
+const MAX_WITHIN: usize = 8;
 /// Least side of a piece, in pixels: the smallest code has 21 modules.
-const LEAST_SIDE: usize = 21;
+const MIN_SIDE: usize = 21;
 /// Pixels of all pieces together: so many as the largest page has four times.
-const MOST_PIXELS: i64 = 48_000_000;
+const MAX_PIXELS: i64 = 48_000_000;
 
-/// Reads the codes, at most [`PageCode::MOST_PER_PAGE`]; boxes in pixels of the picture.
+/// Reads the codes, at most [`PageCode::MAX_PER_PAGE`]; boxes in pixels of the picture.
 pub(super) fn read_codes(
     ink: &PageInk,
     finders: &[CornerFinder],
@@ -39,7 +39,7 @@ pub(super) fn read_codes(
             continue;
         }
         (tries, pixels) = (tries + 1, pixels + piece.pixels());
-        if tries > MOST_TRIES || pixels > MOST_PIXELS || codes.len() == PageCode::MOST_PER_PAGE {
+        if tries > MAX_TRIES || pixels > MAX_PIXELS || codes.len() == PageCode::MAX_PER_PAGE {
             break;
         }
         let read = piece.read(ink)?;
@@ -53,7 +53,7 @@ pub(super) fn read_codes(
         }
         for code in read {
             let is_known = codes.iter().any(|known| is_same(known, &code));
-            if !is_known && codes.len() < PageCode::MOST_PER_PAGE {
+            if !is_known && codes.len() < PageCode::MAX_PER_PAGE {
                 codes.push(code);
             }
         }
@@ -96,11 +96,11 @@ impl CodePiece {
     fn read(self, ink: &PageInk) -> Result<Vec<PageCode>, OpenCvError> {
         let sides = (usize::try_from(self.width), usize::try_from(self.height));
         let (Ok(width), Ok(height)) = sides else { return Ok(Vec::new()) };
-        if width.min(height) < LEAST_SIDE {
+        if width.min(height) < MIN_SIDE {
             return Ok(Vec::new());
         }
         let part = ink.cut_out(Rect::new(self.left, self.top, self.width, self.height))?;
-        if count_patterns(&part, MOST_WITHIN) > MOST_WITHIN {
+        if count_patterns(&part, MAX_WITHIN) > MAX_WITHIN {
             return Ok(Vec::new());
         }
         let side = |at: usize| i32::try_from(at).unwrap_or(i32::MAX);

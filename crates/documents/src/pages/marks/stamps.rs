@@ -14,7 +14,7 @@ use crate::pages::plane::OpenCvError;
 
 /// Longer sides of a stamp, in inches, and the least of the shorter one.
 const SIDES: std::ops::Range<f32> = 0.8..4.0;
-const LEAST_SIDE: f32 = 0.3;
+const MIN_SIDE: f32 = 0.3;
 /// Radii of a ring, in inches.
 const RADII: std::ops::Range<f32> = 0.4..1.3;
 /// How far its outline lies from a circle at most, in inches.
@@ -26,16 +26,16 @@ const DIRECTIONS: u16 = 72;
 const CLOSED: f32 = 0.85;
 /// Where letters along a ring stand, in radii, how many there are, and in how many twelfths of it.
 const RIM: std::ops::Range<f32> = 0.55..0.97;
-const LEAST_LETTERS: usize = 8;
-const LEAST_TWELFTHS: usize = 7;
+const MIN_LETTERS: usize = 8;
+const MIN_TWELFTHS: usize = 7;
 /// Share of the page's height above and below which a ring is part of its letterhead or foot.
 const BODY: std::ops::Range<f32> = 0.17..0.95;
 /// By how many degrees a frame stands askew.
 const ASKEW: std::ops::Range<f32> = 2.5..35.0;
 /// Letters in a frame.
-const LEAST_FRAMED: usize = 4;
+const MIN_FRAMED_LETTERS: usize = 4;
 /// Pieces of a page that are looked at, as many as marks are kept.
-const MOST_CANDIDATES: usize = PageMark::MOST_PER_PAGE;
+const MAX_CANDIDATES: usize = PageMark::MAX_PER_PAGE;
 
 /// A circle in pixels of what was looked at.
 #[derive(Debug, Clone, Copy)]
@@ -61,13 +61,12 @@ pub(super) struct StampForms {
 pub(super) fn find_stamps(ink: &UnruledInk) -> Result<StampForms, OpenCvError> {
     let has_size = |piece: &&PenPiece| {
         let (width, height) = (to_f32(piece.area.width), to_f32(piece.area.height));
-        SIDES.contains(&(width.max(height) / ink.inch))
-            && width.min(height) >= LEAST_SIDE * ink.inch
+        SIDES.contains(&(width.max(height) / ink.inch)) && width.min(height) >= MIN_SIDE * ink.inch
     };
     let candidates: Vec<&PenPiece> =
-        ink.pieces.iter().filter(has_size).take(MOST_CANDIDATES + 1).collect();
+        ink.pieces.iter().filter(has_size).take(MAX_CANDIDATES + 1).collect();
     let mut found = StampForms::default();
-    if candidates.len() > MOST_CANDIDATES {
+    if candidates.len() > MAX_CANDIDATES {
         return Ok(found);
     }
     for piece in candidates {
@@ -196,7 +195,7 @@ fn has_letters_along(ink: &UnruledInk, ring: RingFit) -> bool {
             }
         }
     }
-    letters >= LEAST_LETTERS && twelfths.iter().filter(|seen| **seen).count() >= LEAST_TWELFTHS
+    letters >= MIN_LETTERS && twelfths.iter().filter(|seen| **seen).count() >= MIN_TWELFTHS
 }
 
 /// Whether the piece runs along all four sides of a rectangle that stands askew, with letters in it.
@@ -211,7 +210,7 @@ fn is_askew_frame(
     let turned = ((frame.angle + 45.0).rem_euclid(90.0) - 45.0).abs();
     if !ASKEW.contains(&turned)
         || !SIDES.contains(&(long / ink.inch))
-        || short < LEAST_SIDE * ink.inch
+        || short < MIN_SIDE * ink.inch
     {
         return Ok(false);
     }
@@ -231,7 +230,7 @@ fn is_askew_frame(
             && along.abs() < 0.48 * frame.size.width
             && beside.abs() < 0.48 * frame.size.height
     };
-    Ok(ink.pieces.iter().filter(is_within).count() >= LEAST_FRAMED)
+    Ok(ink.pieces.iter().filter(is_within).count() >= MIN_FRAMED_LETTERS)
 }
 
 /// The share of a side near which there is ink of the piece.

@@ -112,7 +112,7 @@ fn a_page_of_a_hundred_codes_gives_as_many_as_are_kept_and_each_is_right() {
         paper.code(30 + at % 10 * 230, 30 + at / 10 * 230, format!("code {at}").as_bytes(), 6);
     }
     let codes = paper.codes();
-    assert_eq!(codes.len(), PageCode::MOST_PER_PAGE);
+    assert_eq!(codes.len(), PageCode::MAX_PER_PAGE);
     let said: std::collections::BTreeSet<&str> =
         codes.iter().map(|code| code.payload.as_str()).collect();
     assert_eq!(said.len(), codes.len(), "none twice");

@@ -14,7 +14,7 @@ use docmill_core::model::BoundingBox;
 /// two or three pixels.
 const FINE_DPI: u32 = 250;
 /// Pixels that are looked at: an A4 page just below that.
-const MOST_PIXELS: u64 = 8_600_000;
+const MAX_PIXELS: u64 = 8_600_000;
 /// Length of a ruling at least and thickness at most, in inches.
 const RULING: f32 = 0.5;
 const THICKNESS: f32 = 0.045;
@@ -54,7 +54,7 @@ impl UnruledInk {
         let pixels = u64::from(picture.width) * u64::from(picture.height);
         let is_small = |factor: &u8| {
             let factor = u32::from(*factor);
-            picture.dpi / factor < FINE_DPI && pixels <= MOST_PIXELS * u64::from(factor * factor)
+            picture.dpi / factor < FINE_DPI && pixels <= MAX_PIXELS * u64::from(factor * factor)
         };
         let factor = (1..=32_u8).find(is_small).unwrap_or(32);
         let grey = shrink_mat(&view_raster(picture)?, i32::from(factor))?;

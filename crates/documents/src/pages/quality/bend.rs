@@ -23,13 +23,13 @@ const TERMS: [(i32, i32); 11] =
 /// Clear pixels to the next letter of a line, as a multiple of the median letter.
 const FARTHEST: f32 = 2.0;
 /// Letters of a line, at least; lines and letters of a page.
-const FEWEST_IN_LINE: usize = 8;
-const FEWEST_LINES: usize = 4;
+const MIN_IN_LINE_LETTERS: usize = 8;
+const MIN_LINES: usize = 4;
 const FEWEST: usize = 80;
 /// More letters are not asked for their neighbours.
 const MOST: usize = 6_000;
 /// Share of the width over which the lines reach, at least: beyond them nothing is known.
-const LEAST_REACH: f64 = 0.5;
+const MIN_REACH: f64 = 0.5;
 /// Letters farther off their line than this, as a multiple of the median letter, are left out of the
 /// second fit: descenders, and neighbours of another line.
 const OFF_LINE: f64 = 0.25;
@@ -37,9 +37,9 @@ const OFF_LINE: f64 = 0.25;
 /// less of it there is.
 const HELD_BACK: f64 = 1e-3;
 /// Lines that bend less than this, as a multiple of the median letter, are straight.
-const LEAST_BEND: f64 = 0.3;
+const MIN_BEND_LINES: f64 = 0.3;
 /// Letters move by no more than this share of the height.
-const FARTHEST_MOVE: f64 = 0.15;
+const MAX_MOVE_LETTERS: f64 = 0.15;
 
 /// By how much lines are lower than they should be, all over a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ pub(super) fn find_bend(letters: &[InkBox], size: Size) -> Result<Option<LineBen
         let level = line_level(line, &first);
         line.retain(|foot| (foot.height - value(&first, foot) - level).abs() < OFF_LINE * letter);
     }
-    lines.retain(|line| line.len() >= FEWEST_IN_LINE / 2);
+    lines.retain(|line| line.len() >= MIN_IN_LINE_LETTERS / 2);
     let Some(weights) = fit_lines(&lines)? else { return Ok(None) };
     let bend = LineBend { weights, size: page };
     Ok(bend.is_worth_it(&lines, letter).then_some(bend))
@@ -122,9 +122,9 @@ impl LineBend {
         };
         let bend = feet().map(bends).fold(0.0, f64::max);
         let moved = feet().map(|foot| value(&self.weights, foot).abs()).fold(0.0, f64::max);
-        (reach.1 - reach.0) / 2.0 >= LEAST_REACH
-            && bend >= LEAST_BEND * letter
-            && moved <= FARTHEST_MOVE * self.size.height
+        (reach.1 - reach.0) / 2.0 >= MIN_REACH
+            && bend >= MIN_BEND_LINES * letter
+            && moved <= MAX_MOVE_LETTERS * self.size.height
     }
 }
 
@@ -190,7 +190,7 @@ fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<Letter
         chain.filter_map(|at| letters.get(at)).map(|letter| foot_of(letter, page)).collect()
     };
     let lines = starts.map(line);
-    lines.filter(|line: &Vec<LetterFoot>| line.len() >= FEWEST_IN_LINE).collect()
+    lines.filter(|line: &Vec<LetterFoot>| line.len() >= MIN_IN_LINE_LETTERS).collect()
 }
 
 fn foot_of(letter: &InkBox, page: Size2d) -> LetterFoot {
@@ -213,7 +213,7 @@ fn shares_line(one: &InkBox, other: &InkBox) -> bool {
 /// they are too few.
 fn fit_lines(lines: &[Vec<LetterFoot>]) -> Result<Option<Vec<f64>>> {
     let feet: usize = lines.iter().map(Vec::len).sum();
-    if lines.len() < FEWEST_LINES || feet < FEWEST {
+    if lines.len() < MIN_LINES || feet < FEWEST {
         return Ok(None);
     }
     let count = TERMS.len();

@@ -42,7 +42,7 @@ const ASKED: usize = 300;
 /// Fewer letters than this say nothing.
 const FEWEST: usize = 12;
 /// Fewer letters than this do not tell head from feet.
-const FEWEST_FOR_FEET: usize = 60;
+const MIN_FOR_FEET: usize = 60;
 
 /// Along what the lines run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +240,7 @@ fn find_best_angle(plane: &ProjectionColumns, (from, to): (f64, f64), step: f64)
 
 /// Log ratio of how lower and upper edges pile up on rows.
 fn feet_ratio(glyphs: &[InkBox], page: Size, skew: f64) -> f32 {
-    if glyphs.len() < FEWEST_FOR_FEET {
+    if glyphs.len() < MIN_FOR_FEET {
         return 0.0;
     }
     let fall = skew.to_radians().tan();

@@ -19,8 +19,8 @@ const LONGER_SIDE: i32 = 2_600;
 const NOISY: f32 = 6.0;
 /// Ink is darker than its paper by this much, of 255, whatever the rest of the page looks like,
 /// and by this many deviations of the noise.
-const LEAST_INK: f64 = 25.0;
-const LEAST_INK_IN_NOISE: f64 = 3.0;
+const MIN_INK: f64 = 25.0;
+const MIN_INK_IN_NOISE: f64 = 3.0;
 
 /// Blockiness from which compression is coarse. Pages that were compressed well had 1.3 to 2.2,
 /// such as read better smoothed 3.9 and more.
@@ -103,7 +103,7 @@ fn threshold_ink(flat: &Mat, noise: f32) -> Result<Mat> {
     let mut ink = Mat::default();
     let inverse = imgproc::THRESH_BINARY_INV;
     let otsu = imgproc::threshold(flat, &mut ink, 0.0, 255.0, inverse | imgproc::THRESH_OTSU)?;
-    let highest = 255.0 - LEAST_INK.max(LEAST_INK_IN_NOISE * f64::from(noise));
+    let highest = 255.0 - MIN_INK.max(MIN_INK_IN_NOISE * f64::from(noise));
     if otsu > highest {
         imgproc::threshold(flat, &mut ink, highest, 255.0, inverse)?;
     }

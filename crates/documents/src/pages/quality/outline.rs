@@ -28,16 +28,16 @@ const EDGE_SHARE: f64 = 0.6;
 const INSIDE_SHARE: f64 = 0.4;
 /// What a side counts that the picture cuts off, as a share of a side that is wholly seen.
 const CUT_SHARE: f64 = 0.45;
-const MOST_CUT: usize = 2;
+const MAX_CUT: usize = 2;
 /// The least a sheet's sides are supported, on average, times the fourth root of its share of the
 /// picture.
-const LEAST_SCORE: f64 = 0.66;
+const MIN_SCORE: f64 = 0.66;
 /// The least share of the picture that a sheet takes.
-const LEAST_AREA: f64 = 0.2;
+const MIN_AREA: f64 = 0.2;
 /// Corners may lie outside the picture by this share of a side, ...
 const OUTSIDE: f64 = 0.12;
 /// ... and are right angles, more or less: the sine.
-const LEAST_SINE: f64 = 0.75;
+const MIN_SINE: f64 = 0.75;
 /// A sheet whose corners are all this near to those of the picture, as a share of a side, fills it.
 const FILLS: f64 = 0.015;
 
@@ -151,7 +151,7 @@ impl SheetSearch {
                     for bottom in bottoms {
                         let sides = [left, top, right, bottom];
                         let score = self.score(sides).unwrap_or(0.0);
-                        if score > best.map_or(LEAST_SCORE, |(best, _)| best) {
+                        if score > best.map_or(MIN_SCORE, |(best, _)| best) {
                             best = Some((score, sides));
                         }
                     }
@@ -168,7 +168,7 @@ impl SheetSearch {
 
     /// How well four sides are supported; `None` if they make no sheet.
     fn score(&self, sides: [&EdgeLine; 4]) -> Option<f64> {
-        if sides.iter().filter(|side| side.support.is_none()).count() > MOST_CUT {
+        if sides.iter().filter(|side| side.support.is_none()).count() > MAX_CUT {
             return None;
         }
         let [left, top, right, bottom] = sides;
@@ -182,7 +182,7 @@ impl SheetSearch {
             return None;
         }
         let area = convex_area(&corners)? / (self.size.0 * self.size.1);
-        if area < LEAST_AREA {
+        if area < MIN_AREA {
             return None;
         }
         let [top_left, top_right, bottom_right, bottom_left] = corners;
@@ -270,7 +270,7 @@ fn convex_area(corners: &Corners) -> Option<f64> {
             ((own.0 - before.0, own.1 - before.1), (after.0 - own.0, after.1 - own.1));
         let turn = one.0 * other.1 - one.1 * other.0;
         let lengths = one.0.hypot(one.1) * other.0.hypot(other.1);
-        if turn < LEAST_SINE * lengths || lengths <= 0.0 {
+        if turn < MIN_SINE * lengths || lengths <= 0.0 {
             return None;
         }
         twice += own.0 * after.1 - own.1 * after.0;

@@ -63,17 +63,17 @@ impl RepairStep {
 /// Letters are enlarged to this height in pixels, by a whole number. The dots of a fax are not
 /// enlarged more than twice: they would become letters of their own.
 const READABLE_HEIGHT: f32 = 20.0;
-const MOST_ENLARGED: u32 = 4;
-const MOST_ENLARGED_BILEVEL: u32 = 2;
+const MAX_ENLARGED: u32 = 4;
+const MAX_ENLARGED_BILEVEL: u32 = 2;
 /// A page that is worked on anyway is enlarged below this height.
 const SMALL_HEIGHT: f32 = 20.0;
 /// How many times the difference from a smoothed page is added to a blurred one.
 const SHARPENING: f64 = 3.0;
 /// A page that is turned gets no more than so many times as many pixels: only strips would.
-const MOST_GROWTH: f32 = 4.0;
+const MAX_GROWTH: f32 = 4.0;
 /// Pixels of an enlarged page, at most: an A4 page of 300 dots per inch stays as it is, small print
 /// and all, because reading four times as many pixels takes long and finds little more.
-const MOST_PIXELS: f32 = 20_000_000.0;
+const MAX_PIXELS: f32 = 20_000_000.0;
 
 /// What `found` calls for, in order.
 pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Vec<RepairStep> {
@@ -112,7 +112,7 @@ pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Ve
 fn needs_deskew(found: &PageAssessment) -> bool {
     let (sine, cosine) = found.direction.skew_degrees.to_radians().sin_cos();
     let growth = 1.0 + (sine * cosine).abs() * found.elongation;
-    found.has_defect(PageDefectKind::Skewed) && growth <= MOST_GROWTH
+    found.has_defect(PageDefectKind::Skewed) && growth <= MAX_GROWTH
 }
 
 fn needs_stretch(found: &PageAssessment) -> bool {
@@ -137,12 +137,12 @@ fn is_small(found: &PageAssessment) -> bool {
     (f32::EPSILON..SMALL_HEIGHT).contains(&found.letter_height)
 }
 
-/// How many times larger the page gets, 1 to [`MOST_ENLARGED`].
+/// How many times larger the page gets, 1 to [`MAX_ENLARGED`].
 pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
     let wanted = READABLE_HEIGHT / found.letter_height.max(1.0);
-    let allowed = (MOST_PIXELS / found.pixels.max(1.0)).sqrt();
+    let allowed = (MAX_PIXELS / found.pixels.max(1.0)).sqrt();
     let fits = |times: &u32| f32::from(u16::try_from(*times).unwrap_or(u16::MAX)) <= allowed;
-    let most = if found.bilevel { MOST_ENLARGED_BILEVEL } else { MOST_ENLARGED };
+    let most = if found.bilevel { MAX_ENLARGED_BILEVEL } else { MAX_ENLARGED };
     let times = (1..most).find(|times| f64::from(*times) >= f64::from(wanted));
     (1..=times.unwrap_or(most)).rev().find(fits).unwrap_or(1)
 }

@@ -31,7 +31,7 @@ pub(super) fn after_year_mark(after: &str) -> &str {
 }
 
 /// Words of the longest town before a day.
-const LONGEST_TOWN: usize = 4;
+const MAX_TOWN_WORDS: usize = 4;
 
 /// Whether what stands before a day is a town, as letters have it: `Leeds, `, `Graz, am `, `Lorient, le `.
 pub(super) fn ends_in_town(before: &str) -> bool {
@@ -42,7 +42,7 @@ pub(super) fn ends_in_town(before: &str) -> bool {
     let words: Vec<&str> = town.trim_end_matches(',').split(' ').collect();
     let named = |text: &str| text.chars().next().is_some_and(char::is_uppercase);
     town.ends_with(',')
-        && words.len() <= LONGEST_TOWN
+        && words.len() <= MAX_TOWN_WORDS
         && words.first().is_some_and(|word| named(word))
         && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
 }

@@ -14,22 +14,22 @@ use docmill_gate::kinds::begins_subject;
 const ISSUED: &str = "invoice_date";
 
 /// Cells among which a till's number stands beside the day.
-const MOST_IN_HEAD: usize = 400;
+const MAX_IN_HEAD: usize = 400;
 
 /// Digits of the shortest such number: tables and tills have fewer.
-const LEAST_OF_TILL: usize = 4;
+const MIN_OF_TILL_DIGITS: usize = 4;
 
 /// Digits of the shortest number that stands alone beside the day: `0027818   11-03-2026`.
-const LEAST_ALONE: usize = 6;
+const MIN_ALONE_DIGITS: usize = 6;
 
 /// Heights of a line between the tops of two lines that follow each other.
 const NEXT_LINE: f32 = 2.2;
 
 /// The longest series, in letters and digits.
-const LONGEST_SERIES: usize = 6;
+const MAX_SERIES: usize = 6;
 
 /// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`, `Račun / Invoice br. 18`.
-const MOST_TITLES: usize = 5;
+const MAX_TITLES_WORDS: usize = 5;
 
 impl<'a> NumberSearch<'a> {
     /// Series and number in the upper half of the first page.
@@ -40,7 +40,7 @@ impl<'a> NumberSearch<'a> {
             let behind = folded.windows(3).position(|three| match three {
                 [label, series, number] => {
                     vocabulary().series.has(label)
-                        && (1..=LONGEST_SERIES).contains(&series.chars().count())
+                        && (1..=MAX_SERIES).contains(&series.chars().count())
                         && vocabulary().number_mark.has(number)
                 }
                 _ => false,
@@ -66,7 +66,7 @@ impl<'a> NumberSearch<'a> {
             return;
         }
         let layout = self.spots.layout;
-        for (index, cell) in layout.cells.iter().enumerate().take(MOST_IN_HEAD) {
+        for (index, cell) in layout.cells.iter().enumerate().take(MAX_IN_HEAD) {
             let text = cell.joined_text();
             let day = date::find_dates(&text).first().map(|day| day.range.start);
             let row = layout.row_cells(cell.row).iter();
@@ -78,9 +78,9 @@ impl<'a> NumberSearch<'a> {
                 [title, number] => {
                     let is_word =
                         title.chars().count() > 2 && title.chars().all(char::is_alphabetic);
-                    (is_word, number, LEAST_OF_TILL)
+                    (is_word, number, MIN_OF_TILL_DIGITS)
                 }
-                [number] => (true, number, LEAST_ALONE),
+                [number] => (true, number, MIN_ALONE_DIGITS),
                 _ => continue,
             };
             let long = number.len() >= least && number.chars().all(|c| c.is_ascii_digit());
@@ -154,7 +154,7 @@ impl<'a> NumberSearch<'a> {
         let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
         let rest = cell.words.get(spot.words.end..).unwrap_or_default();
         let marks = rest.iter().take_while(|word| vocabulary().number_mark.has(&fold_text(word)));
-        cell.words.len() <= MOST_TITLES
+        cell.words.len() <= MAX_TITLES_WORDS
             && rest.len() == marks.count() + 1
             && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
     }

@@ -5,7 +5,7 @@ use crate::rules::layout::TextCell;
 use docmill_formats::notation::fold_text;
 
 /// Labels of accounts' owners that are looked at.
-const MOST_OWNERS: usize = 20;
+const MAX_OWNERS: usize = 20;
 
 /// The words of a text, folded and in order of the alphabet.
 fn sorted_words(text: &str) -> Vec<String> {
@@ -20,7 +20,7 @@ impl SupplierSearch<'_> {
     pub(super) fn mark_account_owners(&self, merged: &mut [NameCandidate<'_>]) {
         use NameSign::{Attention, Customer, Head, Large, Place, Prose, Window, Witnessed};
         let theirs = [Attention, Customer, Place, Prose, Window, Witnessed];
-        let owners: Vec<&[String]> = self.owners().take(MOST_OWNERS).collect();
+        let owners: Vec<&[String]> = self.owners().take(MAX_OWNERS).collect();
         for one in merged {
             let heads = one.signs.contains(&Head)
                 && (one.signs.contains(&NameSign::First) || one.signs.contains(&Large));

@@ -12,12 +12,12 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text, printed_vat_id};
 
 /// Lines of an address.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 /// Lines with numbers of registers between name and street.
-const MOST_REGISTERS: usize = 3;
+const MAX_REGISTERS_LINES: usize = 3;
 
 /// Digits of a number in a register.
-const FEWEST_REGISTER: usize = 5;
+const MIN_REGISTER_DIGITS: usize = 5;
 
 /// Parties beside each other are further apart than this, in heights of a line.
 pub(super) const PARTIES_APART: f32 = 12.0;
@@ -26,7 +26,7 @@ pub(super) const PARTIES_APART: f32 = 12.0;
 const PARTS: [&str; 5] = [" - ", " – ", " • ", " · ", " | "];
 
 /// Digits of the number of a house, or of house and flat.
-const MOST_HOUSE_DIGITS: usize = 6;
+const MAX_HOUSE_DIGITS: usize = 6;
 
 /// Below this share of legible letters an address is faint.
 const FAINT: f32 = 0.9;
@@ -88,7 +88,7 @@ fn is_short_street(line: &str) -> bool {
     let folded = fold_text(line);
     let words: Vec<&str> = folded.split(' ').collect();
     let [house, .., last] = words.as_slice() else { return false };
-    let is_house = house.len() <= MOST_HOUSE_DIGITS && house.chars().all(|c| c.is_ascii_digit());
+    let is_house = house.len() <= MAX_HOUSE_DIGITS && house.chars().all(|c| c.is_ascii_digit());
     // `7705 Hwy 290 E`
     let road = words.windows(2).skip(1).any(|pair| match pair {
         [kind, number] => {
@@ -299,7 +299,7 @@ impl SupplierSearch<'_> {
         let mut least = 1.0_f32;
         let (mut at, mut passed) = (cell, 0);
         let mut branch: Option<String> = None;
-        for line in 0..MOST_LINES + skip {
+        for line in 0..MAX_LINES + skip {
             let below = self.layout.rows_from(at).filter(|c| self.goes_on(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
             let next = next.or_else(|| self.line_after_gap(at, line == passed));
@@ -317,7 +317,7 @@ impl SupplierSearch<'_> {
             let between = || self.is_register(next, &text) || tells_trade(&text) || detail();
             let form = self.spots.till && self.is_bare_form(next);
             let name = form || is_branch_under(next, cell);
-            if lines.is_empty() && passed < MOST_REGISTERS && (name || between()) {
+            if lines.is_empty() && passed < MAX_REGISTERS_LINES && (name || between()) {
                 passed += 1;
                 continue;
             }
@@ -326,11 +326,11 @@ impl SupplierSearch<'_> {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             // Digits alone are a telephone's.
             let register = self.spots.till
-                && digits >= FEWEST_REGISTER
+                && digits >= MIN_REGISTER_DIGITS
                 && text.contains(char::is_alphabetic)
                 && self.is_register(next, &text)
                 && !has_postal_code(&text);
-            if register && lines.len() == 1 && passed < MOST_REGISTERS && branch.is_none() {
+            if register && lines.len() == 1 && passed < MAX_REGISTERS_LINES && branch.is_none() {
                 passed += 1;
                 branch = lines.pop();
                 continue;
@@ -348,7 +348,7 @@ impl SupplierSearch<'_> {
             least = least.min(next.confidence);
             let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
             let town = || town_of(&lines).or_else(|| town_with_province(&lines));
-            if (last && town().is_some()) || lines.len() == MOST_LINES {
+            if (last && town().is_some()) || lines.len() == MAX_LINES {
                 break;
             }
         }
@@ -431,7 +431,7 @@ impl SupplierSearch<'_> {
         let numbered = long && last.next().is_some_and(|word| vocabulary().number_mark.has(word));
         dated
             || numbered
-            || digits >= FEWEST_REGISTER && (marked || code)
+            || digits >= MIN_REGISTER_DIGITS && (marked || code)
             || marked && digits == 0 && line.words.len() <= 3
     }
 
@@ -575,7 +575,7 @@ fn goes_behind_town(line: &str, town: usize) -> bool {
         && is_street_line(line)
         && !has_postal_code(line)
         && !tells_registration(line)
-        && line.chars().filter(char::is_ascii_digit).count() <= MOST_HOUSE_DIGITS;
+        && line.chars().filter(char::is_ascii_digit).count() <= MAX_HOUSE_DIGITS;
     country || street
 }
 

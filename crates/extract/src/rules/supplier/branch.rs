@@ -8,10 +8,10 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
 /// Letters of the shortest word that a brand and its company share.
-const SHORTEST_SHARED: usize = 4;
+const MIN_SHARED_LETTERS: usize = 4;
 
 /// Words of the name of a branch.
-const MOST_WORDS: usize = 5;
+const MAX_WORDS: usize = 5;
 
 /// An address with how it was found.
 type ReadAddress = (Option<String>, Vec<ReadingSign>);
@@ -22,7 +22,7 @@ pub(super) fn is_branch_under(line: &TextCell, brand: &TextCell) -> bool {
     let words: Vec<&str> = folded.split(' ').collect();
     let mut ends = [words.first(), words.last()].into_iter().flatten();
     brand.area.h > HEADING * line.area.h
-        && (2..=MOST_WORDS).contains(&words.len())
+        && (2..=MAX_WORDS).contains(&words.len())
         && ends.any(|word| vocabulary().branch.has(word))
 }
 
@@ -66,7 +66,7 @@ impl SupplierSearch<'_> {
         let brand = candidates.iter().find(|one| one.signs.contains(&First))?;
         let own = first_word(&brand.name);
         let company = [best, brand].iter().any(|one| one.signs.contains(&LegalForm));
-        if company || !plain(brand) || own.chars().count() < SHORTEST_SHARED {
+        if company || !plain(brand) || own.chars().count() < MIN_SHARED_LETTERS {
             return None;
         }
         let mut found = candidates.iter().filter(|one| {

@@ -1,7 +1,7 @@
 //! The recipient: read only where a heading or label says so. A block in the window of an envelope
 //! without one is a recipient as a rule, and not read.
 
-use super::place::MOST_HEADINGS;
+use super::place::MAX_HEADINGS;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
 use crate::rules::FoundValue;
 use crate::rules::layout::TextCell;
@@ -12,7 +12,7 @@ impl SupplierSearch<'_> {
     pub(super) fn find_buyer_name(&self, supplier: &str) -> Option<FoundValue<String>> {
         let own = compact_name(supplier);
         let headings = self.spots.of_field("buyer_name").filter(|spot| spot.words.start == 0);
-        headings.take(MOST_HEADINGS).find_map(|spot| {
+        headings.take(MAX_HEADINGS).find_map(|spot| {
             let (name, cell) = self.beside_label(spot)?;
             (compact_name(&name) != own).then(|| FoundValue::new(name, true, cell))
         })

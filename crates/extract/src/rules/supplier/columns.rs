@@ -8,7 +8,7 @@ use crate::rules::spots::LabelMatch;
 use docmill_formats::notation::fold_text;
 
 /// Rows under the headings that belong to the parties at most.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 
 /// Heights of a line that part what is under the parties from them.
 const APART: f32 = 1.2;
@@ -36,7 +36,7 @@ impl SupplierSearch<'_> {
         };
         let end = if issuer.area.x > own.area.x { issuer.area.x - own.area.h } else { f32::MAX };
         let mut bottom = own.area.bottom();
-        let rows = (own.row + 1..=own.row + MOST_ROWS).map_while(|row| {
+        let rows = (own.row + 1..=own.row + MAX_ROWS).map_while(|row| {
             let cells = self.layout.row_cells(row);
             let first = cells.first().filter(|first| first.page == own.page)?;
             let gap = (first.area.y - bottom) / first.area.h;

@@ -3,7 +3,7 @@
 use super::compact_name;
 
 /// Letters of the longest ending of a domain: `photography`.
-const LONGEST_ENDING: usize = 12;
+const MAX_ENDING_LETTERS: usize = 12;
 
 /// Endings of hosts that everybody's mail has, which say nothing about who somebody is.
 const SHARED_HOSTS: [&str; 16] = [
@@ -40,7 +40,7 @@ pub(super) fn domain_name(word: &str) -> Option<String> {
     let web = text.contains("://") || host.starts_with("www.");
     let host = host.trim_start_matches("www.").split(['/', '?', ':']).next()?;
     let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
-    let ending = labels.last().filter(|ending| (2..=LONGEST_ENDING).contains(&ending.len()))?;
+    let ending = labels.last().filter(|ending| (2..=MAX_ENDING_LETTERS).contains(&ending.len()))?;
     let known =
         mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
     let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));

@@ -18,7 +18,7 @@ const BLOCK: usize = 5;
 const FOOT: f32 = 0.75;
 
 /// Letters of the shortest name that is looked for within other lines.
-const SHORTEST_WITNESSED: usize = 8;
+const MIN_WITNESSED_LETTERS: usize = 8;
 
 /// Rows under a street that its town and code stand in.
 const FIELDS_BELOW: usize = 3;
@@ -89,7 +89,7 @@ impl SupplierSearch<'_> {
             let compact = compact_name(&one.name);
             let plain = !one.signs.contains(&NameSign::Customer);
             let again = plain
-                && compact.chars().count() >= SHORTEST_WITNESSED
+                && compact.chars().count() >= MIN_WITNESSED_LETTERS
                 && one.name.contains(' ')
                 && lines.iter().any(|(line, text)| {
                     text.len() > compact.len() + 2
@@ -132,7 +132,7 @@ impl SupplierSearch<'_> {
         let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
         let mut same = self.layout.cells.iter().zip(&self.folded);
         // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` stands over the address.
-        let telling = own[0].chars().count() >= SHORTEST_WITNESSED;
+        let telling = own[0].chars().count() >= MIN_WITNESSED_LETTERS;
         let longer = |text: &str, name: &str| {
             telling && text.contains(own[0].as_str()) && self.has_legal_form(name)
         };
@@ -141,7 +141,8 @@ impl SupplierSearch<'_> {
             let sender = || {
                 self.sender_parts(cell).filter(|(name, _)| {
                     let compact = compact_name(name);
-                    let part = name.contains(' ') && compact.chars().count() >= SHORTEST_WITNESSED;
+                    let part =
+                        name.contains(' ') && compact.chars().count() >= MIN_WITNESSED_LETTERS;
                     own.contains(&compact)
                         || telling && compact.contains(own[0].as_str())
                         // `Kettle Brook · Mill Lane 5 · 82216 Northtown` of `Solicitors Kettle Brook LLP`.
@@ -151,7 +152,7 @@ impl SupplierSearch<'_> {
             let compact = text.replace(' ', "");
             // `Kettle & Birch` heads the paper of `Kettle & Birch Northtown Ltd`.
             let brand = self.spots.till
-                && compact.chars().count() >= SHORTEST_WITNESSED
+                && compact.chars().count() >= MIN_WITNESSED_LETTERS
                 && own[0].starts_with(compact.as_str());
             match brand
                 || own.contains(&compact)

@@ -17,7 +17,7 @@ const LINES_OF_ISSUER: usize = 6;
 const CLOSE_BEHIND: f32 = 6.0;
 
 /// Identifiers of the customer that are told apart.
-const MOST_CUSTOMER_IDS: usize = 8;
+const MAX_CUSTOMER_IDS: usize = 8;
 
 /// `29ABCDE1234F1Z5`: the number of India's tax on goods and services.
 fn is_indian(id: &[char]) -> bool {
@@ -149,14 +149,14 @@ fn compact_id(id: &str) -> String {
 const BESIDE_CONTACT: f32 = 2.5;
 
 /// Characters of an identifier that are misread at most.
-const MOST_MISREAD: usize = 2;
+const MAX_MISREAD_CHARS: usize = 2;
 
 /// Whether two identifiers are one but for a misread character or two.
 fn is_misreading_of(read: &str, id: &str) -> bool {
     let (read, id) = (compact_id(read), compact_id(id));
     let country = read.chars().zip(id.chars()).take(2).all(|(a, b)| a == b);
     let differ = read.chars().zip(id.chars()).filter(|(a, b)| a != b).count();
-    country && read.len() == id.len() && differ <= MOST_MISREAD
+    country && read.len() == id.len() && differ <= MAX_MISREAD_CHARS
 }
 
 impl SupplierSearch<'_> {
@@ -381,7 +381,7 @@ impl SupplierSearch<'_> {
                 printed_vat_id::find_at(&words).map(|(id, _)| compact_id(&id))
             })
         });
-        ids.take(MOST_CUSTOMER_IDS).collect()
+        ids.take(MAX_CUSTOMER_IDS).collect()
     }
 
     /// Without a country's prefix only a label tells such an identifier.

@@ -6,17 +6,17 @@ use super::address::{is_street_line, tells_registration};
 use super::domain::is_bare_host;
 use super::postal_code::has_postal_code;
 use super::relation;
-use super::{LONGEST_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use super::{MAX_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
 use crate::rules::layout::TextCell;
 use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text};
 
 /// Letters of a part of a name that can be told from other words.
-const SHORTEST_PART: usize = 6;
+const MIN_PART_LETTERS: usize = 6;
 
 /// Letters of a name of several words that another one begins with.
-const SHORTEST_FULL: usize = 10;
+const MIN_FULL_LETTERS: usize = 10;
 
 /// Heights of a line between a name and its form.
 pub(super) const FORM_ASIDE: f32 = 5.0;
@@ -38,7 +38,7 @@ impl SupplierSearch<'_> {
         let within = |long: &[&str], short: &[&str]| {
             let letters: usize = short.iter().map(|word| word.len()).sum();
             self.spots.till
-                && letters >= SHORTEST_PART
+                && letters >= MIN_PART_LETTERS
                 && long.windows(short.len()).any(|part| part == short)
         };
         // `Bruno Wiech` in the line of the sender, under `Bruno Wiech Sanitär & Heizung`.
@@ -46,7 +46,7 @@ impl SupplierSearch<'_> {
         let begins = |long: &[&str], short: &[&str]| {
             let letters: usize = short.iter().map(|word| word.len()).sum();
             short.len() > 1
-                && letters >= SHORTEST_FULL
+                && letters >= MIN_FULL_LETTERS
                 && (long.starts_with(short) || long.ends_with(short))
         };
         let other_party = |one: &NameCandidate<'_>| {
@@ -57,7 +57,7 @@ impl SupplierSearch<'_> {
         let is_part = |whole: &[&str], part: &[&str], name: &str| {
             matches!((whole, part), ([own, form @ ..], [first, rest @ ..])
                 if own == first
-                    && own.len() >= SHORTEST_PART
+                    && own.len() >= MIN_PART_LETTERS
                     && self.labels.has_label_at("legal_form", form)
                     && (1..=2).contains(&rest.len()))
                 && !self.has_legal_form(name)
@@ -68,7 +68,7 @@ impl SupplierSearch<'_> {
             use NameSign::{Large, OtherValue, SenderLine};
             let letters: usize = part.iter().map(|word| word.len()).sum();
             let shown = brand.signs.contains(&Large) || brand.signs.contains(&SenderLine);
-            letters >= SHORTEST_PART
+            letters >= MIN_PART_LETTERS
                 && shown
                 && !brand.signs.contains(&OtherValue)
                 && self.has_legal_form(name)
@@ -255,7 +255,7 @@ impl SupplierSearch<'_> {
             && !self.is_heading_in_two_languages(text)
             && !self.is_form_and_seat(&words)
             && (digits <= letters / 3 || self.is_numbered_company(text))
-            && text.len() <= LONGEST_NAME
+            && text.len() <= MAX_NAME
             && text.split(' ').count() <= 10
             && !label
             && !text.contains(['@', '€', '$', '%', '?', '!'])

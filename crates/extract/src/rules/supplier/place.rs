@@ -14,7 +14,7 @@ use crate::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{date, fold_text};
 
 /// Headings of one kind that are looked at.
-pub(super) const MOST_HEADINGS: usize = 60;
+pub(super) const MAX_HEADINGS: usize = 60;
 
 /// A word of so many letters in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
 const DOMAIN_WORD: usize = 5;
@@ -23,7 +23,7 @@ const DOMAIN_WORD: usize = 5;
 const SHORT_DOMAIN: usize = 4;
 
 /// Names in addresses that are kept.
-const MOST_DOMAINS: usize = 60;
+const MAX_DOMAINS: usize = 60;
 
 /// Lines below a name that belong to its block.
 const BLOCK: usize = 11;
@@ -38,7 +38,7 @@ const LARGER: f32 = 1.25;
 const SENTENCE: usize = 4;
 
 /// Letters of the shortest title of a document that is looked for within a heading.
-const SHORTEST_TITLE: usize = 6;
+const MIN_TITLE_LETTERS: usize = 6;
 
 /// Below this share of legible letters a text is faint.
 const FAINT: f32 = 0.6;
@@ -48,7 +48,7 @@ const TANGLED: f32 = 0.5;
 
 /// Cells of a row in which a part of an address is looked for: for each the rows around are looked through, and an
 /// enemy's may have thousands.
-const MOST_BESIDE: usize = 4;
+const MAX_BESIDE: usize = 4;
 
 impl<'a> SupplierSearch<'a> {
     /// The names in mail and web addresses: `info@shop.example.com` gives `example`.
@@ -57,7 +57,7 @@ impl<'a> SupplierSearch<'a> {
         let mut found: Vec<String> = words.filter_map(|word| domain_name(word)).collect();
         found.sort();
         found.dedup();
-        found.truncate(MOST_DOMAINS);
+        found.truncate(MAX_DOMAINS);
         found
     }
 
@@ -186,7 +186,7 @@ impl<'a> SupplierSearch<'a> {
         let is_street =
             |line: &TextCell| line.ends_in_comma() && is_street_line(&line.joined_text());
         cell.ends_in_comma()
-            && self.layout.row_cells(cell.row).len() <= MOST_BESIDE
+            && self.layout.row_cells(cell.row).len() <= MAX_BESIDE
             && !self.has_legal_form(&cell.joined_text())
             && above.next().is_some_and(is_street)
             && below.next().is_some_and(|town| has_postal_code(&town.joined_text()))
@@ -370,7 +370,7 @@ impl<'a> SupplierSearch<'a> {
                 && cell.is_some_and(|cell| cell.words.len() <= spot.words.len() + 2 || closed(cell))
         });
         let mut found: Vec<usize> = Vec::new();
-        for heading in headings.take(MOST_HEADINGS) {
+        for heading in headings.take(MAX_HEADINGS) {
             let Some(cell) = self.spots.cell_of(heading) else { continue };
             let mut block = self.block_below(cell);
             // `Bill to   Somebody`, with the rest of the block under the name.
@@ -483,7 +483,7 @@ impl<'a> SupplierSearch<'a> {
         // `PRINTABLE INVOICE SHEET`
         let titled = (1..words.len().min(4)).any(|at| {
             let found = self.labels.labels_at(words.get(at..).unwrap_or_default()).into_iter();
-            let title = words.get(at).is_some_and(|word| word.len() >= SHORTEST_TITLE);
+            let title = words.get(at).is_some_and(|word| word.len() >= MIN_TITLE_LETTERS);
             title && found.into_iter().any(|one| one.field == "invoice_number")
         });
         // `Find more at kettle.example`: a sentence says where to find somebody; a company is called so.

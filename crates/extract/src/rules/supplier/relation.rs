@@ -26,10 +26,10 @@ const HEAD: f32 = 0.17;
 pub(super) const HEADING: f32 = 1.25;
 
 /// Letters of the shortest brand that a company is looked for by.
-const SHORTEST_BRAND: usize = 4;
+const MIN_BRAND_LETTERS: usize = 4;
 
 /// Sentences about brands that are looked into.
-const MOST_SAID: usize = 20;
+const MAX_SAID: usize = 20;
 
 /// Letters of a word by which two names are known to be of one firm.
 const TELLING_WORD: usize = 5;
@@ -244,7 +244,7 @@ impl SupplierSearch<'_> {
             !one.signs.iter().any(theirs)
         };
         let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
-        if self.spots.till || !large || brand.len() < SHORTEST_BRAND || !plain(best) {
+        if self.spots.till || !large || brand.len() < MIN_BRAND_LETTERS || !plain(best) {
             return None;
         }
         let mut companies = candidates.iter().filter(|one| {
@@ -259,7 +259,7 @@ impl SupplierSearch<'_> {
     pub(super) fn mark_brand_owners(&self, merged: &mut [NameCandidate<'_>]) {
         let phrases = || vocabulary().trading_name.iter();
         let said = self.folded.iter().filter(|text| phrases().any(|phrase| text.contains(phrase)));
-        for text in said.take(MOST_SAID) {
+        for text in said.take(MAX_SAID) {
             let owned = |name: &str| {
                 let mut said = phrases().filter_map(|phrase| text.split_once(phrase));
                 said.any(|(_, owner)| owner.trim_start().starts_with(name))

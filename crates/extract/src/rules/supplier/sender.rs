@@ -10,7 +10,7 @@ use docmill_formats::notation::fold_text;
 
 /// Words of a line that is more than a name, and of the name that it begins with.
 const LINE_OF_COMPANY: usize = 6;
-const MOST_WORDS_OF_COMPANY: usize = 8;
+const MAX_WORDS_OF_COMPANY: usize = 8;
 
 /// Letters of a form that is no abbreviation.
 const WHOLE_FORM: usize = 5;
@@ -32,7 +32,7 @@ impl<'a> SupplierSearch<'a> {
         if cell.words.len() <= LINE_OF_COMPANY || !foot {
             return None;
         }
-        let most = MOST_WORDS_OF_COMPANY.min(cell.words.len());
+        let most = MAX_WORDS_OF_COMPANY.min(cell.words.len());
         let name = (2..=most).find_map(|end| {
             let name = tidy_name(&cell.words_in(0..end).join(" "));
             (self.ends_in_legal_form(&name) && self.is_name(&name)).then_some((name, end))

@@ -6,13 +6,13 @@ use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
 
 /// Words of a closing formula, with what may follow it.
-const MOST_WORDS: usize = 6;
+const MAX_WORDS: usize = 6;
 
 /// Rows under the formula in which the name stands.
 const ROWS: usize = 2;
 
 /// Heights of a line that are left for the hand that signs.
-const MOST_GAP: f32 = 4.5;
+const MAX_GAP: f32 = 4.5;
 
 /// Lines under the name that may tell where it is found.
 const LINES: usize = 4;
@@ -48,7 +48,7 @@ impl SupplierSearch<'_> {
             let gap = cell.area.y - formula.area.bottom();
             cell.page == formula.page
                 && (cell.area.x - formula.area.x).abs() < formula.area.h
-                && gap < MOST_GAP * formula.area.h
+                && gap < MAX_GAP * formula.area.h
         });
         let addressed = |cell: &&TextCell| {
             let block = self.block_below(cell);
@@ -60,7 +60,7 @@ impl SupplierSearch<'_> {
 
 /// Whether a line is nothing but the formula that ends a letter.
 fn is_closing_formula(cell: &TextCell, folded: &str) -> bool {
-    cell.words.len() <= MOST_WORDS
+    cell.words.len() <= MAX_WORDS
         && vocabulary().closing.iter().any(|formula| {
             folded
                 .strip_prefix(formula)

@@ -12,7 +12,7 @@ use docmill_formats::notation::fold_text;
 const TELLING_WORD: usize = 5;
 
 /// Lines of small print that are looked at.
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 
 /// What ends a name that begins with its form.
 const ENDS: [&str; 8] = [" au capital", " - ", " – ", " · ", " | ", ", ", ". ", " ("];
@@ -96,7 +96,7 @@ impl<'a> SupplierSearch<'a> {
             foot && tells_registration(&cell.joined_text())
         });
         let lines: Vec<String> =
-            lines.take(MOST_LINES).map(|cell| compact_name(&cell.joined_text())).collect();
+            lines.take(MAX_LINES).map(|cell| compact_name(&cell.joined_text())).collect();
         candidates.iter().filter(move |one| {
             let compact = compact_name(&one.name);
             one.signs.contains(&LegalForm)

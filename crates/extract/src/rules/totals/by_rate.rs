@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{AmountCandidate, AmountRole, MOST_CANDIDATES, WHOLE};
+use super::{AmountCandidate, AmountRole, MAX_CANDIDATES, WHOLE};
 use crate::rules::abs_close;
 use crate::rules::layout::TextCell;
 use crate::rules::spots::LabelMatches;
@@ -31,7 +31,7 @@ pub(super) fn add_sums_of_rate<'a>(
     let printed: Vec<_> = spots.layout.amounts(mark).collect();
     let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero());
     let mut found = Vec::new();
-    for tax in taxes.take(MOST_CANDIDATES) {
+    for tax in taxes.take(MAX_CANDIDATES) {
         let row = spots.layout.row_cells(tax.cell.row).iter().flat_map(|cell| &cell.words);
         let words: Vec<&str> = row.map(String::as_str).collect();
         let numbers = number::find_numbers(&words, mark).into_iter();
@@ -47,7 +47,7 @@ pub(super) fn add_sums_of_rate<'a>(
         let bases = printed.iter().filter(|(amount, cell)| is_base(amount.value, cell));
         let is_under = |row: usize| row > tax.cell.row && row <= tax.cell.row + ROWS_BELOW;
         let under: Vec<_> = printed.iter().filter(|(_, cell)| is_under(cell.row)).collect();
-        for (net, net_cell) in bases.take(MOST_CANDIDATES) {
+        for (net, net_cell) in bases.take(MAX_CANDIDATES) {
             let sum = net.value + tax.value;
             let total = under.iter().find(|(amount, _)| abs_close(amount.value, sum, ROUNDING));
             let Some((total, cell)) = total else { continue };

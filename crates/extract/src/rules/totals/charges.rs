@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
-use super::{AmountCandidate, AmountRole, MOST_LABELLED, TOLERANCE, amounts_beside};
+use super::{AmountCandidate, AmountRole, MAX_LABELLED, TOLERANCE, amounts_beside};
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::spots::LabelMatches;
 use crate::rules::vocabulary::vocabulary;
@@ -14,7 +14,7 @@ use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::DecimalSeparator;
 
 /// Labelled charges that are added up.
-const MOST_CHARGES: usize = 6;
+const MAX_CHARGES: usize = 6;
 
 /// Each printed charge, and all of them together; what is withheld is less than nothing.
 fn printed_charges(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
@@ -26,7 +26,7 @@ fn printed_charges(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> 
         })
     };
     let withheld = beside("withheld").map(|value| -value.abs());
-    let mut all: Vec<Decimal> = beside("charge").chain(withheld).take(MOST_CHARGES).collect();
+    let mut all: Vec<Decimal> = beside("charge").chain(withheld).take(MAX_CHARGES).collect();
     let together: Decimal = all.iter().sum();
     if all.len() > 1 {
         all.push(together);
@@ -35,7 +35,7 @@ fn printed_charges(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> 
 }
 
 /// Rounding is less than the smallest coin or note: five forints.
-const MOST_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
+const MAX_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 
 /// A sum with a charge in it is no better than one without that has a weaker label.
 const CHARGED: f32 = 3.0;
@@ -98,7 +98,7 @@ pub(super) fn possible_roundings(
     for spot in spots.of_field("rounding") {
         let (amounts, _) = amounts_beside(spots, spot, mark);
         let small = amounts.last().map(|(amount, _)| amount.value.abs());
-        let small = small.filter(|value| *value < MOST_ROUNDING);
+        let small = small.filter(|value| *value < MAX_ROUNDING);
         all.extend(small.into_iter().flat_map(|value| [value, -value]));
     }
     all
@@ -141,7 +141,7 @@ pub(super) fn is_net_reduced(
     let sums = candidates
         .iter()
         .filter(|c| c.role == AmountRole::Net && c.weight >= 5.0 && c.value > total.value);
-    sums.take(MOST_LABELLED).any(|sum| {
+    sums.take(MAX_LABELLED).any(|sum| {
         let off = sum.value - total.value;
         layout.amounts(mark).any(|(amount, cell)| {
             amount.value.abs() == off && cell.row > sum.cell.row && is_reduction(layout, cell)
@@ -178,7 +178,7 @@ pub(super) fn add_net_before_charge<'a>(
     }
     let charges = printed_charges(spots, mark);
     let labelled = |role: AmountRole| {
-        candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0).take(MOST_LABELLED)
+        candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0).take(MAX_LABELLED)
     };
     let totals: Vec<Decimal> = labelled(AmountRole::Gross).map(|c| c.value).collect();
     let sums = labelled(AmountRole::Net)

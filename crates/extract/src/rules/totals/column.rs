@@ -10,11 +10,11 @@ use crate::rules::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Amounts of a column that are summed up.
-const MOST_SUMMED: usize = 60;
+const MAX_SUMMED: usize = 60;
 
 /// Amounts alone in their rows that may be such a sum, from the last one on: for each the cells over it are
 /// looked through, and an enemy's page may have tens of thousands.
-const MOST_SUMS: usize = 200;
+const MAX_SUMS: usize = 200;
 
 /// Lines of height that a sign of money behind the sum may set it aside.
 const ASIDE: f32 = 2.0;
@@ -31,7 +31,7 @@ pub(super) fn add_sum_of_column<'a>(
     }
     let is_alone = |cell: &&TextCell| spots.layout.row_cells(cell.row).len() == 1;
     let alone = spots.layout.cells.iter().rev().filter(is_alone);
-    let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MOST_SUMS);
+    let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MAX_SUMS);
     let found = sums.find_map(|(cell, amount)| {
         Some((made_of(spots.layout, cell, amount.value, mark)?, amount, cell))
     });
@@ -90,7 +90,7 @@ fn made_of<'a>(
             && cell.overlap_x(sum) > 0.0
     };
     let (mut parts, mut left) = (Vec::new(), value);
-    for cell in layout.cells.iter().rev().filter(in_column).take(MOST_SUMMED) {
+    for cell in layout.cells.iter().rev().filter(in_column).take(MAX_SUMMED) {
         let Some(amount) = lone_amount(cell, mark) else { break };
         left -= amount.value;
         parts.push(cell);

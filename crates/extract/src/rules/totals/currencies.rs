@@ -9,7 +9,7 @@ use docmill_formats::notation::currency;
 use docmill_formats::notation::number::FoundNumber;
 
 /// Cells over an amount among which the heading of its column is looked for: a long table's.
-const MOST_CELLS: usize = 400;
+const MAX_CELLS: usize = 400;
 
 /// Names the currencies that stand as headings over amounts, and leaves out the amounts of another one than the
 /// document's.
@@ -55,7 +55,7 @@ fn stated_currency(spots: &LabelMatches<'_>) -> Option<&'static str> {
 /// The currency that is the heading of the column of an amount.
 fn currency_over(layout: &CellLayout, amount: &TextCell) -> Option<&'static str> {
     let from = layout.rows.get(amount.row)?.start;
-    let above = layout.cells.get(..from)?.iter().rev().take(MOST_CELLS);
+    let above = layout.cells.get(..from)?.iter().rev().take(MAX_CELLS);
     let mut column = above.filter(|cell| cell.page == amount.page && cell.overlap_x(amount) > 0.0);
     column.find_map(|cell| {
         let [word] = cell.words.as_slice() else { return None };

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::charges::is_no_tax;
 use super::open_parts::is_usual_within;
-use super::{AmountCandidate, AmountRole, MOST_LABELLED, half};
+use super::{AmountCandidate, AmountRole, MAX_LABELLED, half};
 use crate::rules::abs_close;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::spots::LabelMatches;
@@ -24,7 +24,7 @@ const BY_RATE: f32 = 2.0;
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
 /// No rate of a tax on sales is higher.
-const HIGHEST_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
+const MAX_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
 
 /// Where brackets open behind an amount that say what it includes: `74.50 (includes`, `9 (inkl.`.
 pub(super) fn before_included(words: &[&str]) -> Option<usize> {
@@ -117,7 +117,7 @@ pub(super) fn add_sums_by_rate<'a>(
     let layout = spots.layout;
     let rates: Vec<Decimal> = printed_rates(layout, mark);
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 2.0);
-    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
+    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MAX_LABELLED).collect();
     if rates.is_empty() || totals.is_empty() {
         return;
     }
@@ -157,7 +157,7 @@ fn printed_rates(layout: &CellLayout, mark: Option<DecimalSeparator>) -> Vec<Dec
     });
     let rates = cells.filter(|one| one.percent).map(|one| one.value);
     let mut rates: Vec<Decimal> =
-        rates.filter(|rate| *rate > Decimal::ZERO && *rate <= HIGHEST_RATE).collect();
+        rates.filter(|rate| *rate > Decimal::ZERO && *rate <= MAX_RATE).collect();
     rates.sort_unstable();
     rates.dedup();
     rates

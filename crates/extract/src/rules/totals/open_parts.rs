@@ -13,7 +13,7 @@ const ROWS_ABOVE: usize = 6;
 const ROWS_BELOW: usize = 4;
 
 /// Rows above a total that are looked at for the lines it is the sum of.
-const MOST_ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// A cent that rounding may add.
 const ROUNDING: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
@@ -42,7 +42,7 @@ pub(in super::super) fn find_open_parts(
     let is_own = |cell: &&TextCell| (cell.page, cell.line) == (gross.page, gross.line);
     let own = layout.cells.iter().find(is_own);
     let Some(own) = own.filter(|_| !spots.till) else { return OpenParts::default() };
-    let above = amounts_of_rows(spots, own, own.row.saturating_sub(MOST_ROWS)..own.row, mark);
+    let above = amounts_of_rows(spots, own, own.row.saturating_sub(MAX_ROWS)..own.row, mark);
     let below = amounts_of_rows(spots, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
     let near = above.get(above.len().saturating_sub(ROWS_ABOVE)..).unwrap_or_default();
     // What is right over the parts are lines of that sum, else two lines may be so by accident.

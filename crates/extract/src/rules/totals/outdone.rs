@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use super::charges::PrintedRests;
 use super::printed::stands_beside_rate;
 use super::tax_table::{is_made_by_rates, taxes_that_make};
-use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE};
+use super::{AmountCandidate, AmountRole, MAX_LABELLED, TotalAmounts, WHOLE};
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
@@ -27,7 +27,7 @@ pub(super) fn total_by_rates(
         sums.any(|sum| is_made_by_rates(layout, sum, rests, mark))
     };
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
-    let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MOST_LABELLED);
+    let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MAX_LABELLED);
     let rounded = || taxes_that_make(layout, own, rests, mark).is_some();
     totals.find(made).filter(|_| !rounded())
 }
@@ -42,7 +42,7 @@ pub(super) fn whole_of_rate(
 ) -> Option<Decimal> {
     let part = chosen.gross.as_ref().map(|gross| gross.value)?;
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
-    let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MOST_LABELLED);
+    let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MAX_LABELLED);
     named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
 }
 

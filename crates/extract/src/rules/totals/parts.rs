@@ -13,7 +13,7 @@ const BOTH: f32 = 7.0;
 const NEAR: usize = 2;
 
 /// Parts of taxes that are looked at.
-const MOST_PARTS: usize = 60;
+const MAX_PARTS: usize = 60;
 
 /// A tax that is one of two.
 pub(in super::super) struct TaxPart<'s> {
@@ -32,7 +32,7 @@ pub(in super::super) fn tax_parts<'s>(spots: &'s LabelMatches<'_>) -> Vec<TaxPar
         let [name] = names.as_slice() else { return None };
         Some(TaxPart { name, row: cell.row, spot })
     });
-    let all: Vec<TaxPart<'s>> = named.take(MOST_PARTS).collect();
+    let all: Vec<TaxPart<'s>> = named.take(MAX_PARTS).collect();
     // `GST/PST` names both and is the amount of neither.
     let alone =
         |part: &TaxPart<'_>| !all.iter().any(|one| one.row == part.row && one.name != part.name);

@@ -4,7 +4,7 @@
 use rust_decimal::Decimal;
 
 use super::printed::find_printed;
-use super::{AmountCandidate, AmountRole, MOST_LABELLED, TotalAmounts, WHOLE, half};
+use super::{AmountCandidate, AmountRole, MAX_LABELLED, TotalAmounts, WHOLE, half};
 use crate::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
@@ -18,7 +18,7 @@ pub(super) fn add_rows_of_sums<'a>(
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= BY_ROW);
-    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MOST_LABELLED).collect();
+    let totals: Vec<Decimal> = totals.map(|c| c.value).take(MAX_LABELLED).collect();
     for row in &layout.rows {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let amounts = amounts_of_row(cells, mark);

@@ -13,13 +13,13 @@ use docmill_formats::notation::number::{DecimalSeparator, FoundNumber};
 const ROUNDING: Decimal = Decimal::from_parts(11, 0, 0, false, 3);
 
 /// No rate of a tax on sales is higher.
-const HIGHEST_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
+const MAX_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
 
 /// Rows by rate that are tried: every way to read each with every way to read the others.
-const MOST_ROWS: usize = 6;
+const MAX_ROWS: usize = 6;
 
 /// Ways to read one row.
-const MOST_READINGS: usize = 4;
+const MAX_READINGS: usize = 4;
 
 /// The taxes by rate that make a total.
 #[derive(Debug)]
@@ -130,9 +130,9 @@ fn rows_by_rate<'a>(
     for row in &mut found {
         row.readings.sort_unstable();
         row.readings.dedup();
-        row.readings.truncate(MOST_READINGS);
+        row.readings.truncate(MAX_READINGS);
     }
-    found.truncate(MOST_ROWS);
+    found.truncate(MAX_ROWS);
     found
 }
 
@@ -144,7 +144,7 @@ fn read_row(
     above: Option<Decimal>,
     gross: Decimal,
 ) -> Option<(Decimal, Vec<(Decimal, Decimal)>)> {
-    let is_rate = |one: &&FoundNumber| one.value <= HIGHEST_RATE && one.value >= Decimal::ZERO;
+    let is_rate = |one: &&FoundNumber| one.value <= MAX_RATE && one.value >= Decimal::ZERO;
     let named = numbers.iter().filter(|one| one.percent).find(is_rate).map(|one| one.value);
     // `12,00  20,34  169,46  189,80`: a rate without its sign, where the row adds up as well.
     let bare = || {

@@ -7,7 +7,7 @@ use super::charges::{PrintedRests, is_no_tax};
 use super::printed::find_printed;
 use super::tax_table::{taxes_of_part, taxes_that_make};
 use super::{
-    AmountCandidate, AmountRole, MOST_LABELLED, PAID, TOLERANCE, TotalAmounts, UNNAMED,
+    AmountCandidate, AmountRole, MAX_LABELLED, PAID, TOLERANCE, TotalAmounts, UNNAMED,
     amounts_beside,
 };
 use crate::rules::layout::{CellLayout, TextCell};
@@ -61,7 +61,7 @@ pub(super) fn leave_out_untaxed(candidates: &mut Vec<AmountCandidate<'_>>) {
 }
 
 /// Rows of a receipt that are summed up.
-const MOST_SUMMED: usize = 100;
+const MAX_SUMMED: usize = 100;
 
 /// The amount that stands alone in its row and is what the rows before it make, two at least.
 fn sum_under_lines(
@@ -77,7 +77,7 @@ fn sum_under_lines(
         });
         let Some((amount, cell)) = last else { continue };
         let lone = cells.len() == 1 && cell.words.len() <= 2;
-        let sums = above.iter().rev().take(MOST_SUMMED).scan(Decimal::ZERO, |sum, line| {
+        let sums = above.iter().rev().take(MAX_SUMMED).scan(Decimal::ZERO, |sum, line| {
             *sum += line;
             Some(*sum)
         });
@@ -235,7 +235,7 @@ pub(super) fn tendered_amounts(
     let all = spots.of_field(section).filter(|spot| spot.words.start == 0);
     let amounts = all.filter_map(|spot| amounts_beside(spots, spot, mark).0.pop());
     let money = amounts.filter(|(amount, _)| amount.is_money());
-    money.map(|(amount, _)| amount.value.abs()).take(MOST_LABELLED).collect()
+    money.map(|(amount, _)| amount.value.abs()).take(MAX_LABELLED).collect()
 }
 
 /// What was paid on the spot: what was handed over, less the change.

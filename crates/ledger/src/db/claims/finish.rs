@@ -10,7 +10,7 @@ use super::coalesce::{BatchedStatement, RowAnswer};
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::{
-    DeferralStreak, LONGEST_STRETCH, deferral_streak, is_denial, result_duplicate_keys,
+    DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, result_duplicate_keys,
 };
 use crate::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
@@ -68,7 +68,7 @@ FROM held h JOIN given g ON g.id = h.id
         streak == DeferralStreak::Stays,
         streak == DeferralStreak::Ends,
         is_denial(how.fault),
-        LONGEST_STRETCH,
+        MAX_STRETCH,
     )
     .execute(db.pool())
     .await

@@ -198,7 +198,7 @@ fn a_page_of_scrawls_and_one_of_specks_keep_nobody_busy() {
             paper.ring((150.0 + 300.0 * column as f32, 450.0 + 50.0 * row as f32), 130.0, 3);
         }
     }
-    assert!(kinds_of(&paper, &lines).len() <= PageMark::MOST_PER_PAGE);
+    assert!(kinds_of(&paper, &lines).len() <= PageMark::MAX_PER_PAGE);
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 

@@ -26,7 +26,7 @@ const DEGREES: usize = 2;
 const DIRECTIONS: usize = 360 / DEGREES;
 const SPREAD: usize = 3;
 /// Edges of each side that are looked at, at most, and how far apart they are: directions, pixels.
-const MOST_EDGES: usize = 10;
+const MAX_EDGES: usize = 10;
 const APART: (usize, usize) = (4, 6);
 /// Degrees by which a side may be turned.
 const WIDEST: f64 = 46.0;
@@ -203,8 +203,8 @@ impl RiseMap {
 
     fn strongest_lines(&self, mut votes: EdgeVotes, side: f64) -> Vec<EdgeLine> {
         let least = RISING * 0.1 * self.width.min(self.height).max(1) as f32;
-        let mut found = Vec::with_capacity(MOST_EDGES + 1);
-        while found.len() < MOST_EDGES {
+        let mut found = Vec::with_capacity(MAX_EDGES + 1);
+        while found.len() < MAX_EDGES {
             let Some((turned, column, sum)) = votes.fullest(side) else { break };
             if sum < least {
                 break;
