@@ -65,13 +65,13 @@ WORKDIR /
 # Probes come from outside the container.
 ENV DOCMILL__WORKER__ADDRESS=0.0.0.0:8080
 # glibc gives eight arenas a core, each of which keeps a megabyte that others could have: with four, 10,000
-# jobs that wait for a model take 10 MB less and no job is slower (docs/performance.md).
+# jobs that wait for a model take 10 MB less and no job is slower (docs/explanation/performance.md).
 ENV MALLOC_ARENA_MAX=4
-# On a kernel that cannot keep documents away from the worker, none is read (docs/confinement.md).
+# On a kernel that cannot keep documents away from the worker, none is read (docs/explanation/confinement.md).
 ENV DOCMILL__CPU__CONFINE=required
 EXPOSE 8080
 # Starts the drain; the platform has to grant worker.drain and a little more, see
-# docs/operations.md.
+# docs/guides/operations.md.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=6s --start-period=60s --retries=3 \
     CMD ["docmill", "healthcheck"]

@@ -121,7 +121,7 @@ take_models
 # Made by the package's installation from the certificates it brings.
 take -m 644 -t "$root/etc/ssl/certs" /etc/ssl/certs/ca-certificates.crt
 record /usr/sbin/update-ca-certificates
-# Of authorities that are not public, RDS's for one: docs/deploy-ecs.md.
+# Of authorities that are not public, RDS's for one: docs/guides/deploy-ecs.md.
 for certificate in config/authorities/*.pem; do
     [ ! -e "$certificate" ] || take -m 644 -t "$root/etc/ssl/docmill" "$certificate"
 done

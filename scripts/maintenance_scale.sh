@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Maintenance beside a large history, and what waits for a person:
 #   scripts/maintenance_scale.sh [ENDED] [WAITING] [PAUSED]      default 1000000 10000 100000
-# Prints a table and fails unless a janitor's pass stays below 2 s, each query of docs/operations.md
+# Prints a table and fails unless a janitor's pass stays below 2 s, each query of docs/guides/operations.md
 # below 1 s, a paused document costs at most one row written an hour, and what is paused keeps no
 # message in flight. SQS is our stand-in; Postgres is private and durable. On a busy machine the times
 # are those of the machine: the second column of each says how often the limit fits in.
@@ -150,7 +150,7 @@ for name in ["first", "second", "third"]:
     if done["failed"] or done["resent"] or done["woken"]:
         failed.append(f"{name} pass: {answer.stdout}")
 
-page = open("docs/operations.md", encoding="utf-8").read()
+page = open("docs/guides/operations.md", encoding="utf-8").read()
 for query in re.findall(r"```sql\n(.*?)```", page, re.S):
     if not query.lstrip().upper().startswith("SELECT"):
         continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Visits every state of the model of claims and messages (docs/reliability.md) within these bounds:
+# Visits every state of the model of claims and messages (docs/explanation/reliability.md) within these bounds:
 # `scripts/model.sh [FAULTS [ORDERS]]`; without bounds those that `.ci/run` asks for. Exit code 1 if a
 # property does not hold. A fault more costs about ten times the states, some 150 bytes each.
 set -euo pipefail

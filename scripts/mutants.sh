@@ -4,7 +4,7 @@
 # `scripts/mutants.sh [PART…]`, all parts if none is named.
 # Needs no Postgres. Takes from minutes (message_body) to hours (gate); SHARD=2/8 tries the third of eight
 # parts of it, NICE=0 does so at the usual priority. What is not noticed is printed and stands in
-# target/mutants/PART/mutants.out/missed.txt; docs/reliability.md says which of it is known, and why it
+# target/mutants/PART/mutants.out/missed.txt; docs/explanation/reliability.md says which of it is known, and why it
 # stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."

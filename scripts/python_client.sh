@@ -15,6 +15,6 @@ cp -r clients/python/. "$work/source"
     --wheel-dir "$work" "$work/source"
 "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall \
     "$work"/docmill_api-*.whl
-sed -n '/^```python$/,/^```$/{/^```/!p}' docs/clients.md >"$work/example.py"
-[ -s "$work/example.py" ] || { echo "docs/clients.md has no example in Python" >&2; exit 1; }
+sed -n '/^```python$/,/^```$/{/^```/!p}' docs/guides/clients.md >"$work/example.py"
+[ -s "$work/example.py" ] || { echo "docs/guides/clients.md has no example in Python" >&2; exit 1; }
 (cd "$work" && "$OLDPWD/$tools/bin/mypy" --strict --cache-dir "$work/cache" example.py)

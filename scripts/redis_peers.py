@@ -1,5 +1,5 @@
 """docmill and the published clients of redis-work-queue on one queue; called by redis_peers.sh with
-docmill's program, the program of docs/jobs.md and the folder of the clients. Prints a line per client and exits 1 at the first
+docmill's program, the program of docs/guides/jobs.md and the folder of the clients. Prints a line per client and exits 1 at the first
 difference."""
 
 import base64
@@ -196,7 +196,7 @@ def both_work_at_once(place, peer):
 
 
 def jobs_of_one_are_done_by_the_other(place, peer):
-    """The program of docs/jobs.md and the client on a prefix of jobs: nothing of docmill's is there."""
+    """The program of docs/guides/jobs.md and the client on a prefix of jobs: nothing of docmill's is there."""
 
     def jobs(*arguments):
         url = f"redis://127.0.0.1:{place.port}/0"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docmill and the published clients of redis-work-queue on one queue: the Python client (PyPI 0.1.2,
 # 0.1.3, 0.1.5) and the Node client (npm 0.1.5), both directions, with cleaners of both and with jobs
-# of others on the same prefix; and the program of docs/jobs.md beside each of them. The Rust client 0.3.0 is in the tests (tests/it/queue_suite/redis.rs).
+# of others on the same prefix; and the program of docs/guides/jobs.md beside each of them. The Rust client 0.3.0 is in the tests (tests/it/queue_suite/redis.rs).
 # Needs Python 3.10 or newer, Node 18 or newer with npm, redis-server and Postgres's programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Backs a running docmill up, loses its database, restores it and holds the results against those of
-# before, as docs/backup.md says. With a private Postgres, the roles of docs/deploy-ecs.md, and
+# before, as docs/guides/backup.md says. With a private Postgres, the roles of docs/guides/deploy-ecs.md, and
 # folders as store and queue. The argument: a docmill; without one it is built. Some seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -58,11 +58,11 @@ until_ended() {
     done
 }
 
-step "the roles of docs/deploy-ecs.md, and the schema by the migrator's"
+step "the roles of docs/guides/deploy-ecs.md, and the schema by the migrator's"
 sql "$server/postgres" -c 'CREATE DATABASE app'
-awk '/^```sql$/ { p = 1; next } /^```/ { p = 0 } p' docs/deploy-ecs.md |
+awk '/^```sql$/ { p = 1; next } /^```/ { p = 0 } p' docs/guides/deploy-ecs.md |
     sed "/^SELECT /d; s/'…'/'x'/" >"$dir/roles.sql"
-grep -q 'CREATE ROLE docmill_release' "$dir/roles.sql" || die "docs/deploy-ecs.md has no roles"
+grep -q 'CREATE ROLE docmill_release' "$dir/roles.sql" || die "docs/guides/deploy-ecs.md has no roles"
 sql "$server/app" -f "$dir/roles.sql"
 migrate
 

@@ -455,7 +455,7 @@ fn report_engines(config: &OcrConfig, engines: &PageEngines) {
         tracing::warn!(
             engine,
             "bad scans, photographs and receipts are read by Tesseract alone: the weights of the \
-             neural reader are not there (docs/ocr.md)"
+             neural reader are not there (docs/explanation/ocr.md)"
         );
     } else {
         tracing::info!(engine, "page images are read on this machine");

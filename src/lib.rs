@@ -1,5 +1,5 @@
 //! The docmill program: the composition root, the commands, and membership in a cluster. Everything
-//! else is a library in `crates/`; docs/architecture.md is the map.
+//! else is a library in `crates/`; docs/explanation/architecture.md is the map.
 
 pub mod app;
 pub mod cli;

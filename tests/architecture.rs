@@ -1,4 +1,4 @@
-//! Keeps the workspace layered: a crate uses those that docs/architecture.md draws below it, which
+//! Keeps the workspace layered: a crate uses those that docs/explanation/architecture.md draws below it, which
 //! Cargo then enforces, and a module names only modules of a lower layer of its own crate or of
 //! crates that its manifest names. Within a room, no modules import from each other in a circle.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
@@ -72,9 +72,9 @@ fn words(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The table of libraries in docs/architecture.md: what each uses, and its modules.
+/// The table of libraries in docs/explanation/architecture.md: what each uses, and its modules.
 fn drawn() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
-    let page = fs::read_to_string("docs/architecture.md").unwrap();
+    let page = fs::read_to_string("docs/explanation/architecture.md").unwrap();
     let (_, table) = page.split_once("| crate | uses | modules |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|row| {

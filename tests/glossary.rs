@@ -2,7 +2,7 @@
 //! parameters that hide a second parameter in a tuple.
 //!
 //! It counts product code only: neither tests nor what they stand on. It cannot tell a good name
-//! from a bad one; docs/glossary.md says what the names mean.
+//! from a bad one; docs/dev/glossary.md says what the names mean.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -187,8 +187,8 @@ fn no_parameter_is_a_tuple_of_unlike_things() {
 #[test]
 fn every_name_in_the_glossary_and_in_the_walk_is_one_of_the_code() {
     let found = Declarations::of_workspace();
-    let glossary = fs::read_to_string("docs/glossary.md").unwrap();
-    let architecture = fs::read_to_string("docs/architecture.md").unwrap();
+    let glossary = fs::read_to_string("docs/dev/glossary.md").unwrap();
+    let architecture = fs::read_to_string("docs/explanation/architecture.md").unwrap();
     let walk = architecture.split("\n## ").find(|part| part.starts_with("One document")).unwrap();
     let first_cells =
         glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
@@ -216,7 +216,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_type_in_the_glossary_stands_under_the_library_that_has_it() {
     let found = Declarations::of_workspace();
-    let glossary = fs::read_to_string("docs/glossary.md").unwrap();
+    let glossary = fs::read_to_string("docs/dev/glossary.md").unwrap();
     let mut misplaced = Vec::new();
     for section in glossary.split("\n## ").skip(1) {
         let heading = section.lines().next().unwrap();

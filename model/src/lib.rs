@@ -3,7 +3,7 @@
 //!
 //! What a claim finds and what follows a failure is decided by the product's own pure functions
 //! (`decide_claim`, `decide_retry`); the steps around them are written down here once more, each with
-//! the function of the product that it stands for. docs/reliability.md says what is modelled and what
+//! the function of the product that it stands for. docs/explanation/reliability.md says what is modelled and what
 //! is not. Not promised: anything about the code that the steps do not say; that is what the
 //! simulation of the real code is for.
 #![expect(clippy::indexing_slicing, reason = "places are numbered by this crate, never by input")]

@@ -7,7 +7,7 @@ use crate::state::{
 };
 use crate::{queue_steps, row_rules, worker_steps};
 
-/// The properties, by the names of docs/reliability.md.
+/// The properties, by the names of docs/explanation/reliability.md.
 pub mod property {
     /// S1.
     pub const NOTHING_IS_LOST: &str = "S1: an open row has a message, unless the queue lost it or an operator is about to send it";

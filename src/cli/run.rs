@@ -36,13 +36,13 @@ pub(super) async fn run_worker(context: &CommandContext) -> anyhow::Result<Comma
 #[derive(Debug, clap::Args)]
 pub(super) struct MigrateArgs {
     /// Move `document` and `ingestion` of this schema into `database.schema` and adopt them; views of
-    /// the same names stay behind (docs/moving.md)
+    /// the same names stay behind (docs/guides/moving.md)
     #[arg(long, value_name = "SCHEMA")]
     adopt: Option<String>,
     /// Adopt, and take it back: say whether it would work. Keeps writers out of both tables meanwhile
     #[arg(long)]
     rehearse: bool,
-    /// Whether workers of the earlier system run beside docmill's (docs/moving.md)
+    /// Whether workers of the earlier system run beside docmill's (docs/guides/moving.md)
     #[arg(long, value_enum)]
     earlier_workers: Option<EarlierWorkersArg>,
 }

@@ -1,4 +1,4 @@
-//! `docs/configuration.md` against the configuration's own types.
+//! `docs/reference/configuration.md` against the configuration's own types.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::fs;
 use docmill_core::config::{Config, ConfigNeeds};
 use toml::Value;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/configuration.md");
 
 /// Every key with its default, as it would be written in the file.
 fn defaults() -> BTreeMap<String, String> {
@@ -75,7 +75,7 @@ fn every_key_is_documented_with_its_default_and_no_other_is() {
     }
     let unknown = documented.keys().filter(|key| !defaults.contains_key(*key));
     wrong.extend(unknown.map(|key| format!("`{key}` is documented but does not exist")));
-    assert!(wrong.is_empty(), "docs/configuration.md:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/reference/configuration.md:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -369,12 +369,12 @@ fn every_alarm_has_its_paragraph_and_its_test_and_every_paragraph_its_alarm() {
         .map(str::to_owned)
         .collect();
     assert!(alarms.len() > 15, "{alarms:?}");
-    let explained: BTreeSet<String> = read("docs/operations.md")
+    let explained: BTreeSet<String> = read("docs/guides/operations.md")
         .lines()
         .filter_map(|line| line.strip_prefix("#### "))
         .map(str::to_owned)
         .collect();
-    assert_eq!(alarms, explained, "left: alarms, right: paragraphs of docs/operations.md");
+    assert_eq!(alarms, explained, "left: alarms, right: paragraphs of docs/guides/operations.md");
     let tests = read(RULES_TEST);
     let untested: Vec<&String> = alarms.iter().filter(|name| !tests.contains(*name)).collect();
     assert!(untested.is_empty(), "never seen to fire: {untested:?}");

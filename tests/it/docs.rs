@@ -20,17 +20,24 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Every page there is, from the project's root.
+/// Every page of the documentation, laboratory notes too, as a path from the project's root.
 fn pages() -> Vec<String> {
-    let folder = std::fs::read_dir(root().join("docs")).unwrap();
-    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut pages: Vec<_> =
-        names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
-    pages.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned));
+    let mut pages = vec!["README.md".into(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
+    let mut folders = vec!["docs".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
+            let path = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
+            if path.ends_with(".md") {
+                pages.push(path);
+            } else if root().join(&path).is_dir() {
+                folders.push(path);
+            }
+        }
+    }
     pages
 }
 
-/// What stands between two words, each time.
+/// The texts between two marks, in order.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
     text.split(open).skip(1).map(|rest| rest.split(close).next().unwrap()).collect()
 }
@@ -57,7 +64,7 @@ async fn every_query_in_the_docs_runs() {
     // One connection, as a reader's psql: the first block of each page sets its search path. The
     // producers' page first, so that the operators' queries meet rows.
     let mut session = database.pool().acquire().await.unwrap();
-    for page in ["docs/producers.md", "docs/operations.md"] {
+    for page in ["docs/guides/producers.md", "docs/guides/operations.md"] {
         for query in queries(page) {
             let result = sqlx::raw_sql(AssertSqlSafe(query.as_str())).execute(&mut *session).await;
             assert!(result.is_ok(), "{page}: {}\n{query}", result.unwrap_err());
@@ -72,10 +79,14 @@ async fn every_query_in_the_docs_runs() {
 
 #[test]
 fn every_reason_and_every_fault_is_explained_to_the_operator() {
-    let page = read("docs/operations.md");
+    let page = read("docs/guides/operations.md");
     for reason in OutcomeReason::ALL {
         let row = format!("\n| `{}` | ", reason.code());
-        assert!(page.contains(&row), "docs/operations.md does not explain {}", reason.code());
+        assert!(
+            page.contains(&row),
+            "docs/guides/operations.md does not explain {}",
+            reason.code()
+        );
     }
     // What an attempt may end in besides.
     let (_, faults) = page.split_once("An attempt may also end in a fault").unwrap();
@@ -94,13 +105,13 @@ fn every_reason_and_every_fault_is_explained_to_the_operator() {
         Fault::Internal,
     ] {
         let code = format!("`{}`", fault.code());
-        assert!(faults.contains(&code), "docs/operations.md does not explain {code}");
+        assert!(faults.contains(&code), "docs/guides/operations.md does not explain {code}");
     }
 }
 
 #[test]
 fn the_operators_page_names_every_metric_and_no_other() {
-    let page = read("docs/operations.md");
+    let page = read("docs/guides/operations.md");
     let exported: BTreeSet<String> =
         between(&read("crates/core/src/metrics.rs"), "= \"docmill_", "\"")
             .into_iter()
@@ -153,7 +164,7 @@ fn links_between_the_pages_lead_somewhere() {
 
 #[test]
 fn every_module_is_on_the_map() {
-    let map = read("docs/architecture.md");
+    let map = read("docs/explanation/architecture.md");
     let crates = std::fs::read_dir(root().join("crates")).unwrap();
     let crates: Vec<PathBuf> = crates.map(|entry| entry.unwrap().path()).collect();
     assert!(crates.len() > 5, "the crates are looked for in crates/");
@@ -162,20 +173,24 @@ fn every_module_is_on_the_map() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let Some(module) = name.strip_suffix(".rs") else { continue };
             let on_it = matches!(module, "lib" | "main") || map.contains(&format!("`{module}`"));
-            assert!(on_it, "docs/architecture.md does not show the module {module}");
+            assert!(on_it, "docs/explanation/architecture.md does not show the module {module}");
         }
     }
 }
 
 #[test]
 fn every_rule_and_check_of_the_built_in_kinds_is_explained() {
-    let page = read("docs/gate.md");
+    let page = read("docs/reference/gate.md");
     let kinds =
         docmill_gate::kinds::KindSet::load(&docmill_core::config::KindsConfig::default()).unwrap();
     let mut rules = 0;
     for rule in kinds.iter().flat_map(|kind| &kind.rules) {
         rules += 1;
-        assert!(page.contains(&format!("| `{}` |", rule.name)), "docs/gate.md lacks {}", rule.name);
+        assert!(
+            page.contains(&format!("| `{}` |", rule.name)),
+            "docs/reference/gate.md lacks {}",
+            rule.name
+        );
     }
     assert!(rules > 30);
     let file = read("crates/gate/src/kinds/rule/read.rs");
@@ -184,7 +199,10 @@ fn every_rule_and_check_of_the_built_in_kinds_is_explained() {
     let checks: BTreeSet<&str> = arms.flat_map(|(names, _)| names.split("\" | \"")).collect();
     assert!(checks.len() > 10, "{checks:?}");
     for check in checks {
-        assert!(page.contains(&format!("| `{check}` |")), "docs/gate.md lacks the check {check}");
+        assert!(
+            page.contains(&format!("| `{check}` |")),
+            "docs/reference/gate.md lacks the check {check}"
+        );
     }
 }
 

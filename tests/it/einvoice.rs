@@ -140,7 +140,7 @@ async fn a_file_that_is_nothing_but_xml_is_read_or_refused_for_what_it_is() {
 
 #[test]
 fn every_word_for_an_e_invoice_of_no_use_is_explained_to_the_operator() {
-    let page = include_str!("../../docs/operations.md");
+    let page = include_str!("../../docs/guides/operations.md");
     let (_, table) = page.split_once("### Documents with an e-invoice").unwrap();
     for flaw in [
         EinvoiceDefect::Attachment,

@@ -1,4 +1,4 @@
-//! `docs/json.md` against what the commands print.
+//! `docs/reference/json.md` against what the commands print.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::support::process::docmill;
 use crate::support::redis::Redis;
 use crate::support::world::World;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/json.md");
 
 /// Field and type, by command.
 fn documented() -> BTreeMap<String, BTreeMap<String, String>> {
@@ -61,12 +61,15 @@ fn check(command: &str, printed: &Value) {
     let mut found = BTreeSet::new();
     paths(printed, "", &free, &mut found);
     for path in &found {
-        assert!(fields.contains_key(path), "docs/json.md, {command}: `{path}` is missing");
+        assert!(
+            fields.contains_key(path),
+            "docs/reference/json.md, {command}: `{path}` is missing"
+        );
     }
     // What lies inside of an empty list or of null does not show.
     let shows = |(path, kind): &(&String, &String)| !path.contains('.') && !kind.contains("absent");
     for (path, _) in fields.iter().filter(shows) {
-        assert!(found.contains(path), "docs/json.md, {command}: `{path}` does not exist");
+        assert!(found.contains(path), "docs/reference/json.md, {command}: `{path}` does not exist");
     }
 }
 
@@ -302,7 +305,7 @@ fn every_command_is_on_the_page() {
         .filter(groups)
         .filter(|name| !page.contains(&format!("`{name}`")))
         .collect();
-    assert!(commands.len() > 50 && missing.is_empty(), "docs/json.md lacks {missing:?}");
+    assert!(commands.len() > 50 && missing.is_empty(), "docs/reference/json.md lacks {missing:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A kind is a folder: the one that docs/kinds.md describes works as it stands there, and what is
+//! A kind is a folder: the one that docs/guides/kinds.md describes works as it stands there, and what is
 //! wrong with a faulty one is said by file and line.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::support::documents;
 
-/// Writes the example of docs/kinds.md: blocks whose first line names a file.
+/// Writes the example of docs/guides/kinds.md: blocks whose first line names a file.
 fn write_example(kinds: &Path) -> usize {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kinds.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/kinds.md");
     let text = std::fs::read_to_string(page).unwrap();
     let mut files = 0;
     for block in text.split("\n```").skip(1).step_by(2) {

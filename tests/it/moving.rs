@@ -1,4 +1,4 @@
-//! docs/moving.md followed word by word, there and back: its statements and commands are taken from
+//! docs/guides/moving.md followed word by word, there and back: its statements and commands are taken from
 //! the page and run over a database as the earlier worker leaves it, with a product's own columns,
 //! tables, views and triggers; the earlier worker's statements run beside ours.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -168,7 +168,7 @@ enum CommandBlock {
 }
 
 fn page_blocks() -> Vec<CommandBlock> {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/moving.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/moving.md");
     let page = std::fs::read_to_string(path).unwrap();
     page.split("\n```")
         .filter_map(|part| {
@@ -457,7 +457,7 @@ fn any_source_has(folders: &[&str], text: &str) -> bool {
 #[test]
 fn every_row_of_earlier_behaviour_names_what_holds_it_and_that_is_there() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/moving.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/guides/moving.md")).unwrap();
     let (_, table) = page.split_once("## Earlier behaviour, row by row").unwrap();
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| 00")).collect();
     assert!(rows.len() >= 40, "{} rows", rows.len());

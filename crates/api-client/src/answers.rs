@@ -86,7 +86,7 @@ pub struct IngestionView {
     /// Its attempts, oldest first; none in lists.
     #[serde(default)]
     pub attempts: Vec<AttemptView>,
-    /// Everything else that the service says of it, as docs/json.md names it.
+    /// Everything else that the service says of it, as docs/reference/json.md names it.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }

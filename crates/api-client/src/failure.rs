@@ -11,7 +11,7 @@ use uuid::Uuid;
 pub struct ApiProblem {
     /// The status of the answer, 400 and above.
     pub status: u16,
-    /// A stable word, as docs/clients.md lists them.
+    /// A stable word, as docs/guides/clients.md lists them.
     pub code: String,
     /// What a person has to know. Never content of a document.
     pub detail: String,

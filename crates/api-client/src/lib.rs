@@ -3,7 +3,7 @@
 //! What is refused comes as an [`ApiFailure`] with the service's own code. Calls that the service had
 //! no time for (429, 503) or that did not reach it are repeated, as often and as long as
 //! [`RetryPace`] says; no repetition does a thing twice. Not promised: more than the service
-//! promises, which docs/web.md says; and streams, a document is in memory while it is handed in.
+//! promises, which docs/guides/web.md says; and streams, a document is in memory while it is handed in.
 
 mod answers;
 mod client;

@@ -10,7 +10,7 @@
 //! A run is counted in the marker when it begins, so that a document that kills its workers is
 //! counted too, and what is seen twice is counted once. Not promised: that two workers never
 //! convert at the same time (a frozen one may think so for a while; only one result is kept), and
-//! whatever needs Postgres: attempts with their reasons, claims, review (see `docs/buckets.md`).
+//! whatever needs Postgres: attempts with their reasons, claims, review (see `docs/guides/buckets.md`).
 
 mod change;
 mod claim;

@@ -7,7 +7,7 @@
 //! document is stored until its group is finished, and for those that could not be read afterwards
 //! as well. Not promised: that a node of olmOCR that overwrites a lock between two of our checks
 //! does not begin a group as well; one result is kept, and whatever needs Postgres (see
-//! `docs/workspaces.md`).
+//! `docs/guides/workspaces.md`).
 
 mod archive;
 mod claim;

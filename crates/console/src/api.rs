@@ -1,6 +1,6 @@
 //! The interface for programs, below `/api/v1`: the same operations as the pages, in JSON.
 //!
-//! Field names are those of docs/json.md; fields are added, never taken away. What may be done is
+//! Field names are those of docs/reference/json.md; fields are added, never taken away. What may be done is
 //! the table of [`openapi`](super::openapi), from which the routes are made as well.
 
 use std::collections::BTreeMap;

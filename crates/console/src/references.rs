@@ -4,7 +4,7 @@
 //! and whose they are. An upload goes straight to the store, to an address that is signed for one
 //! object of a size for a while; when it is handed in it is read, copied to where documents lie and
 //! taken away, so that whoever keeps the address changes nothing any more. Not promised: that what was
-//! put there and never handed in goes by itself; docs/web.md names the bucket's rule for that.
+//! put there and never handed in goes by itself; docs/guides/web.md names the bucket's rule for that.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Mends of findings that the simulation takes out, one at a time, to show that it would have made the
-//! finding by itself (docs/reliability.md).
+//! finding by itself (docs/explanation/reliability.md).
 //!
 //! Only builds with debug assertions can take one out, and only for what one thread does meanwhile. Of
 //! a build without, nothing is left: every mend is in force.

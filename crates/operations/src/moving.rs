@@ -1,4 +1,4 @@
-//! Bringing the schema up to date, and taking over what an earlier system left (docs/moving.md). Not
+//! Bringing the schema up to date, and taking over what an earlier system left (docs/guides/moving.md). Not
 //! promised: anything about the product's own code over those tables.
 
 use docmill_core::fault::Result;

@@ -1,4 +1,4 @@
-//! The queue for work that is no document: the program of docs/jobs.md beside the Rust client of
+//! The queue for work that is no document: the program of docs/guides/jobs.md beside the Rust client of
 //! redis-work-queue, both directions.
 
 use std::sync::Mutex;
@@ -87,7 +87,7 @@ fn the_page_of_jobs_shows_the_program_that_is_run() {
     let read = |path: &str| {
         std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     };
-    let page = read("docs/jobs.md");
+    let page = read("docs/guides/jobs.md");
     let shown = page.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
     assert_eq!(shown, read("crates/queue/examples/jobs.rs"));
 }

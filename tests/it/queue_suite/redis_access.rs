@@ -60,7 +60,7 @@ async fn a_server_that_would_forget_messages_is_refused() {
 /// The rights that the documentation names; nothing besides.
 fn documented_rights() -> Vec<String> {
     let page = std::fs::read_to_string(
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md"),
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/operations.md"),
     );
     let page = page.unwrap();
     let rights = page.split("<!-- acl -->").nth(1).unwrap();

@@ -378,7 +378,7 @@ async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_und
     write_figures(&steps);
 }
 
-/// Seconds go to `target/screens`; keys are what docs/web.md says.
+/// Seconds go to `target/screens`; keys are what docs/guides/web.md says.
 fn write_figures(steps: &[MeasuredStep]) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let table: String = steps
@@ -387,10 +387,10 @@ fn write_figures(steps: &[MeasuredStep]) {
         .collect();
     std::fs::create_dir_all(root.join("target/screens")).unwrap();
     std::fs::write(root.join("target/screens/figures.txt"), &table).unwrap();
-    let page = std::fs::read_to_string(root.join("docs/web.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/guides/web.md")).unwrap();
     for step in steps {
         let row = format!("| {} | {} |", step.name, step.strokes);
-        assert!(page.contains(&row), "docs/web.md lacks `{row}`:\n{table}");
+        assert!(page.contains(&row), "docs/guides/web.md lacks `{row}`:\n{table}");
     }
 }
 

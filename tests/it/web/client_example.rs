@@ -1,4 +1,4 @@
-//! The Rust example of docs/clients.md, compiled and run; a test holds the page against it.
+//! The Rust example of docs/guides/clients.md, compiled and run; a test holds the page against it.
 // The example begins here.
 use std::time::Duration;
 

@@ -99,7 +99,7 @@ async fn both_clients_hand_in_wait_and_read_what_a_worker_made_of_it() {
     let transcript = client.load_transcript(read.ingestion_id).await.unwrap();
     assert!(transcript.to_string().contains("Northwind"), "{transcript}");
 
-    let page = std::fs::read_to_string(format!("{ROOT}/docs/clients.md")).unwrap();
+    let page = std::fs::read_to_string(format!("{ROOT}/docs/guides/clients.md")).unwrap();
     let example = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
     let file = desk.folder.path().join("april.pdf");
     std::fs::write(&file, documents::invoice("P-1")).unwrap();
@@ -112,7 +112,7 @@ async fn both_clients_hand_in_wait_and_read_what_a_worker_made_of_it() {
 #[test]
 fn the_page_of_the_clients_shows_the_example_that_is_run_and_every_code_there_is() {
     let read = |path: &str| std::fs::read_to_string(format!("{ROOT}/{path}")).unwrap();
-    let page = read("docs/clients.md");
+    let page = read("docs/guides/clients.md");
     let shown = page.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
     let file = read("tests/it/web/client_example.rs");
     let (_, run) = file.split_once("// The example begins here.\n").unwrap();
@@ -126,7 +126,10 @@ fn the_page_of_the_clients_shows_the_example_that_is_run_and_every_code_there_is
         .collect();
     assert!(codes.len() > 15, "the codes are read from failure.rs: {codes:?}");
     for code in codes {
-        assert!(page.contains(&format!("| `{code}` |")), "docs/clients.md does not explain {code}");
+        assert!(
+            page.contains(&format!("| `{code}` |")),
+            "docs/guides/clients.md does not explain {code}"
+        );
     }
 }
 

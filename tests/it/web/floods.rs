@@ -16,13 +16,13 @@ use crate::support::world::{SOON, until};
 
 /// Sockets of the attack.
 const IDLE: usize = 10_000;
-/// Connections that the pages have at most, as docs/web.md says.
+/// Connections that the pages have at most, as docs/guides/web.md says.
 const SERVED: usize = 256;
 /// Descriptors of this process besides: its pool, its files, its clients.
 const BESIDES: usize = 150;
-/// Documents that are handed in at the same time, as docs/web.md says.
+/// Documents that are handed in at the same time, as docs/guides/web.md says.
 const PLACES: usize = 4;
-/// How long a connection may be open, as docs/web.md says.
+/// How long a connection may be open, as docs/guides/web.md says.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
 
 fn open_descriptors() -> usize {

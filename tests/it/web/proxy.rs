@@ -148,7 +148,7 @@ async fn where_a_proxy_signs_in_nobody_of_this_machine_is_let_in_without_it() {
     assert_eq!(desk.stranger().get("/api/v1/overview").await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// What the proxies of docs/web.md write, as their own documents say: user, groups, and what the rows of
+/// What the proxies of docs/guides/web.md write, as their own documents say: user, groups, and what the rows of
 /// `web.proxy.groups` are named by.
 const HELPERS: [(&str, &str, [&str; 2], &str); 4] = [
     ("oauth2-proxy", "x-forwarded-email", ["x-forwarded-groups", "staff,operators"], "operators"),
@@ -169,10 +169,13 @@ const HELPERS: [(&str, &str, [&str; 2], &str); 4] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_headers_of_the_helpers_that_the_docs_name_sign_people_in() {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/web.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/web.md"))
+        .unwrap();
     for (helper, user_header, [groups_header, groups], row) in HELPERS {
-        assert!(page.contains(&format!("`{user_header}`")), "docs/web.md lacks {user_header}");
+        assert!(
+            page.contains(&format!("`{user_header}`")),
+            "docs/guides/web.md lacks {user_header}"
+        );
         let desk = WebConsole::open_with(|config| {
             config.web.proxy = ProxySignIn {
                 networks: vec!["127.0.0.1/32".parse().unwrap()],

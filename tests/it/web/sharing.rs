@@ -26,7 +26,7 @@ use crate::support::documents;
 use crate::support::page_processes::recipe;
 use crate::support::world::{SOON, until};
 
-/// Half of the memory for transcripts has room for four of these, as docs/web.md says.
+/// Half of the memory for transcripts has room for four of these, as docs/guides/web.md says.
 const LARGE: usize = 32 << 20;
 const ROOM_OF_A_TENANT: usize = 4;
 

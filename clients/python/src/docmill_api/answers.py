@@ -163,7 +163,7 @@ class Ingestion:
     structured_data: Any
     #: Its attempts, oldest first; none in lists.
     attempts: tuple[Attempt, ...]
-    #: Everything that the service said of it, as docs/json.md names it.
+    #: Everything that the service said of it, as docs/reference/json.md names it.
     raw: JsonObject
 
     @classmethod

@@ -149,7 +149,7 @@ class ApiClient:
         return EndedResult.read(self._ask("GET", f"/ingestions/{id}/result"))
 
     def load_transcript(self, id: UUID) -> JsonObject:
-        """The text of an ingestion's pages with boxes and confidences (docs/transcripts.md)."""
+        """The text of an ingestion's pages with boxes and confidences (docs/reference/transcripts.md)."""
         return self._ask("GET", f"/ingestions/{id}/transcript")
 
     def list_ingestions(

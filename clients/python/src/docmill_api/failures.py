@@ -14,7 +14,7 @@ class ApiProblem(ApiFailure):
         super().__init__(f"{code} ({status}): {detail}")
         #: The status of the answer, 400 and above.
         self.status = status
-        #: A stable word, as docs/clients.md lists them.
+        #: A stable word, as docs/guides/clients.md lists them.
         self.code = code
         #: What a person has to know. Never content of a document.
         self.detail = detail

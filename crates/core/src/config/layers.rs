@@ -155,7 +155,7 @@ fn describe_problem(section: &str, error: &ConfigError) -> String {
     }
 }
 
-/// The key as docs/configuration.md writes it: the `config` crate leaves out the dot after an index.
+/// The key as docs/reference/configuration.md writes it: the `config` crate leaves out the dot after an index.
 fn dot_after_index(key: &str) -> String {
     let mut dotted = String::with_capacity(key.len() + 1);
     for part in key.split_inclusive(']') {
@@ -201,7 +201,7 @@ fn without_value(message: &str) -> String {
             "this is a section, its keys have values of their own".to_owned()
         }
         Some((_, expected)) if begins(&QUOTE) => format!("expected {expected}"),
-        _ => "this value cannot be used, see docs/configuration.md".to_owned(),
+        _ => "this value cannot be used, see docs/reference/configuration.md".to_owned(),
     }
 }
 

@@ -249,7 +249,7 @@ impl ProcessPool {
 fn lack_of(missing: &str) -> String {
     format!(
         "page processes cannot be confined, this kernel has no {missing} for them: no document is \
-         read (cpu.confine is `required`; docs/confinement.md says what to do)"
+         read (cpu.confine is `required`; docs/explanation/confinement.md says what to do)"
     )
 }
 

@@ -91,7 +91,7 @@ pub(super) async fn adopt_tables(
     let mut obstacles = obstacles::find_obstacles(connection, adoption, &needs).await?;
     if !obstacles.is_empty() {
         obstacles.insert(0, format!("the tables of `{from}` cannot be adopted as they are:"));
-        obstacles.push("nothing was changed; docs/moving.md has examples".to_owned());
+        obstacles.push("nothing was changed; docs/guides/moving.md has examples".to_owned());
         return Err(Error::internal(obstacles.join("\n- ")));
     }
     take_over(connection, all, adoption, &needs, wishes).await.map_err(say_unchanged)?;
@@ -219,7 +219,7 @@ async fn move_tables(
         statements.push(format!(
             "CREATE VIEW \"{from}\".{table} AS SELECT {columns} FROM \"{to}\".{table}; \
              COMMENT ON VIEW \"{from}\".{table} IS \
-             'What the table was before it moved to {to}: see docs/moving.md.'"
+             'What the table was before it moved to {to}: see docs/guides/moving.md.'"
         ));
         let sql = "SELECT format('GRANT USAGE ON SCHEMA %I TO %s; GRANT %s ON %I.%I TO %s', $3,
                 w.who, a.privilege_type, $1, $2, w.who)

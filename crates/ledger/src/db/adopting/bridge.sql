@@ -100,7 +100,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION heed_earlier_worker() IS
-    'While workers of the earlier system run beside ours: see docs/moving.md.';
+    'While workers of the earlier system run beside ours: see docs/guides/moving.md.';
 REVOKE ALL ON FUNCTION heed_earlier_worker() FROM PUBLIC;
 
 DROP TRIGGER IF EXISTS heed_earlier_worker ON ingestion;

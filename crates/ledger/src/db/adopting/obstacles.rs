@@ -101,7 +101,7 @@ fn check_table(table: &ExistingTable, name: &str, found: &mut Vec<String>) {
     if !table.is_table {
         found.push(format!(
             "{name} is a view, a partitioned or a foreign table: only plain tables can be adopted; \
-             use a schema of docmill's own and hand documents in (docs/producers.md)"
+             use a schema of docmill's own and hand documents in (docs/guides/producers.md)"
         ));
     }
     if !table.is_owned {
@@ -113,7 +113,7 @@ fn check_table(table: &ExistingTable, name: &str, found: &mut Vec<String>) {
     if !table.has_uuid {
         found.push(format!(
             "{name} has no column id of type uuid: messages carry nothing else; use a schema of \
-             docmill's own and hand documents in (docs/producers.md)"
+             docmill's own and hand documents in (docs/guides/producers.md)"
         ));
     } else if !table.is_unique {
         found.push(format!("{name}.id is not unique: ALTER TABLE {name} ADD PRIMARY KEY (id)"));
