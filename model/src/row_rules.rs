@@ -168,7 +168,7 @@ pub fn cancel_row(world: &mut WorldState) {
     end_row(world, RowStatus::Cancelled);
 }
 
-/// The janitor gives up a dead-lettered row that nobody survives (`db::janitor::fail_unclaimed`).
+/// The janitor gives up a dead-lettered row that nobody survives (`db::operators::janitor::fail_unclaimed`).
 pub fn fail_unclaimed(world: &mut WorldState) {
     world.row.closed += u8::from(world.row.token != 0);
     end_row(world, RowStatus::Failed);

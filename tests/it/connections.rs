@@ -13,7 +13,7 @@ use docmill::cluster::{CrashDurability, PrivatePostgres};
 use docmill_core::config::{DatabaseConfig, SecretString};
 use docmill_ledger::Ledger;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::db::{Db, inspect};
+use docmill_ledger::db::{Db, reports::inspect};
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use docmill_core::config::{CostConfig, ModelPrice};
-use docmill_ledger::db::costs::{self, CostGrouping};
+use docmill_ledger::db::reports::costs::{self, CostGrouping};
 use docmill_testkit::models::{Answer, Script};
 use time::OffsetDateTime;
 

@@ -136,7 +136,7 @@ async fn the_earlier_trigger_no_longer_lets_a_failure_wipe_good_data() {
         .execute(database.pool())
         .await
         .unwrap();
-    let failed = docmill_ledger::db::janitor::fail_unclaimed(
+    let failed = docmill_ledger::db::operators::janitor::fail_unclaimed(
         &db,
         IngestionId(newer),
         docmill_core::model::OutcomeReason::Missing,

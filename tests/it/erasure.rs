@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use docmill_core::config::QueueDestination;
 use docmill_core::model::{DocumentId, IngestionId};
-use docmill_ledger::db::erasure;
 use docmill_ledger::db::operators::AuditNote;
+use docmill_ledger::db::operators::erasure;
 use docmill_operations::erase::{self, ErasureBackends, RetentionSweep};
 use docmill_operations::submit::{self, SubmitContext, SubmitOptions};
 use docmill_storage::keys;

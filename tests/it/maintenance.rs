@@ -10,9 +10,11 @@ use docmill_core::config::Config;
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::db::idempotency::{self, IdempotentAnswer};
+use docmill_ledger::db::operators::idempotency::{self, IdempotentAnswer};
 use docmill_ledger::db::operators::{AuditNote, PauseScope};
-use docmill_ledger::db::{Db, erasure, janitor, operators, overview, reports};
+use docmill_ledger::db::{
+    Db, operators, operators::erasure, operators::janitor, reports, reports::overview,
+};
 use docmill_ledger::{AttemptLedger as _, FirstProvider, Ledger as _, PauseTerms};
 use docmill_operations::dead;
 use docmill_operations::erase::{self, ErasureBackends, RetentionSweep};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::claims::registration::{self, NewDocument, NewIngestion};
 use docmill_ledger::db::operators::{self, AuditNote, PauseScope};
-use docmill_ledger::db::registration::{self, NewDocument, NewIngestion};
 use docmill_ledger::db::reports::{self, IngestionFilter};
-use docmill_ledger::db::{janitor, overview, retention};
+use docmill_ledger::db::{operators::janitor, operators::retention, reports::overview};
 use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, OperatorPause, WorkerStatus,
 };

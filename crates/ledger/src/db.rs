@@ -6,51 +6,34 @@
 //! connection per transaction is refused. No statement waits without end: for an answer neither
 //! (`statements`) nor for a lock (`MAX_LOCK_WAIT`).
 
-pub mod adopting;
-pub mod batches;
 pub mod claims;
-pub mod costs;
-pub mod erasure;
-mod faults;
-mod iam;
-pub mod idempotency;
-pub mod inspect;
-pub mod janitor;
-mod login;
-pub mod message_record;
-mod migrating;
+mod connection;
+pub mod lanes;
+pub mod migrating;
 pub mod operators;
-pub mod overview;
-pub mod parking;
-mod pooler;
-pub mod registration;
 pub mod reports;
-pub mod retention;
 pub mod reviews;
-pub mod routes;
-pub mod search;
-mod statements;
-pub mod webhooks;
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+use sqlx::postgres::{PgConnection, PgPoolOptions, PgSslMode};
+use sqlx::{AssertSqlSafe, Connection, Executor};
 
 use docmill_core::config::DatabaseConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::digest::encode_hex;
-use docmill_core::retry::{retry, with_deadline};
+use docmill_core::retry::with_deadline;
 
-use adopting::MigrationWishes;
-use login::DatabaseLogin;
-use statements::StatementPool;
+use connection::login::{self, DatabaseLogin};
+use connection::statements::StatementPool;
+use connection::{DatabaseAddress, session_statement};
+use migrating::adopting::{self, MigrationWishes};
 
-pub(crate) use faults::{SqlErrorContext, fault_from_sqlx};
+pub(crate) use connection::faults::{SqlErrorContext, fault_from_sqlx};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
@@ -59,22 +42,6 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 pub struct Db {
     pool: StatementPool,
     place: DatabaseAddress,
-}
-
-/// Where the database is, for messages: never the password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct DatabaseAddress {
-    host: String,
-    port: u16,
-    database: String,
-    schema: String,
-    verifies: bool,
-}
-
-impl std::fmt::Display for DatabaseAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Postgres at {}:{}, database `{}`", self.host, self.port, self.database)
-    }
 }
 
 /// How far the schema of the database is.
@@ -119,8 +86,7 @@ impl Db {
             schema: config.schema.clone(),
             verifies: matches!(options.get_ssl_mode(), PgSslMode::VerifyFull),
         };
-        let first = wait_for_answer(&options, &place, config.connect_timeout).await?;
-        pooler::refuse_transaction_pooling(first, &options, &place).await?;
+        connection::open_first(&options, &place, config.connect_timeout).await?;
         let pool = PgPoolOptions::new().max_connections(config.max_connections).after_connect(
             move |connection, _| {
                 let settings = settings.clone();
@@ -138,7 +104,7 @@ impl Db {
     /// A pool that has asked nobody yet, for tests of what runs before a statement.
     #[cfg(test)]
     fn unconnected() -> Self {
-        let (pool, options) = (PgPoolOptions::new(), PgConnectOptions::new());
+        let (pool, options) = (PgPoolOptions::new(), sqlx::postgres::PgConnectOptions::new());
         let pool = StatementPool::connect_lazy(pool, options, Duration::from_secs(1));
         let place = DatabaseAddress {
             host: String::new(),
@@ -307,53 +273,4 @@ impl Db {
 /// A `u32` for a column of type `int`; what does not fit is capped.
 pub(crate) fn saturating_int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
-}
-
-/// A statement waits so long for a lock that somebody else has, an operator's open transaction say,
-/// and never for more than a third of its time: what went with it is then tried without it.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// The settings of every new connection. A statement rather than start-up options, because
-/// poolers refuse those. The schema's name was checked by the configuration.
-fn session_statement(config: &DatabaseConfig) -> String {
-    format!(
-        "SET search_path = \"{}\"; SET statement_timeout = {}; SET lock_timeout = {}; \
-         SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; \
-         SET docmill.session = 'yes'",
-        config.schema.replace('"', ""),
-        config.statement_timeout.as_millis(),
-        MAX_LOCK_WAIT.min(config.statement_timeout / 3).as_millis(),
-    )
-}
-
-/// Between two tries to connect at start.
-const CONNECT_PAUSE: Duration = Duration::from_millis(250);
-
-/// Tries to connect until it works, the time is up, or waiting cannot help.
-async fn wait_for_answer(
-    options: &PgConnectOptions,
-    place: &DatabaseAddress,
-    patience: Duration,
-) -> Result<PgConnection> {
-    let begun = Instant::now();
-    let connect = |_| {
-        let left = patience.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
-        with_deadline(left, options.connect(), || sqlx::Error::PoolTimedOut)
-    };
-    let connected = retry(connect, |said, _| {
-        let in_time = begun.elapsed() + CONNECT_PAUSE < patience;
-        (in_time && !faults::is_permanent(said)).then_some(CONNECT_PAUSE)
-    });
-    connected.await.map_err(|said| {
-        let waited = begun.elapsed().as_secs();
-        let advice = if faults::is_permanent(&said) {
-            "check user, password and database in database.url"
-        } else {
-            "check that it runs and that database.url names the right host and port"
-        };
-        Error::new(
-            Fault::Unavailable,
-            format!("{place} cannot be used (tried for {waited} s): {said}; {advice}"),
-        )
-    })
 }

@@ -6,12 +6,12 @@ use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::{self, PauseRow};
-use docmill_ledger::db::overview::{
+use docmill_ledger::db::reports::overview::{
     self, ActiveIngestion, FailureCount, StateCount, Throughput, WorkerTotals,
 };
 use docmill_queue::{MessageQueue, QueueDepth};
 
-pub use docmill_ledger::db::overview::{LaneTotals, LocalDeviceTotals, LocalModelTotals};
+pub use docmill_ledger::db::reports::overview::{LaneTotals, LocalDeviceTotals, LocalModelTotals};
 
 /// Jobs that are listed one by one.
 const JOBS: u32 = 15;

@@ -15,7 +15,7 @@ use docmill_core::metrics;
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 use docmill_ledger::db::Db;
-use docmill_ledger::db::janitor::{self as rows, DeadLetterRow};
+use docmill_ledger::db::operators::janitor::{self as rows, DeadLetterRow};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use super::erase::ErasureBackends;
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
-use docmill_ledger::db::erasure::{self, ErasableDocument};
+use docmill_ledger::db::operators::erasure::{self, ErasableDocument};
 use docmill_storage::{ObjectStore, keys};
 
 /// Objects listed at a time.

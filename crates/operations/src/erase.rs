@@ -17,7 +17,7 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-pub use docmill_ledger::db::erasure::{TenantRetention, list_retentions, set_retention};
+pub use docmill_ledger::db::operators::erasure::{TenantRetention, list_retentions, set_retention};
 
 use super::erasable_keys;
 use crate::dead::{self, LetterReader};
@@ -26,7 +26,7 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::Db;
-use docmill_ledger::db::erasure::{self, ErasableDocument, TenantPage, TenantPosition};
+use docmill_ledger::db::operators::erasure::{self, ErasableDocument, TenantPage, TenantPosition};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_queue::{DeadLetter, MessageQueue, ReceiptHandle};
 use docmill_storage::{ObjectStore, keys};

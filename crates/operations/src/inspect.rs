@@ -7,23 +7,23 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-pub use docmill_ledger::db::costs::{
+pub use docmill_ledger::db::reports::costs::{
     AttemptCost, CostGrouping, CostSum, list_attempt_costs, sum_costs,
 };
-pub use docmill_ledger::db::message_record::{
+pub use docmill_ledger::db::reports::message_record::{
     MessageRecord, OperatorActionRow, list_operator_actions, load_message_record,
 };
+pub use docmill_ledger::db::reports::search::{DocumentQuery, DocumentRow, find_documents};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
     ingestions_by_id, list_exported_documents, list_ingestions, load_grounding,
 };
-pub use docmill_ledger::db::search::{DocumentQuery, DocumentRow, find_documents};
 
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::reports;
-use docmill_ledger::db::search::find_piece_end;
+use docmill_ledger::db::reports::search::find_piece_end;
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
 const MOST: u32 = 100;

@@ -3,7 +3,7 @@
 
 use docmill_core::fault::Result;
 use docmill_ledger::db::Db;
-pub use docmill_ledger::db::adopting::{EarlierWorkers, MigrationWishes};
+pub use docmill_ledger::db::migrating::adopting::{EarlierWorkers, MigrationWishes};
 
 /// Applies what is missing and what is wished beyond it.
 ///

@@ -9,7 +9,7 @@ pub use docmill_ledger::db::operators::{
 use crate::sending;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{IngestionId, Priority};
-use docmill_ledger::db::{Db, operators, routes};
+use docmill_ledger::db::{Db, operators, operators::routes};
 use docmill_queue::MessageQueue;
 
 /// What became of one ingestion that was to be retried or cancelled.

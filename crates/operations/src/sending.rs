@@ -4,7 +4,7 @@
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::Db;
-use docmill_ledger::db::routes::{self, MessageRoute};
+use docmill_ledger::db::operators::routes::{self, MessageRoute};
 use docmill_queue::{MessageQueue, OutgoingMessage};
 
 /// Sends one message for each ingestion. One result per id, in order; `Missing` for an id without

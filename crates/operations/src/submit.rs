@@ -30,7 +30,7 @@ use docmill_ledger::db::Db;
 use docmill_queue::MessageQueue;
 use docmill_storage::{ObjectStore, keys};
 
-pub use docmill_ledger::db::idempotency::{IdempotentAnswer, find_answer, keep_answer};
+pub use docmill_ledger::db::operators::idempotency::{IdempotentAnswer, find_answer, keep_answer};
 pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSource, find_paths};
 
 /// Rows of one transaction and messages of one call.

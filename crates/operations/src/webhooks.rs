@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 pub use deliver::{WebhookDelivery, WebhookTerms};
 pub use docmill_client::webhook::{DestinationPolicy, NameResolver, SystemResolver};
-pub use docmill_ledger::db::webhooks::{
+pub use docmill_ledger::db::lanes::webhooks::{
     COUNTED, DeliveryPlace, DeliveryQuery, DeliveryRow, WebhookTargetState, enable_target,
     list_deliveries, list_of_document, list_targets,
 };
@@ -20,8 +20,8 @@ pub use docmill_ledger::db::webhooks::{
 use docmill_client::webhook::write_secret;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_ledger::db::Db;
+use docmill_ledger::db::lanes::webhooks as rows;
 use docmill_ledger::db::operators::AuditNote;
-use docmill_ledger::db::webhooks as rows;
 
 /// Deliveries that are replayed between two rows of the audit.
 const REPLAYED_TOGETHER: u32 = 500;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use docmill_core::model::{ClaimToken, IngestionId, ModelUsage};
-use docmill_ledger::db::batches::{
+use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::lanes::batches::{
     AnswerCost, BatchRoute, GatherTerms, gather_batch, leave_request, list_due, note_handle,
     note_late_answer, note_try, renew_try, settle_answer,
 };
-use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::{AttemptLedger, BatchEntry, WriteResult};
 
 use super::locks::{insert, take_all};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use docmill_core::config::Config;
 use docmill_ledger::db::Db;
-use docmill_ledger::db::webhooks as rows;
+use docmill_ledger::db::lanes::webhooks as rows;
 use docmill_operations::webhooks::{self, DeliveryQuery};
 use sqlx::Executor as _;
 

@@ -251,10 +251,10 @@ async fn a_decision_is_told_when_it_can_be_undone_no_more_and_one_that_was_undon
     accept(&kept.to_string()).await;
     accept(&undone.to_string()).await;
     // Neither a target that is back nor an operator makes it earlier.
-    docmill_ledger::db::webhooks::hasten_deliveries(&db, "erp").await.unwrap();
+    docmill_ledger::db::lanes::webhooks::hasten_deliveries(&db, "erp").await.unwrap();
     let held = "SELECT id FROM webhook_delivery WHERE event = 'document.accepted' LIMIT 1";
     let held: i64 = scalar(&database, held).await.parse().unwrap();
-    docmill_ledger::db::webhooks::replay_delivery(&db, held).await.unwrap();
+    docmill_ledger::db::lanes::webhooks::replay_delivery(&db, held).await.unwrap();
     let early = "SELECT count(*) FROM webhook_delivery WHERE event = 'document.accepted'
         AND (due_at < occurred_at + interval '59 seconds' OR tries > 0)";
     assert_eq!(scalar(&database, early).await, "0");

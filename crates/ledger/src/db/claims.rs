@@ -35,7 +35,9 @@ mod finish;
 mod intake;
 mod lookups;
 mod objects;
+pub mod parking;
 mod references;
+pub mod registration;
 mod spending;
 
 use std::time::Duration;
@@ -50,7 +52,7 @@ use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow};
 use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
-use crate::db::{Db, parking, saturating_int};
+use crate::db::{Db, saturating_int};
 use crate::{
     AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
     DocumentSpending, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration,

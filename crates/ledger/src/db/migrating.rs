@@ -6,6 +6,8 @@
 //! is removed first. Not promised: that a migration ends while somebody's transaction keeps a table
 //! locked for minutes; then it fails, says so, and can be run again.
 
+pub mod adopting;
+
 use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};

@@ -3,6 +3,12 @@
 //! Each change and its row in `operator_action` are one statement. Sending messages is not done
 //! here: a reopened row is sent by the caller after this has committed.
 
+pub mod erasure;
+pub mod idempotency;
+pub mod janitor;
+pub mod retention;
+pub mod routes;
+
 use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;

@@ -3,6 +3,12 @@
 //! Read-only. Status, reason and stage are given as the text of the row, so that what a newer
 //! program wrote is shown as well.
 
+pub mod costs;
+pub mod inspect;
+pub mod message_record;
+pub mod overview;
+pub mod search;
+
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;

@@ -18,7 +18,7 @@ use super::step::StepEnd;
 use super::{BatchCollector, FORGOTTEN, SETTLES};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_ledger::db::Db;
-use docmill_ledger::db::batches::{self as rows, BatchRoute, BatchTry, OpenBatch};
+use docmill_ledger::db::lanes::batches::{self as rows, BatchRoute, BatchTry, OpenBatch};
 use docmill_llm::batch::{BatchApi, BatchSubmission, FoundBatch, SoughtBatch, SubmissionFence};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 

@@ -9,7 +9,9 @@ use super::{BatchCollector, FORGOTTEN};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
-use docmill_ledger::db::batches::{self as rows, AnswerCost, BatchRoute, OpenBatch, SentQuestion};
+use docmill_ledger::db::lanes::batches::{
+    self as rows, AnswerCost, BatchRoute, OpenBatch, SentQuestion,
+};
 use docmill_llm::batch::{BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchedReply};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_storage::{GetOptions, GetResult, keys};

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::clock::{self, ClockSample};
 use super::{DoctorFinding, Severity, findings_or_unusable};
 use docmill_core::fault::Result;
-use docmill_ledger::db::inspect::{self, DatabaseInspection};
+use docmill_ledger::db::reports::inspect::{self, DatabaseInspection};
 use docmill_ledger::db::{Db, SchemaVersion};
 
 /// Versions that are tested.

@@ -17,9 +17,12 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
-use docmill_ledger::db::janitor::{self as rows, ResendCandidate};
-use docmill_ledger::db::retention::ExpiredAttempt;
-use docmill_ledger::db::{erasure, idempotency, overview, parking, retention, webhooks};
+use docmill_ledger::db::operators::janitor::{self as rows, ResendCandidate};
+use docmill_ledger::db::operators::retention::ExpiredAttempt;
+use docmill_ledger::db::{
+    claims::parking, lanes::webhooks, operators::erasure, operators::idempotency,
+    operators::retention, reports::overview,
+};
 use docmill_pipeline::journal;
 
 /// Parked rows whose messages are sent together.

@@ -13,7 +13,7 @@ use docmill_client::telemetry::spans;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::message::plain_etag;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus};
-use docmill_ledger::db::registration::{
+use docmill_ledger::db::claims::registration::{
     self, KnownDocument, NewDocument, NewIngestion, NewestIngestion,
 };
 use docmill_storage::{ObjectMeta, keys};

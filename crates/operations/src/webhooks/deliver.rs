@@ -27,7 +27,7 @@ use docmill_core::metrics;
 use docmill_core::model::digest::encode_hex;
 use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_ledger::db::Db;
-use docmill_ledger::db::webhooks::{
+use docmill_ledger::db::lanes::webhooks::{
     self as rows, ClaimedWebhookDelivery, DeliveryEnd, WebhookRegistration, WebhookTargetState,
 };
 use docmill_pipeline::shutdown::Shutdown;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
-use docmill_ledger::db::webhooks::ClaimedWebhookDelivery;
+use docmill_ledger::db::lanes::webhooks::ClaimedWebhookDelivery;
 
 /// The body of a message. `pages`: where people find the ingestion, if that is known; `data`: what was
 /// read or decided, if it is to be told.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::db::batches::leave_to_direct;
+use crate::db::lanes::batches::leave_to_direct;
 use crate::db::{Db, SqlErrorContext};
 use crate::{BatchEntry, BatchRequestState, BatchStanding, WriteResult, stored};
 use docmill_core::fault::Result;

@@ -6,7 +6,7 @@
 
 use uuid::Uuid;
 
-use crate::db::statements::StatementTransaction;
+use crate::db::connection::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::Sequencer;
 use crate::{ObjectRegistration, VersionOutcome, stored};

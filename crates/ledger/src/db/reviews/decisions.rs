@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::leases::ReviewHold;
 use super::{PendingDecision, ReviewCase, ReviewDecision};
+use crate::db::connection::statements::StatementTransaction;
 use crate::db::operators::AuditNote;
-use crate::db::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
 
-use super::{DatabaseAddress, SqlErrorContext};
+use super::DatabaseAddress;
+use super::faults::SqlErrorContext;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// A pooler in session mode may have no second connection to give; then there is nothing to tell.

@@ -271,7 +271,7 @@ fn breaks_connection(error: &sqlx::Error) -> bool {
 
 impl StatementPool {
     /// `statement_timeout` is what the sessions have been told.
-    pub(super) fn connect_lazy(
+    pub(in crate::db) fn connect_lazy(
         options: PgPoolOptions,
         login: sqlx::postgres::PgConnectOptions,
         statement_timeout: Duration,
@@ -293,19 +293,19 @@ impl StatementPool {
     }
 
     /// The pool itself, for what changes its settings.
-    pub(super) fn inner(&self) -> &PgPool {
+    pub(in crate::db) fn inner(&self) -> &PgPool {
         &self.pool
     }
 
     /// A connection that is the caller's own, without limits: for migrations.
-    pub(super) async fn detach_connection(&self) -> sqlx::Result<PgConnection> {
+    pub(in crate::db) async fn detach_connection(&self) -> sqlx::Result<PgConnection> {
         let mut lease = self.acquire().await?;
         let connection = lease.connection.take().ok_or(sqlx::Error::PoolClosed)?;
         Ok(connection.detach())
     }
 
     /// Closes the pool; statements under way are waited for a moment.
-    pub(super) async fn close(&self) {
+    pub(in crate::db) async fn close(&self) {
         self.idle.close();
         // What is late is closed with the process, or by its own limit.
         let _late = timeout(CLOSE, self.pool.close()).await;

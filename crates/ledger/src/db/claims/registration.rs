@@ -11,7 +11,7 @@ use serde::Serialize;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::statements::StatementTransaction;
+use crate::db::connection::statements::StatementTransaction;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, Priority};

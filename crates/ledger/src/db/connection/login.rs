@@ -21,7 +21,7 @@ const SIGN: Duration = Duration::from_secs(5 * 60);
 
 /// How to log in.
 #[derive(Debug)]
-pub(super) struct DatabaseLogin {
+pub(in crate::db) struct DatabaseLogin {
     url: SecretSource,
     password: Option<SecretSource>,
     signer: Option<PasswordSigner>,
@@ -36,7 +36,7 @@ struct DatabaseCredentials {
 
 impl DatabaseLogin {
     /// Nothing connects; with `database.iam` AWS's usual chain is asked for credentials.
-    pub(super) async fn new(config: &DatabaseConfig) -> Result<Self> {
+    pub(in crate::db) async fn new(config: &DatabaseConfig) -> Result<Self> {
         let file = &config.password_file;
         let password = (!file.as_os_str().is_empty())
             .then(|| SecretSource::new(&docmill_core::config::SecretString::default(), file));
@@ -46,7 +46,7 @@ impl DatabaseLogin {
     }
 
     /// The options as of now.
-    pub(super) async fn connect_options(&self) -> Result<PgConnectOptions> {
+    pub(in crate::db) async fn connect_options(&self) -> Result<PgConnectOptions> {
         let credentials = self.load_credentials()?;
         self.options_for(&credentials).await
     }
@@ -97,7 +97,7 @@ impl DatabaseLogin {
 }
 
 /// Lets the pool's next connections use what is current, until the pool is closed.
-pub(super) fn refresh_credentials(pool: PgPool, login: Arc<DatabaseLogin>) {
+pub(in crate::db) fn refresh_credentials(pool: PgPool, login: Arc<DatabaseLogin>) {
     let Some(every) = login.refresh_interval() else { return };
     tokio::spawn(async move {
         let mut known = login.load_credentials().ok();

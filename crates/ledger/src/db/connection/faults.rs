@@ -68,7 +68,7 @@ fn fault_from_sqlstate(code: &str) -> Fault {
 }
 
 /// Whether waiting for the server cannot help: it answered, and what it said is final.
-pub(super) fn is_permanent(error: &sqlx::Error) -> bool {
+pub(in crate::db) fn is_permanent(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(database) => {
             matches!(database.code().as_deref(), Some("28P01" | "28000" | "3D000"))

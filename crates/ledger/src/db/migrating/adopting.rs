@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr};
 
 use docmill_core::fault::{Error, Fault, Result};
 
-use super::{SqlErrorContext, fault_from_sqlx};
+use crate::db::{SqlErrorContext, fault_from_sqlx};
 use needs::SchemaNeeds;
 
 /// Lets earlier workers go on beside ours.
@@ -62,7 +62,7 @@ impl Adoption<'_> {
 ///
 /// # Errors
 /// What stands in the way, all of it, with what to do; nothing has changed then.
-pub(super) async fn adopt_tables(
+pub(in crate::db) async fn adopt_tables(
     connection: &mut PgConnection,
     all: &Migrator,
     schema: &str,
@@ -102,7 +102,7 @@ pub(super) async fn adopt_tables(
 ///
 /// # Errors
 /// No answer from Postgres, or no right to.
-pub(super) async fn note_earlier_workers(
+pub(in crate::db) async fn note_earlier_workers(
     connection: &mut PgConnection,
     earlier: EarlierWorkers,
 ) -> Result<()> {

@@ -105,7 +105,7 @@ pub async fn sum_costs(
 /// What one model or provider was paid in one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttemptCost {
-    /// Of which attempt: [`AttemptRow::claims`](super::reports::AttemptRow::claims).
+    /// Of which attempt: [`AttemptRow::claims`](super::AttemptRow::claims).
     pub claims: i64,
     /// Who was paid, e.g. `openai`.
     pub provider: String,

@@ -12,8 +12,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::saturating_int;
-use crate::db::{Db, SqlErrorContext};
+use crate::db::{Db, SqlErrorContext, saturating_int};
 use docmill_core::fault::Result;
 use docmill_core::model::{IngestionId, ModelUsage};
 
@@ -439,7 +438,7 @@ pub async fn leave_overdue(db: &Db, grace: Duration) -> Result<u64> {
 }
 
 /// What was counted as spent for them is given back.
-pub(super) async fn leave_to_direct(db: &Db, ids: &[Uuid], why: &str) -> Result<u64> {
+pub(in crate::db) async fn leave_to_direct(db: &Db, ids: &[Uuid], why: &str) -> Result<u64> {
     if ids.is_empty() {
         return Ok(0);
     }
