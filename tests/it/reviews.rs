@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use docmill_core::config::{KindsConfig, ReviewConfig};
-use docmill_core::fault::Fault;
+use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_operations::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, ReviewCase, ReviewDecision, ReviewFilter,
-    ReviewOrder,
+    self, AcceptedData, DataCorrection, DecidingReviewer, DecisionRefusal, ReviewCase,
+    ReviewDecision, ReviewFilter, ReviewOrder,
 };
 use docmill_storage::ObjectStore as _;
 use docmill_storage::memory::MemoryStore;
@@ -91,7 +91,7 @@ impl ReviewDesk {
         &self,
         case: &ReviewCase,
         correction: DataCorrection,
-    ) -> docmill_core::fault::Result<review::RecordedDecision> {
+    ) -> Result<review::RecordedDecision, DecisionRefusal> {
         let db = self.database.db();
         review::correct_document(&db, case, &self.kinds, correction, &ann("")).await
     }
@@ -166,7 +166,7 @@ async fn data_that_does_not_fit_its_kind_is_refused_by_place_and_changes_nothing
         (fields("invoice_date", "the SECRETMARK"), "/invoice_date"),
         (fields("line_items", "[{\"SECRETMARK\": 1}]"), "/line_items/0"),
     ] {
-        let error = desk.correct(&case, correction).await.unwrap_err();
+        let error = Error::from(desk.correct(&case, correction).await.unwrap_err());
         assert_eq!(error.fault, Fault::Rejected);
         let text = error.to_string();
         assert!(text.contains(said) && !text.contains("SECRETMARK"), "{text}");
@@ -182,7 +182,7 @@ async fn of_two_reviewers_who_saw_the_same_version_one_decides() {
     let (one, other) =
         tokio::join!(desk.correct(&case, total("1.00")), desk.correct(&case, total("2.00")));
     let (kept, refused) = if one.is_ok() { (one, other) } else { (other, one) };
-    assert_eq!(refused.unwrap_err().fault, Fault::Rejected);
+    assert!(matches!(refused.unwrap_err(), DecisionRefusal::Changed));
     let after = desk.case(ingestion).await;
     assert_eq!((after.document_data, after.revisions.len()), (kept.unwrap().data, 1));
 }
@@ -200,9 +200,9 @@ async fn what_is_accepted_was_read_and_what_is_rejected_carries_nothing_and_says
     desk.run(format!("UPDATE ingestion SET structured_data = NULL WHERE id = '{unread}'")).await;
     let case = desk.case(unread).await;
     let none = review::accept_document(&db, &case, AcceptedData::Document, &ann("")).await;
-    assert_eq!(none.unwrap_err().fault, Fault::Rejected);
+    assert_eq!(Error::from(none.unwrap_err()).fault, Fault::Rejected);
     let wordless = review::reject_document(&db, &case, &ann(" ")).await;
-    assert_eq!(wordless.unwrap_err().fault, Fault::Rejected);
+    assert_eq!(Error::from(wordless.unwrap_err()).fault, Fault::Rejected);
     review::reject_document(&db, &case, &ann("a holiday card")).await.unwrap();
     let after = desk.case(unread).await;
     assert_eq!((after.needs_human_review, after.document_data), (false, None));

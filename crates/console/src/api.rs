@@ -26,7 +26,7 @@ use super::listing::load_page;
 use super::overview::require_all_tenants;
 use super::review_desk::load_visible_case;
 use super::review_queue::load_queue;
-use super::reviews::{ReviewerVerdict, SaidVerdict, record_verdict, stale_version};
+use super::reviews::{DecisionRequest, ReviewDecisionInput, record_review, stale_version};
 use super::state::ConsoleState;
 use docmill_operations::review::{self, AcceptedData, DataCorrection};
 
@@ -38,7 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What a reviewer has decided.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionRequest {
+pub(super) struct DecisionBody {
     decision: RequestedDecision,
     #[serde(default)]
     why: String,
@@ -62,8 +62,8 @@ enum RequestedDecision {
     Rejected,
 }
 
-impl DecisionRequest {
-    fn into_verdict(self) -> Result<ReviewerVerdict, ConsoleFailure> {
+impl DecisionBody {
+    fn into_input(self) -> Result<ReviewDecisionInput, ConsoleFailure> {
         let corrects = self.decision == RequestedDecision::Corrected;
         if !corrects && (self.data.is_some() || self.fields.is_some()) {
             let text = "data and fields go with the decision `corrected`";
@@ -71,18 +71,18 @@ impl DecisionRequest {
         }
         match (self.decision, self.data, self.fields) {
             (RequestedDecision::Accepted, ..) if self.newest => {
-                Ok(ReviewerVerdict::Accept(AcceptedData::Newest))
+                Ok(ReviewDecisionInput::Accept(AcceptedData::Newest))
             }
             (RequestedDecision::Accepted, ..) => {
-                Ok(ReviewerVerdict::Accept(AcceptedData::Document))
+                Ok(ReviewDecisionInput::Accept(AcceptedData::Document))
             }
-            (RequestedDecision::Rejected, ..) => Ok(ReviewerVerdict::Reject),
+            (RequestedDecision::Rejected, ..) => Ok(ReviewDecisionInput::Reject),
             (RequestedDecision::Corrected, Some(data), None) => {
-                Ok(ReviewerVerdict::Correct(DataCorrection::Whole(data)))
+                Ok(ReviewDecisionInput::Correct(DataCorrection::Whole(data)))
             }
             (RequestedDecision::Corrected, None, Some(fields)) if !fields.is_empty() => {
                 let fields = fields.into_iter().map(|(name, value)| (name, typed_text(value)));
-                Ok(ReviewerVerdict::Correct(DataCorrection::Fields(fields.collect())))
+                Ok(ReviewDecisionInput::Correct(DataCorrection::Fields(fields.collect())))
             }
             (RequestedDecision::Corrected, ..) => {
                 let text = "`corrected` takes either data or fields, and at least one field";
@@ -220,7 +220,7 @@ pub(super) async fn post_decision(
     Extension(visitor): Extension<ConsoleVisitor>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<DecisionRequest>,
+    JsonBody(request): JsonBody<DecisionBody>,
 ) -> Result<Response, ConsoleFailure> {
     let Some(named) = headers.get(header::IF_MATCH) else {
         return Err(ConsoleFailure::version_needed());
@@ -231,8 +231,8 @@ pub(super) async fn post_decision(
         return Err(stale_version(&case));
     }
     let (why, take_over) = (request.why.clone(), request.take_over);
-    let said = SaidVerdict { verdict: request.into_verdict()?, why: &why, take_over };
-    let done = record_verdict(&state, &visitor, &case, said).await?;
+    let request = DecisionRequest { input: request.into_input()?, why: &why, take_over };
+    let done = record_review(&state, &visitor, &case, request).await?;
     Ok(Json(done).into_response())
 }
 

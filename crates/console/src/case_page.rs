@@ -13,7 +13,7 @@ use super::findings::{ReviewFinding, explain_reason, field_of_place};
 use super::ingestion::data_table;
 use super::layout::{fact, foreign_name, form_secret, frame_with, moment, version_text};
 use super::page_sheets::{FieldPlaces, PicturedPages};
-use super::review_desk::{ReviewSeat, seat_notice};
+use super::review_desk::{ReviewLock, lock_notice};
 use super::review_form::FormSource;
 use super::state::ConsoleState;
 use super::transcripts::load_page_sheets;
@@ -27,7 +27,7 @@ pub(super) struct ReviewTurn<'a> {
     /// What is said at the top; may be empty.
     pub(super) notice: Markup,
     /// Whose the document is meanwhile.
-    pub(super) seat: ReviewSeat,
+    pub(super) lock: ReviewLock,
     /// Typed values that go into the form again.
     pub(super) typed: Option<&'a FieldValues>,
     /// Typed values that are shown beside a document that has changed.
@@ -36,9 +36,9 @@ pub(super) struct ReviewTurn<'a> {
 
 impl<'a> ReviewTurn<'a> {
     /// Once more, with what is wrong at the top.
-    pub(super) fn again(problem: &str, seat: ReviewSeat, typed: Option<&'a FieldValues>) -> Self {
+    pub(super) fn again(problem: &str, lock: ReviewLock, typed: Option<&'a FieldValues>) -> Self {
         let notice = html! { p.notice.bad role="alert" { (problem) } };
-        Self { notice, seat, typed, lost: BTreeMap::new() }
+        Self { notice, lock, typed, lost: BTreeMap::new() }
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn case_page(
     let may = visitor.role >= WebRole::Reviewer;
     let body = html! {
         (turn.notice)
-        (seat_notice(&turn.seat, may))
+        (lock_notice(&turn.lock, may))
         p id="review-says" .notice.bad role="alert" {}
         @if !turn.lost.is_empty() {
             p { "What you had typed:" }
@@ -186,8 +186,8 @@ fn decision_form(
     });
     let may = visitor.role >= WebRole::Reviewer;
     let link = |rest: &str| state.link(&format!("/reviews/{}{rest}", case.document_id));
-    let own = match &turn.seat {
-        ReviewSeat::Own(page) => Some(page),
+    let own = match &turn.lock {
+        ReviewLock::Own(page) => Some(page),
         _ => None,
     };
     let newer = case.ingestion_data.as_ref();
@@ -214,8 +214,8 @@ fn decision_form(
                 (data_table(newer))
             }
             @if may {
-                @match &turn.seat {
-                    ReviewSeat::Others(_) => (take_over_buttons()),
+                @match &turn.lock {
+                    ReviewLock::Others(_) => (take_over_buttons()),
                     _ => (decision_buttons(case, data.is_some(), kind.is_some(), newer.is_some())),
                 }
             }

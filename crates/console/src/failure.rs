@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use docmill_core::fault::{Error, Fault};
+use docmill_operations::review::DecisionRefusal;
 
 /// Why a request is not answered. Written as a page or as `application/problem+json` further out.
 #[derive(Debug, Clone)]
@@ -130,6 +131,17 @@ impl From<Error> for ConsoleFailure {
     }
 }
 
+impl From<DecisionRefusal> for ConsoleFailure {
+    fn from(refusal: DecisionRefusal) -> Self {
+        match refusal {
+            DecisionRefusal::Changed => Self::stale_version(refusal.to_string()),
+            DecisionRefusal::Held(_) => Self::held(refusal.to_string()),
+            DecisionRefusal::SamePerson => Self::refused(refusal.to_string()),
+            DecisionRefusal::Failed(error) => error.into(),
+        }
+    }
+}
+
 impl IntoResponse for ConsoleFailure {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
@@ -142,5 +154,30 @@ impl IntoResponse for ConsoleFailure {
         }
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use docmill_operations::review::ReviewHold;
+    use time::OffsetDateTime;
+
+    use super::*;
+
+    #[test]
+    fn each_refusal_of_a_decision_has_its_own_status_code_and_text() {
+        let (since, until) = (OffsetDateTime::UNIX_EPOCH, OffsetDateTime::UNIX_EPOCH);
+        let hold = ReviewHold { reviewer: "web:ann".to_owned(), since, until };
+        for (refusal, status, code, text) in [
+            (DecisionRefusal::Changed, 412, "version_changed", "has changed since you loaded it"),
+            (DecisionRefusal::Held(hold), 409, "held", "web:ann has the document open since 00:00"),
+            (DecisionRefusal::SamePerson, 422, "refused", "needs a second person"),
+            (Error::new(Fault::Rejected, "no such field").into(), 422, "refused", "no such field"),
+            (Error::new(Fault::Missing, "gone").into(), 404, "not_found", "nothing of this name"),
+        ] {
+            let failure = ConsoleFailure::from(refusal);
+            assert_eq!((failure.status.as_u16(), failure.code), (status, code));
+            assert!(failure.detail.contains(text), "{failure:?}");
+        }
     }
 }

@@ -21,7 +21,7 @@ use super::ingestion::read_id;
 use super::layout::{foreign_name, form_secret};
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
-use docmill_operations::review::{self, LeaseWish, ReviewCase, ReviewFilter, ReviewHold};
+use docmill_operations::review::{self, LockRequest, ReviewCase, ReviewFilter, ReviewHold};
 
 /// Documents that are tried in a row when others are as quick.
 const TRIES: usize = 20;
@@ -41,7 +41,7 @@ pub(super) async fn load_visible_case(
 
 /// How a visitor stands to a document whose page is open.
 #[derive(Debug, Clone)]
-pub(super) enum ReviewSeat {
+pub(super) enum ReviewLock {
     /// It is the visitor's; the id is that of the open page.
     Own(Uuid),
     /// Somebody else has it.
@@ -53,50 +53,50 @@ pub(super) enum ReviewSeat {
 }
 
 /// Makes a document the visitor's, if it calls for a person and the visitor may decide.
-pub(super) async fn take_seat(
+pub(super) async fn acquire_review_lock(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     case: &ReviewCase,
     take_over: bool,
-) -> ReviewSeat {
+) -> ReviewLock {
     if visitor.role < WebRole::Reviewer || !case.needs_human_review {
         return match case.held.clone().filter(|hold| hold.reviewer != visitor.audit_name()) {
-            Some(other) => ReviewSeat::Others(other),
-            None => ReviewSeat::Open,
+            Some(other) => ReviewLock::Others(other),
+            None => ReviewLock::Open,
         };
     }
     let page = Uuid::new_v4();
     let reviewer = visitor.audit_name();
-    let wish = LeaseWish {
+    let request = LockRequest {
         reviewer: &reviewer,
         page,
         opens: true,
         take_over,
         lease: state.review().lease,
     };
-    match review::claim_review(state.database(), case.document_id, &wish).await {
-        Ok(Some(hold)) if hold.reviewer == reviewer => ReviewSeat::Own(page),
-        Ok(Some(other)) => ReviewSeat::Others(other),
-        Ok(None) => ReviewSeat::Open,
+    match review::claim_review(state.database(), case.document_id, &request).await {
+        Ok(Some(hold)) if hold.reviewer == reviewer => ReviewLock::Own(page),
+        Ok(Some(other)) => ReviewLock::Others(other),
+        Ok(None) => ReviewLock::Open,
         Err(error) => {
             tracing::warn!(error = %error, "a document could not be claimed for review: {error}");
-            ReviewSeat::Unknown
+            ReviewLock::Unknown
         }
     }
 }
 
 /// Who has the document, for people.
-pub(super) fn seat_notice(seat: &ReviewSeat, may: bool) -> Markup {
+pub(super) fn lock_notice(lock: &ReviewLock, may: bool) -> Markup {
     html! {
-        @match seat {
-            ReviewSeat::Others(hold) => p.notice role="status" {
+        @match lock {
+            ReviewLock::Others(hold) => p.notice role="status" {
                 (foreign_name(&hold.reviewer)) " has it since " (review::clock_time(hold.since))
                 " (UTC)." @if may { " Go on with the next free one, or take it over." }
             },
-            ReviewSeat::Unknown => p.notice.bad role="status" {
+            ReviewLock::Unknown => p.notice.bad role="status" {
                 "It could not be noted that you have this document: somebody else may decide about it too."
             },
-            ReviewSeat::Own(_) | ReviewSeat::Open => {}
+            ReviewLock::Own(_) | ReviewLock::Open => {}
         }
     }
 }
@@ -121,14 +121,14 @@ pub(super) async fn next_path(
             (after, from_start) = (None, true);
             continue;
         };
-        let wish = LeaseWish {
+        let request = LockRequest {
             reviewer: &reviewer,
             page: Uuid::new_v4(),
             opens: true,
             take_over: false,
             lease: state.review().lease,
         };
-        let hold = review::claim_review(db, id, &wish).await?;
+        let hold = review::claim_review(db, id, &request).await?;
         if hold.is_some_and(|hold| hold.reviewer == reviewer) {
             return Ok(format!("/reviews/{id}"));
         }
@@ -171,14 +171,14 @@ pub(super) async fn post_renew(
 ) -> Result<Response, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
     let reviewer = visitor.audit_name();
-    let wish = LeaseWish {
+    let request = LockRequest {
         reviewer: &reviewer,
         page: read_page(&form)?,
         opens: false,
         take_over: false,
         lease: state.review().lease,
     };
-    let hold = review::claim_review(state.database(), case.document_id, &wish).await?;
+    let hold = review::claim_review(state.database(), case.document_id, &request).await?;
     let says = match &hold {
         Some(hold) if hold.reviewer == reviewer => String::new(),
         Some(other) => {

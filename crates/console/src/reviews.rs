@@ -20,17 +20,19 @@ use super::case_page::{ReviewTurn, case_page};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::ingestion::read_id;
-use super::review_desk::{done_notice, load_visible_case, next_path, skip_document, take_seat};
+use super::review_desk::{
+    acquire_review_lock, done_notice, load_visible_case, next_path, skip_document,
+};
 use super::review_form::read_changes;
 use super::state::ConsoleState;
-use docmill_core::fault::Fault;
 use docmill_operations::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
+    self, AcceptedData, DataCorrection, DecidingReviewer, DecisionRefusal, RecordedDecision,
+    ReviewCase,
 };
 
 /// What a reviewer says about a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ReviewerVerdict {
+pub(super) enum ReviewDecisionInput {
     /// This data is right.
     Accept(AcceptedData),
     /// Other data is right.
@@ -39,70 +41,53 @@ pub(super) enum ReviewerVerdict {
     Reject,
 }
 
-/// A verdict with what belongs to it.
-pub(super) struct SaidVerdict<'a> {
-    /// The verdict.
-    pub(super) verdict: ReviewerVerdict,
+/// A input with what belongs to it.
+pub(super) struct DecisionRequest<'a> {
+    /// The input.
+    pub(super) input: ReviewDecisionInput,
     /// The reviewer's words; may be empty.
     pub(super) why: &'a str,
     /// Whether it holds also if somebody else has the document open.
     pub(super) take_over: bool,
 }
 
-/// Writes a verdict about `case` down.
+/// Writes a input about `case` down.
 ///
 /// # Errors
 /// `version_changed` if the document is no longer as in `case`; `held` if somebody else has it open;
 /// what does not fit is refused.
-pub(super) async fn record_verdict(
+pub(super) async fn record_review(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     case: &ReviewCase,
-    said: SaidVerdict<'_>,
+    request: DecisionRequest<'_>,
 ) -> Result<RecordedDecision, ConsoleFailure> {
     let db = state.database();
     let by = DecidingReviewer {
-        by: visitor.audit_note(said.why),
+        by: visitor.audit_note(request.why),
         config: state.review(),
-        take_over: said.take_over,
+        take_over: request.take_over,
     };
-    let done = match said.verdict {
-        ReviewerVerdict::Accept(which) => review::accept_document(db, case, which, &by).await,
-        ReviewerVerdict::Correct(correction) => {
+    let done = match request.input {
+        ReviewDecisionInput::Accept(which) => review::accept_document(db, case, which, &by).await,
+        ReviewDecisionInput::Correct(correction) => {
             review::correct_document(db, case, state.kinds(), correction, &by).await
         }
-        ReviewerVerdict::Reject => review::reject_document(db, case, &by).await,
+        ReviewDecisionInput::Reject => review::reject_document(db, case, &by).await,
     };
-    match done {
-        Err(error) if error.fault == Fault::Rejected => {
-            let now = review::load_case(db, &case.document_id.to_string()).await?;
-            let is_others = |hold: &review::ReviewHold| {
-                !review::is_same_person(&hold.reviewer, &by.by.operator)
-            };
-            if now.version != case.version {
-                Err(stale_version(&now))
-            } else if !by.take_over && now.held.as_ref().is_some_and(is_others) {
-                Err(ConsoleFailure::held(error.to_string()))
-            } else {
-                Err(error.into())
-            }
-        }
-        other => Ok(other?),
-    }
+    Ok(done?)
 }
 
 /// Says who was faster, if it was a person.
 pub(super) fn stale_version(now: &ReviewCase) -> ConsoleFailure {
     let by = now.revisions.last().filter(|last| last.decided_at == now.version);
-    ConsoleFailure::stale_version(match by {
-        Some(last) => format!(
-            "Meanwhile {} has decided ({}). Nothing of yours was written: look again.",
+    match by {
+        Some(last) => ConsoleFailure::stale_version(format!(
+            "Meanwhile {} has decided ({}). Nothing was written: load the document again.",
             last.reviewer, last.decision
-        ),
-        None => "The document has changed since you looked at it. Nothing of yours was written: \
-                 look again."
-            .to_owned(),
-    })
+        )),
+        None => DecisionRefusal::Changed.into(),
+    }
 }
 
 /// `/reviews/{document}`.
@@ -114,8 +99,8 @@ pub(super) async fn show_review(
 ) -> Result<Html<String>, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
     let notice = done_notice(&state, &visitor, &wanted, Some(case.document_id)).await?;
-    let seat = take_seat(&state, &visitor, &case, false).await;
-    let turn = ReviewTurn { notice, seat, typed: None, lost: BTreeMap::new() };
+    let lock = acquire_review_lock(&state, &visitor, &case, false).await;
+    let turn = ReviewTurn { notice, lock, typed: None, lost: BTreeMap::new() };
     Ok(case_page(&state, &visitor, &case, &turn).await)
 }
 
@@ -132,11 +117,11 @@ pub(super) async fn post_review(
         Some("take_over") => return take_over(&state, &visitor, &case, &form).await,
         _ => {}
     }
-    let done = match read_verdict(&state, &case, &form) {
-        Ok(verdict) => {
+    let done = match read_decision(&state, &case, &form) {
+        Ok(input) => {
             let why = form.get("why").unwrap_or_default();
-            let said = SaidVerdict { verdict, why, take_over: false };
-            record_verdict(&state, &visitor, &case, said).await
+            let request = DecisionRequest { input, why, take_over: false };
+            record_review(&state, &visitor, &case, request).await
         }
         Err(failure) => Err(failure),
     };
@@ -148,11 +133,11 @@ pub(super) async fn post_review(
             Ok(Redirect::to(&state.link(&path)).into_response())
         }
         Err(failure) if failure.status == StatusCode::PRECONDITION_FAILED => {
-            show_lost(&state, &visitor, &case, &form, &failure).await
+            show_lost(&state, &visitor, &case, &form).await
         }
         Err(failure) if is_told_on_page(failure.status) => {
-            let seat = take_seat(&state, &visitor, &case, false).await;
-            let turn = ReviewTurn::again(&failure.detail, seat, Some(&form));
+            let lock = acquire_review_lock(&state, &visitor, &case, false).await;
+            let turn = ReviewTurn::again(&failure.detail, lock, Some(&form));
             let page = case_page(&state, &visitor, &case, &turn).await;
             Ok((failure.status, page).into_response())
         }
@@ -186,7 +171,7 @@ pub(super) async fn post_undo(
     }
 }
 
-/// Whether the reviewer can go on where he is: what he said was refused, or somebody has it.
+/// Whether the reviewer can go on where he is: what he request was refused, or somebody has it.
 fn is_told_on_page(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT)
 }
@@ -198,8 +183,8 @@ async fn show_problem(
     case: &ReviewCase,
     failure: &ConsoleFailure,
 ) -> Result<Response, ConsoleFailure> {
-    let seat = take_seat(state, visitor, case, false).await;
-    let turn = ReviewTurn::again(&failure.detail, seat, None);
+    let lock = acquire_review_lock(state, visitor, case, false).await;
+    let turn = ReviewTurn::again(&failure.detail, lock, None);
     let page = case_page(state, visitor, case, &turn).await;
     Ok((failure.status, page).into_response())
 }
@@ -212,11 +197,11 @@ async fn take_over(
     form: &FieldValues,
 ) -> Result<Response, ConsoleFailure> {
     if read_version(form) != Some(case.version) {
-        return show_lost(state, visitor, case, form, &stale_version(case)).await;
+        return show_lost(state, visitor, case, form).await;
     }
-    let seat = take_seat(state, visitor, case, true).await;
+    let lock = acquire_review_lock(state, visitor, case, true).await;
     let notice = html! { p.notice role="status" { "It is yours now." } };
-    let turn = ReviewTurn { notice, seat, typed: Some(form), lost: BTreeMap::new() };
+    let turn = ReviewTurn { notice, lock, typed: Some(form), lost: BTreeMap::new() };
     Ok(case_page(state, visitor, case, &turn).await.into_response())
 }
 
@@ -231,11 +216,11 @@ async fn show_lost(
     visitor: &ConsoleVisitor,
     seen: &ReviewCase,
     form: &FieldValues,
-    failure: &ConsoleFailure,
 ) -> Result<Response, ConsoleFailure> {
     let now = load_visible_case(state, visitor, seen.document_id).await?;
-    let seat = take_seat(state, visitor, &now, false).await;
-    let mut turn = ReviewTurn::again(&failure.detail, seat, None);
+    let failure = stale_version(&now);
+    let lock = acquire_review_lock(state, visitor, &now, false).await;
+    let mut turn = ReviewTurn::again(&failure.detail, lock, None);
     if let Some(kind) = state.kinds().for_name(now.kind.as_deref()) {
         let data = review::read_fields(&now).unwrap_or_default();
         turn.lost = read_changes(kind, &data, form).unwrap_or_default();
@@ -245,11 +230,11 @@ async fn show_lost(
 }
 
 /// What the form says about the version that it was made for.
-fn read_verdict(
+fn read_decision(
     state: &ConsoleState,
     case: &ReviewCase,
     form: &FieldValues,
-) -> Result<ReviewerVerdict, ConsoleFailure> {
+) -> Result<ReviewDecisionInput, ConsoleFailure> {
     if read_version(form) != Some(case.version) {
         return Err(stale_version(case));
     }
@@ -261,14 +246,14 @@ fn read_verdict(
         Some("correct") if changes.is_empty() => {
             Err(ConsoleFailure::refused("You have changed nothing: accept the document as it is."))
         }
-        Some("correct") => Ok(ReviewerVerdict::Correct(DataCorrection::Fields(changes))),
-        Some("reject") => Ok(ReviewerVerdict::Reject),
+        Some("correct") => Ok(ReviewDecisionInput::Correct(DataCorrection::Fields(changes))),
+        Some("reject") => Ok(ReviewDecisionInput::Reject),
         Some("accept" | "accept_newest") if !changes.is_empty() => {
             let text = "You have changed fields: save what you changed, or load the page again.";
             Err(ConsoleFailure::refused(text))
         }
-        Some("accept") => Ok(ReviewerVerdict::Accept(AcceptedData::Document)),
-        Some("accept_newest") => Ok(ReviewerVerdict::Accept(AcceptedData::Newest)),
+        Some("accept") => Ok(ReviewDecisionInput::Accept(AcceptedData::Document)),
+        Some("accept_newest") => Ok(ReviewDecisionInput::Accept(AcceptedData::Newest)),
         _ => Err(ConsoleFailure::wrong_request("The form does not say what you have decided.")),
     }
 }

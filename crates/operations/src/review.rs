@@ -18,9 +18,9 @@ use uuid::Uuid;
 pub use export::{TruthExport, TruthReport, export_truth};
 pub use typed_data::check_typed_data;
 
-pub use docmill_ledger::db::reviews::decisions::{find_undoable, is_same_person};
+pub use docmill_ledger::db::reviews::decisions::find_undoable;
 pub use docmill_ledger::db::reviews::leases::{
-    LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
+    LockRequest, ReviewHold, claim_review, find_free_review, release_review,
 };
 pub use docmill_ledger::db::reviews::{
     DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewFilter, ReviewOrder,
@@ -85,6 +85,36 @@ pub struct RecordedDecision {
     pub undo_until: Option<OffsetDateTime>,
 }
 
+/// Why a decision is not recorded. Nothing is written.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionRefusal {
+    /// The document has changed since the reviewer loaded it.
+    #[error("The document has changed since you loaded it. Nothing was written: load it again.")]
+    Changed,
+    /// Another reviewer has the document open.
+    #[error(
+        "{} has the document open since {} (UTC): take it over to decide all the same",
+        .0.reviewer,
+        clock_time(.0.since)
+    )]
+    Held(ReviewHold),
+    /// The reviewer made the first decision; the second needs another person.
+    #[error("you made the first decision, and it needs a second person (review.four_eyes_above)")]
+    SamePerson,
+    /// The decision is invalid, or Postgres does not answer.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl From<DecisionRefusal> for Error {
+    fn from(refusal: DecisionRefusal) -> Self {
+        match refusal {
+            DecisionRefusal::Failed(error) => error,
+            other => Self::new(Fault::Rejected, other.to_string()),
+        }
+    }
+}
+
 /// The document that `id` means, as a reviewer sees it.
 ///
 /// # Errors
@@ -107,7 +137,7 @@ pub async fn accept_document(
     case: &ReviewCase,
     which: AcceptedData,
     by: &DecidingReviewer<'_>,
-) -> Result<RecordedDecision> {
+) -> std::result::Result<RecordedDecision, DecisionRefusal> {
     let data = match which {
         AcceptedData::Document => standing_data(case),
         AcceptedData::Newest => case.ingestion_data.as_ref(),
@@ -130,7 +160,7 @@ pub async fn correct_document(
     kinds: &KindSet,
     correction: DataCorrection,
     by: &DecidingReviewer<'_>,
-) -> Result<RecordedDecision> {
+) -> std::result::Result<RecordedDecision, DecisionRefusal> {
     let kind = kinds.for_name(case.kind.as_deref()).ok_or_else(|| {
         let name = case.kind.as_deref().unwrap_or_default();
         Error::new(Fault::Misconfigured, format!("no kind `{name}` among those of kinds.path"))
@@ -144,7 +174,7 @@ pub async fn correct_document(
         let lines = violations.iter().map(|it| format!("  {}: {}", it.path, it.demand));
         let lines: Vec<String> = lines.collect();
         let text = format!("the data does not fit the kind {}:\n{}", kind.name, lines.join("\n"));
-        return Err(Error::new(Fault::Rejected, text));
+        return Err(Error::new(Fault::Rejected, text).into());
     }
     record(db, case, ReviewDecision::Corrected, Some(data), by).await
 }
@@ -235,9 +265,9 @@ pub async fn reject_document(
     db: &Db,
     case: &ReviewCase,
     by: &DecidingReviewer<'_>,
-) -> Result<RecordedDecision> {
+) -> std::result::Result<RecordedDecision, DecisionRefusal> {
     if by.by.why.trim().is_empty() {
-        return Err(Error::new(Fault::Rejected, "say why it is rejected"));
+        return Err(Error::new(Fault::Rejected, "say why it is rejected").into());
     }
     record(db, case, ReviewDecision::Rejected, None, by).await
 }
@@ -277,7 +307,7 @@ async fn record(
     decision: ReviewDecision,
     data: Option<Value>,
     by: &DecidingReviewer<'_>,
-) -> Result<RecordedDecision> {
+) -> std::result::Result<RecordedDecision, DecisionRefusal> {
     let pending = case.pending.as_ref().map(|pending| &pending.data);
     let about = [case.ingestion_data.as_ref(), case.document_data.as_ref(), pending, data.as_ref()];
     let rejects = decision == ReviewDecision::Rejected;
@@ -288,7 +318,6 @@ async fn record(
         take_over: by.take_over,
         undo: by.config.undo,
     };
-    let refused = |text: String| Err(Error::new(Fault::Rejected, text));
     match decisions::record_decision(db, case, &draft, &by.by).await? {
         DecisionEnd::Recorded(written) => Ok(RecordedDecision {
             document_id: case.document_id,
@@ -297,18 +326,9 @@ async fn record(
             undo_until: written.undo_until,
             data,
         }),
-        DecisionEnd::Changed => refused(
-            "the document has changed since it was looked at: look again, then decide".to_owned(),
-        ),
-        DecisionEnd::Held(holder) => refused(format!(
-            "{} has the document open since {} (UTC): take it over if you mean to decide all the same",
-            holder.reviewer,
-            clock_time(holder.since),
-        )),
-        DecisionEnd::SamePerson => refused(
-            "you were the first to say so, and it needs a second person (review.four_eyes_above)"
-                .to_owned(),
-        ),
+        DecisionEnd::Changed => Err(DecisionRefusal::Changed),
+        DecisionEnd::Held(holder) => Err(DecisionRefusal::Held(holder)),
+        DecisionEnd::SamePerson => Err(DecisionRefusal::SamePerson),
     }
 }
 

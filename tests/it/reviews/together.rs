@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use docmill_operations::review::{
-    LeaseWish, ReviewHold, claim_review, find_free_review, release_review,
+    LockRequest, ReviewHold, claim_review, find_free_review, release_review,
 };
 use rust_decimal::Decimal;
 use sqlx::Row as _;
@@ -13,9 +13,9 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn wish(reviewer: &str) -> LeaseWish<'_> {
+fn wish(reviewer: &str) -> LockRequest<'_> {
     let (page, lease) = (Uuid::new_v4(), MINUTE * 10);
-    LeaseWish { reviewer, page, opens: true, take_over: false, lease }
+    LockRequest { reviewer, page, opens: true, take_over: false, lease }
 }
 
 /// Everything of a document but when its row was written last, and its revisions but the last `without`.
@@ -30,7 +30,7 @@ async fn snapshot(desk: &ReviewDesk, document: DocumentId, without: i64) -> Vec<
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-async fn hold_of(desk: &ReviewDesk, document: DocumentId, wish: &LeaseWish<'_>) -> ReviewHold {
+async fn hold_of(desk: &ReviewDesk, document: DocumentId, wish: &LockRequest<'_>) -> ReviewHold {
     claim_review(&desk.database.db(), document.0, wish).await.unwrap().unwrap()
 }
 
@@ -49,18 +49,18 @@ async fn what_somebody_has_open_nobody_else_decides_until_it_ends_or_is_taken_ov
     let bob = reviewer("web:bob", &USUAL, "");
     let refused = review::accept_document(&db, &seen, AcceptedData::Document, &bob).await;
     let refused = refused.unwrap_err();
-    assert_eq!(refused.fault, Fault::Rejected);
+    assert!(matches!(refused, DecisionRefusal::Held(_)), "{refused}");
     assert!(refused.to_string().contains("web:ann has the document open since"), "{refused}");
     assert_eq!(desk.case(ingestion).await, seen, "nothing was written");
     // Ann's page says that it is still open, and then no more.
     desk.database.advance(MINUTE * 9).await;
-    let renewal = LeaseWish { opens: false, ..ann.clone() };
+    let renewal = LockRequest { opens: false, ..ann.clone() };
     assert_eq!(hold_of(&desk, document, &renewal).await.since, seen.held.unwrap().since);
     desk.database.advance(MINUTE * 18).await;
     assert_eq!(hold_of(&desk, document, &wish("web:bob")).await.reviewer, "web:ann");
     desk.database.advance(MINUTE * 20).await;
     assert_eq!(hold_of(&desk, document, &wish("web:bob")).await.reviewer, "web:bob");
-    let over = LeaseWish { take_over: true, ..wish("web:ann") };
+    let over = LockRequest { take_over: true, ..wish("web:ann") };
     assert_eq!(hold_of(&desk, document, &over).await.reviewer, "web:ann");
     let case = desk.case(ingestion).await;
     let decides = DecidingReviewer { take_over: true, ..bob };
@@ -78,7 +78,7 @@ async fn a_page_that_was_left_gives_back_what_it_had_and_not_what_a_later_one_ha
     hold_of(&desk, document, &first).await;
     hold_of(&desk, document, &second).await;
     // The first page, still open in another tab, renews as well.
-    hold_of(&desk, document, &LeaseWish { opens: false, ..first.clone() }).await;
+    hold_of(&desk, document, &LockRequest { opens: false, ..first.clone() }).await;
     let release = async |who: &str, page| release_review(&db, document.0, who, page).await.unwrap();
     assert!(!release("web:ann", Some(first.page)).await);
     assert!(!release("web:bob", Some(second.page)).await, "it is not his to give back");

@@ -117,7 +117,7 @@ fn the_page_of_the_clients_shows_the_example_that_is_run_and_every_code_there_is
     let file = read("tests/it/web/client_example.rs");
     let (_, run) = file.split_once("// The example begins here.\n").unwrap();
     assert_eq!(shown, run.replace("pub(super) ", ""));
-    let failures = read("crates/console/src/console/failure.rs");
+    let failures = read("crates/console/src/failure.rs");
     let codes: Vec<&str> = failures
         .split("Self::new(")
         .skip(1)

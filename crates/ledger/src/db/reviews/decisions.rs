@@ -75,7 +75,7 @@ pub enum UndoEnd {
 
 /// Whether two names of the audit are one person's: whoever signs in to the pages is `web:` and a
 /// name, on the command line the name alone.
-pub fn is_same_person(one: &str, other: &str) -> bool {
+fn is_same_person(one: &str, other: &str) -> bool {
     let person = |name: &str| name.strip_prefix("web:").unwrap_or(name).trim().to_lowercase();
     person(one) == person(other)
 }

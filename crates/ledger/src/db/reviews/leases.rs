@@ -26,7 +26,7 @@ pub struct ReviewHold {
 
 /// Whoever wants to have a document, and how.
 #[derive(Debug, Clone)]
-pub struct LeaseWish<'a> {
+pub struct LockRequest<'a> {
     /// Who, as the audit writes it.
     pub reviewer: &'a str,
     /// The open page; whoever comes later with another one gives nothing back.
@@ -47,11 +47,11 @@ pub struct LeaseWish<'a> {
 pub async fn claim_review(
     db: &Db,
     document: Uuid,
-    wish: &LeaseWish<'_>,
+    request: &LockRequest<'_>,
 ) -> Result<Option<ReviewHold>> {
     // What is not taken may have been given back before it is looked at: then it is free.
     for _ in 0..3 {
-        if let Some(own) = take_lease(db, document, wish).await? {
+        if let Some(own) = take_lease(db, document, request).await? {
             return Ok(Some(own));
         }
         match find_hold(db, document).await? {
@@ -63,7 +63,11 @@ pub async fn claim_review(
     Err(Error::new(Fault::Transient, "the lease of a document changes faster than it can be read"))
 }
 
-async fn take_lease(db: &Db, document: Uuid, wish: &LeaseWish<'_>) -> Result<Option<ReviewHold>> {
+async fn take_lease(
+    db: &Db,
+    document: Uuid,
+    request: &LockRequest<'_>,
+) -> Result<Option<ReviewHold>> {
     sqlx::query_as!(
         ReviewHold,
         r#"
@@ -83,11 +87,11 @@ WHERE l.reviewer = EXCLUDED.reviewer OR l.expires_at <= EXCLUDED.taken_at OR $6
 RETURNING reviewer, taken_at AS since, expires_at AS until
 "#,
         document,
-        wish.reviewer,
-        wish.page,
-        wish.lease.as_secs_f64(),
-        wish.opens,
-        wish.take_over,
+        request.reviewer,
+        request.page,
+        request.lease.as_secs_f64(),
+        request.opens,
+        request.take_over,
     )
     .fetch_optional(db.pool())
     .await
