@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::RepairSwitches;
-use docmill_documents::pages::quality::{PageAssessment, assess_page};
-use docmill_documents::pages::repair::{RepairedRaster, repair_page};
-use docmill_documents::pages::{PageContent, PageRaster, open_document};
+use docmill_documents::quality::{PageAssessment, assess_page};
+use docmill_documents::repair::{RepairedRaster, repair_page};
+use docmill_documents::{PageContent, PageRaster, open_document};
 
 fn main() -> anyhow::Result<()> {
     let mut write: Option<PathBuf> = None;

@@ -76,7 +76,7 @@ version_of() { awk -v name="\"$1\"" '$1 == "name" && $3 == name { getline; gsub(
 check_calls() {
     printf '[package]\nname = "calls"\nversion = "0.1.0"\nedition = "2024"\n[dependencies]\nlibc = "=%s"\nseccompiler = "=%s"\n[workspace]\n' \
         "$(version_of libc)" "$(version_of seccompiler)" >"$store/crate/Cargo.toml"
-    cp crates/documents/src/cpu/confine/calls.rs "$store/crate/src/calls.rs"
+    cp crates/documents/src/sandbox/confine/calls.rs "$store/crate/src/calls.rs"
     echo '#![allow(dead_code)] mod calls;' >"$store/crate/src/lib.rs"
     (cd "$store/crate" && RUSTC="$store/rustc" CARGO_TARGET_DIR="$store/target" \
         CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \

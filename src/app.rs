@@ -30,11 +30,11 @@ use docmill_core::config::{
 };
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
-use docmill_documents::cpu::{
-    CpuPool, ProcessMemory, ProcessPool, ProcessProgram, ProcessSetup, process_memory,
-};
 use docmill_documents::ocr::OcrEngine as _;
 use docmill_documents::ocr::page_engines::PageEngines;
+use docmill_documents::sandbox::{
+    CpuPool, ProcessMemory, ProcessPool, ProcessProgram, ProcessSetup, process_memory,
+};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::Ledger;
 use docmill_ledger::db::Db;

@@ -39,7 +39,7 @@ use clap::{Parser, Subcommand};
 use crate::app::App;
 use docmill_client::telemetry::{self, TraceExporter};
 use docmill_core::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
-use docmill_documents::cpu::{COMMAND, confine, process_memory};
+use docmill_documents::sandbox::{COMMAND, confine, process_memory};
 
 /// Reads documents named by queue messages and records structured data in Postgres, exactly once.
 #[derive(Debug, Parser)]

@@ -10,7 +10,7 @@ use docmill::app::App;
 use docmill_core::config::{Config, OcrEngineChoice};
 use docmill_core::fault::Result;
 use docmill_core::model::TextLine;
-use docmill_documents::pages::{PageRaster, PageRecogniser, open_document, read_page};
+use docmill_documents::{PageRaster, PageRecogniser, open_document, read_page};
 use docmill_pipeline::PipelineServices;
 use futures::StreamExt;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use docmill::app::App;
 use docmill_core::config::{Config, LimitsConfig, OcrConfig};
-use docmill_documents::pages::{PageContent, PageRaster, open_document};
+use docmill_documents::{PageContent, PageRaster, open_document};
 
 use super::{pictures, support::documents};
 
@@ -91,7 +91,8 @@ fn degraded(page: &PageRaster) -> PageRaster {
 
 fn assess_and_repair(clean: &PageRaster, bad: &PageRaster) {
     use docmill_core::model::RepairSwitches;
-    use docmill_documents::pages::{quality::assess_page, repair::repair_page};
+    use docmill_documents::quality::assess_page;
+    use docmill_documents::repair::repair_page;
     step("assess a clean page", || assess_page(clean).unwrap());
     step("assess a bad page", || assess_page(bad).unwrap());
     let found = assess_page(bad).unwrap();

@@ -2,7 +2,7 @@
 """A page process that was taken over, for DOCMILL__CPU__PROGRAM. What it does stands in the file
 `mode` beside it, since its environment is empty: `pages` claims more pages than there can be,
 `words` answers with a head of 60 MB, `orphan` leaves a child that keeps the pipe open. Speaks the
-frames of crates/documents/src/cpu/wire/frame.rs."""
+frames of crates/documents/src/sandbox/wire/frame.rs."""
 
 import json
 import os

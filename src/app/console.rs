@@ -14,7 +14,7 @@ use docmill_core::config::{
     Config, CpuConfig, DatabaseConfig, OcrConfig, OcrEngineChoice, ProcessSharing, WebConfig,
 };
 use docmill_core::fault;
-use docmill_documents::cpu::ProcessPool;
+use docmill_documents::sandbox::ProcessPool;
 use docmill_ledger::db::Db;
 use docmill_operations::page_drawing::PageDrawer;
 use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};

@@ -9,11 +9,11 @@ use std::io;
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use docmill_core::config::{OcrConfig, OcrEngineChoice};
-use docmill_documents::cpu::ProcessSetup;
-use docmill_documents::cpu::confine::{self, ConfinementStatus};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::ocr::page_engines::PageEngines;
-use docmill_documents::pages::serve::{self, PageReaderFactory};
+use docmill_documents::reading::serve::{self, PageReaderFactory};
+use docmill_documents::sandbox::ProcessSetup;
+use docmill_documents::sandbox::confine::{self, ConfinementStatus};
 
 /// Serves until standard input ends.
 ///

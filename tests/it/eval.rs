@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use docmill_core::config::{KindsConfig, LimitsConfig};
 use docmill_core::model::{PageText, Transcript};
-use docmill_documents::pages;
+use docmill_documents::{PageContent, open_document};
 use docmill_eval::{self, EvalError, EvalSample};
 use docmill_gate::kinds::KindSet;
 use serde_json::json;
@@ -16,18 +16,16 @@ use serde_json::json;
 /// Reads native text by labels, judges, and reports as the pipeline would.
 fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
     let kind = kinds.for_name(None).unwrap();
-    let document = pages::open_document(bytes, &LimitsConfig::default(), 150).unwrap();
+    let document = open_document(bytes, &LimitsConfig::default(), 150).unwrap();
     let read =
         (0..document.page_count()).map(|index| match document.page_content(index).unwrap() {
-            pages::PageContent::Text { width, height, lines, .. } => {
+            PageContent::Text { width, height, lines, .. } => {
                 PageText::from_native(index + 1, (width, height), 1.0, lines)
             }
-            pages::PageContent::Doubtful { layer, .. } => {
+            PageContent::Doubtful { layer, .. } => {
                 PageText::from_native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
             }
-            pages::PageContent::Image(_)
-            | pages::PageContent::Cut(_)
-            | pages::PageContent::Damaged { .. } => {
+            PageContent::Image(_) | PageContent::Cut(_) | PageContent::Damaged { .. } => {
                 panic!("page {index} has no text layer")
             }
         });

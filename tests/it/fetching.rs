@@ -12,7 +12,7 @@ use bytes::Bytes;
 use docmill_core::config::{ByteSize, LimitsConfig};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{ClaimToken, DocumentId, DocumentRef, IngestionId, OutcomeReason};
-use docmill_documents::cpu::CpuPool;
+use docmill_documents::sandbox::CpuPool;
 use docmill_ledger::memory::MemoryLedger;
 use docmill_pipeline::artefact::ArtefactSlot;
 use docmill_pipeline::claim_handle::{self, ClaimHandle, ClaimRenewer};

@@ -17,10 +17,10 @@ use docmill_core::model::{
     BoundingBox, EncodedImage, ImageEncoding, ImageHeader, IngestionId, PageReadResult, PageSource,
     PageText, PageUsage, ReadRecipe, TextLine, TextWord,
 };
-use docmill_documents::cpu::confine::ConfinementStatus;
-use docmill_documents::cpu::{ProcessPool, ProcessProgram};
-use docmill_documents::pages::serve::{self, PageError, PageReader, PageReaderFactory};
-use docmill_documents::pages::{ImagePdf, PageRaster, ParsedDocument};
+use docmill_documents::reading::serve::{self, PageError, PageReader, PageReaderFactory};
+use docmill_documents::sandbox::confine::ConfinementStatus;
+use docmill_documents::sandbox::{ProcessPool, ProcessProgram};
+use docmill_documents::{ImagePdf, PageRaster, ParsedDocument};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_operations::process::LocalPipeline;
 use docmill_pipeline::{
@@ -128,7 +128,7 @@ pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader>
     let counting = counting.clone();
     let served = move |input: PipeReader, output: PipeWriter| {
         let counting = counting.clone();
-        let prepare = move |_: &docmill_documents::cpu::ProcessSetup| {
+        let prepare = move |_: &docmill_documents::sandbox::ProcessSetup| {
             let make: PageReaderFactory = Box::new(move || Ok(Box::new(counting.clone())));
             Ok((ConfinementStatus::default(), make))
         };
@@ -136,7 +136,7 @@ pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader>
     };
     let recipe = usual.recipe.clone();
     let (cpu, limits, ocr) = (&config.cpu, &config.limits, &config.ocr);
-    let setup = docmill_documents::cpu::ProcessSetup {
+    let setup = docmill_documents::sandbox::ProcessSetup {
         threads: 2,
         limits: limits.clone(),
         recipe: recipe.clone(),

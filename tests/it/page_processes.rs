@@ -16,7 +16,7 @@ use std::time::Duration;
 use docmill_core::config::{ByteSize, ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::fault::Fault;
 use docmill_core::model::{OutcomeReason, PageReadResult};
-use docmill_documents::cpu::{
+use docmill_documents::sandbox::{
     DocumentReadError, OpenDocument, ProcessPool, ProcessProgram, ProcessSetup,
 };
 use futures::StreamExt as _;

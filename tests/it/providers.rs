@@ -29,7 +29,7 @@ use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
 use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::{OcrEngine, RemoteOcrProvider};
-use docmill_documents::pages::{PageRaster, PageRecogniser};
+use docmill_documents::{PageRaster, PageRecogniser};
 use docmill_pipeline::{DocumentReader, RemoteOcr};
 use docmill_testkit::{document_ai as google, textract as amazon};
 

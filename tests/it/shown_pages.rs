@@ -11,7 +11,7 @@ use docmill_core::fault;
 use docmill_core::model::{PageCrop, PictureRule, ReadRecipe, RepairSwitches, TextLine};
 use docmill_documents::ocr::OcrEngine;
 use docmill_documents::ocr::page_engines::PageEngines;
-use docmill_documents::pages::{PageRaster, PageRecogniser};
+use docmill_documents::{PageRaster, PageRecogniser};
 use docmill_operations::process::{LocalPipeline, ProcessReport};
 use docmill_testkit::models::{Answer, Request, Script, Server, Vendor};
 use image::ImageFormat;

@@ -8,8 +8,8 @@ use docmill_client::throttle::{CallOutcome, Governor, LimiterKey, TokenEstimate}
 use docmill_core::config::{ByteSize, ThrottleConfig};
 use docmill_core::model::{ClaimToken, IngestionId};
 use docmill_core::work_clock::WorkClock;
-use docmill_documents::cpu::CpuPool;
-use docmill_documents::pages::ImagePdf;
+use docmill_documents::ImagePdf;
+use docmill_documents::sandbox::CpuPool;
 use docmill_pipeline::{ByteBudget, claim_handle};
 use sqlx::Row;
 

@@ -1,6 +1,42 @@
-//! From bytes to pages and their text: page processes, formats, quality, repair, OCR. What the text
-//! means is for others to say.
+//! From bytes to pages and their text. Interpreting the text is the business of other crates.
+//!
+//! The way of a document: [`document`] recognises its format and opens it ([`pdf`] or [`image`]).
+//! [`reading`] takes each page's text layer or reads its picture, assessed by [`quality`], repaired by
+//! [`repair`], searched for codes and boxes by [`marks`], with an engine of [`ocr`]. All of that runs
+//! inside of page processes, which [`sandbox`] starts and confines.
+//!
+//! Only memory-safe decoders parse untrusted bytes. A decoder that panics costs its document, not the
+//! worker. Not promised: surviving an abort (a failed allocation, an overflowing stack), nor that a
+//! page that draws nothing ends by its deadline. Everything but [`sandbox`] and [`ocr`] is synchronous
+//! CPU work for the pool.
+//!
+//! Text that does not show on the page is never read: a hidden layer under a scan may contain
+//! anything, so the picture wins. XML shows nothing at all: its values become one page of lines, so
+//! that a person can read them.
 
-pub mod cpu;
+mod document;
+mod image;
+mod language;
+mod marks;
 pub mod ocr;
-pub mod pages;
+mod page;
+mod page_error;
+pub mod pdf;
+pub mod quality;
+pub mod reading;
+mod refusal;
+pub mod repair;
+pub mod sandbox;
+
+pub use document::{ParsedDocument, open_document, open_locked_document};
+pub use image::format::DocumentFormat;
+pub use image::image_pdf::{ImagePdf, InvalidImageError};
+pub use image::opencv_mat::OpenCvError;
+pub use page::{PageContent, PageRaster};
+pub use page_error::PageError;
+pub use pdf::lines::join_rows;
+pub use pdf::searchable_pdf::SearchablePdf;
+pub use reading::read_page::read_page;
+pub use reading::recognise::{PageRecogniser, TurnedPage, TurnedReading};
+pub use reading::show_page::{has_text, page_from_reading, show_page, uncovered_cells};
+pub use refusal::PageRefusal;

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use crate::pages::PageRecogniser;
+use crate::reading::recognise::PageRecogniser;
 use docmill_core::fault::Result;
 use docmill_core::model::{PagePicture, PageUsage, PictureFit, ProviderReading};
 

@@ -22,7 +22,7 @@ use super::tenant_shares::{TakenShare, TenantShares};
 use docmill_core::config::StoreConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ImageEncoding, OutcomeReason, PictureFit};
-use docmill_documents::cpu::{DocumentOpening, DocumentReadError, OpenDocument, ProcessPool};
+use docmill_documents::sandbox::{DocumentOpening, DocumentReadError, OpenDocument, ProcessPool};
 use docmill_storage::known_content::get_known_content;
 use docmill_storage::{GetResult, ObjectStore};
 

@@ -23,7 +23,7 @@ use docmill_core::model::{
     ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
     OutcomeReason, PageDefect, PageSource, PageText, Transcript, digest,
 };
-use docmill_documents::pages;
+use docmill_documents::DocumentFormat;
 use docmill_ledger::memory::MemoryLedger;
 use docmill_ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
 use docmill_pipeline::{
@@ -255,7 +255,7 @@ impl ProcessReport {
         Self {
             file: file.display().to_string(),
             sha256: String::new(),
-            format: pages::DocumentFormat::sniff(bytes).map(|format| format.code().to_owned()),
+            format: DocumentFormat::sniff(bytes).map(|format| format.code().to_owned()),
             status: IngestionStatus::Failed,
             reason: None,
             detail: String::new(),

@@ -15,7 +15,7 @@ use crate::failpoint::{FailureSeam, guard_call};
 use docmill_core::fault;
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use docmill_core::work_clock::note_progress;
-use docmill_documents::cpu::CpuPool;
+use docmill_documents::sandbox::CpuPool;
 use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// Larger artefacts are neither written nor read: a transcript of `limits.text_bytes` at their most

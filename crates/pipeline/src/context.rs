@@ -16,7 +16,7 @@ use docmill_core::config::Config;
 use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion};
 use docmill_core::work_clock::wait_off_clock;
-use docmill_documents::cpu::{CpuPool, DocumentOpening, OpenDocument};
+use docmill_documents::sandbox::{CpuPool, DocumentOpening, OpenDocument};
 use docmill_extract::CallLimits;
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::{AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult};

@@ -16,8 +16,8 @@ use crate::step_error::StepError;
 use crate::text_room::TextRoom;
 use docmill_core::metrics;
 use docmill_core::model::{Extraction, Transcript};
-use docmill_documents::cpu::OpenDocument;
-use docmill_documents::pages;
+use docmill_documents::reading::reader_version;
+use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::einvoice;
 use docmill_formats::einvoice::{EinvoiceFinding, ParsedInvoiceXml};
 use docmill_gate::kinds::{Kind, KindSet};
@@ -114,7 +114,7 @@ pub(super) async fn store_transcript(
     fetched: &FetchedDocument,
     transcript: Transcript,
 ) -> Result<Arc<Transcript>, StepError> {
-    let (format, version) = (Transcript::FORMAT.to_string(), pages::reader_version());
+    let (format, version) = (Transcript::FORMAT.to_string(), reader_version());
     let identity = identity_of(&["text layers", &format, &version, &fetched.sha256]);
     let (store, claim) = (attempt.artefacts(), attempt.claim);
     let mut slot = ArtefactSlot::load(

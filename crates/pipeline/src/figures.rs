@@ -7,7 +7,7 @@ use crate::context::PipelineServices;
 use crate::step_error::{StepError, step_error};
 use crate::text_room::TextRoom;
 use docmill_core::model::{BoundingBox, ImageEncoding, PageCrop, PageText, Transcript};
-use docmill_documents::cpu::{DocumentOpening, OpenDocument};
+use docmill_documents::sandbox::{DocumentOpening, OpenDocument};
 use docmill_layout::{DocumentLayout, FigurePlace, PicturePaths, list_figures};
 
 /// Figures of one document that are cut out, and bytes of their pictures; what is beyond has none.

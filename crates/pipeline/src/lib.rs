@@ -71,7 +71,7 @@ use docmill_core::model::message::plain_etag;
 use docmill_core::model::{
     ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
 };
-use docmill_documents::cpu::OpenDocument;
+use docmill_documents::sandbox::OpenDocument;
 use docmill_gate::kinds::{ClassifiedKind, Kind};
 use docmill_gate::{EinvoiceState, Verdict};
 use docmill_ledger::{IngestionResult, StoredTranscript, VersionOutcome};

@@ -9,7 +9,7 @@ use crate::step_error::{StepError, step_error};
 use docmill_core::model::{
     OutcomeReason, PageReadResult, PageText, ReadRecipe, TextLimits, TextMeter, TextOverflow,
 };
-use docmill_documents::cpu::OpenDocument;
+use docmill_documents::sandbox::OpenDocument;
 
 /// The pages of a document that are read, by number, and no more text than a document may have.
 pub(super) struct PagesByNumber {

@@ -15,7 +15,7 @@ use crate::step_error::{StepError, step_error};
 use crate::text_room::TextRoom;
 use crate::text_work::run_on_text;
 use docmill_core::model::{BoundingBox, ImageHeader, PageCrop, PageText, TextLine, Transcript};
-use docmill_documents::cpu::OpenDocument;
+use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::ShownPage;
 use docmill_gate::kinds::Kind;
 use docmill_gate::{self, PictureClaim, RereadClaim};

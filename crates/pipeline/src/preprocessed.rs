@@ -16,7 +16,7 @@ use crate::journal::PageJournal;
 use crate::step_error::StepError;
 use docmill_core::fault;
 use docmill_core::model::{EncodedImage, FileRef, IngestionId, digest};
-use docmill_documents::pages::{DocumentFormat, ImagePdf};
+use docmill_documents::{DocumentFormat, ImagePdf};
 use docmill_storage::keys;
 
 /// What the transcript says of the stored file.

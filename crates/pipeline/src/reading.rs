@@ -1,6 +1,6 @@
 //! Bytes to transcript: every page by its text layer or by OCR, here or by a provider.
 //!
-//! Documents are only opened in page processes (`cpu`), never here. Pages stream: a few of them are
+//! Documents are only opened in page processes (`sandbox`), never here. Pages stream: a few of them are
 //! asked for at the same time, each finished page goes to a [`PageSink`] at once, and the first
 //! that fails ends the document.
 //! A page is read once, however bad it is: its quality says so, and the gate decides.
@@ -19,9 +19,9 @@ use docmill_core::config::OcrProvider;
 use docmill_core::model::{
     OutcomeReason, PageSource, PageText, PrintedPage, ReadRecipe, Transcript,
 };
-use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
 use docmill_documents::ocr::OcrEngine;
-use docmill_documents::pages;
+use docmill_documents::reading::reader_version;
+use docmill_documents::sandbox::{DocumentOpening, OpenDocument, ProcessPool};
 
 /// Opens documents and reads their pages into texts.
 pub struct DocumentReader {
@@ -59,7 +59,7 @@ impl DocumentReader {
     /// Everything that changes what is read from the same bytes. Stored with every transcript, so
     /// it is made of texts and numbers alone, never of what things are called in this program.
     pub fn reader_identity(&self, wishes: &ReadOptions) -> String {
-        let (format, pages) = (Transcript::FORMAT, pages::reader_version());
+        let (format, pages) = (Transcript::FORMAT, reader_version());
         let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
         let remote_ocr = self.remote_ocr.identity(wishes);
         format!("transcript {format}; pages {pages}; {recipe}; {ocr}{remote_ocr}")

@@ -6,7 +6,7 @@ use crate::fetch;
 use crate::step_error::StepError;
 use crate::text_room::TextRoom;
 use docmill_core::fault::Error;
-use docmill_documents::cpu::OpenDocument;
+use docmill_documents::sandbox::OpenDocument;
 use docmill_storage::GetResult;
 use docmill_storage::known_content::get_known_content;
 

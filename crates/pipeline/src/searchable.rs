@@ -25,7 +25,7 @@ use docmill_core::model::{
     EncodedImage, FileRef, OutcomeReason, PageSource, PageText, Transcript, digest,
 };
 use docmill_core::work_clock::note_progress;
-use docmill_documents::pages::{InvalidImageError, SearchablePdf};
+use docmill_documents::{InvalidImageError, SearchablePdf};
 use docmill_storage::keys;
 
 /// What the transcript says of the copy that was wished.

@@ -2,7 +2,7 @@
 
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionStage, OutcomeReason};
-use docmill_documents::cpu::DocumentReadError;
+use docmill_documents::sandbox::DocumentReadError;
 
 /// Why a step could not hand its document on.
 #[derive(Debug, thiserror::Error)]

@@ -22,11 +22,10 @@ use crate::searchable::{SearchableCopy, store_searchable};
 use crate::step_error::StepError;
 use crate::text_room::TextRoom;
 use docmill_core::config::{LimitsConfig, OcrProvider};
-use docmill_core::fault;
-use docmill_core::metrics;
 use docmill_core::model::{EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript};
-use docmill_documents::cpu::OpenDocument;
-use docmill_documents::pages::DocumentFormat;
+use docmill_core::{fault, metrics};
+use docmill_documents::DocumentFormat;
+use docmill_documents::sandbox::OpenDocument;
 use docmill_ledger::StoredTranscript;
 use docmill_storage::keys;
 

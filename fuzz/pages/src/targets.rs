@@ -5,10 +5,10 @@
 use bytes::Bytes;
 use docmill_core::config::{ByteSize, LimitsConfig, VisionRecipe};
 use docmill_core::model::{PageText, Transcript};
-use docmill_documents::cpu::believes_answer;
-use docmill_documents::cpu::wire::{DocumentAnswer, ReplyFrame, RequestFrame, read_frame};
 use docmill_documents::ocr::vision::VisionOcr;
-use docmill_documents::pages::open_document;
+use docmill_documents::open_document;
+use docmill_documents::sandbox::believes_answer;
+use docmill_documents::sandbox::wire::{DocumentAnswer, ReplyFrame, RequestFrame, read_frame};
 use docmill_layout::{read_layout, render_markdown};
 
 /// What is tried with the bytes of an input, by its name.

@@ -3,9 +3,9 @@
 use std::io::{PipeReader, PipeWriter};
 
 use docmill_core::model::{PageCrop, PageText, PrintedPage, TextLine, TextWord};
-use docmill_documents::cpu::ProcessMemory;
-use docmill_documents::cpu::confine::ConfinementStatus;
-use docmill_documents::cpu::wire::{
+use docmill_documents::sandbox::ProcessMemory;
+use docmill_documents::sandbox::confine::ConfinementStatus;
+use docmill_documents::sandbox::wire::{
     self, DocumentAnswer, DocumentRequest, ReadyFrame, ReplyFrame, RequestFrame,
 };
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use docmill_core::fault;
 use docmill_core::model::{PageReadResult, PageSource, PageText, ReadRecipe, TextLine, TextWord};
-use docmill_documents::cpu::confine;
-use docmill_documents::pages::serve::{self, PageError, PageReader};
-use docmill_documents::pages::{PageContent, PageRaster, ParsedDocument};
+use docmill_documents::reading::serve::{self, PageError, PageReader};
+use docmill_documents::sandbox::confine;
+use docmill_documents::{PageContent, PageRaster, ParsedDocument};
 use rustix::process::{Resource, getrlimit};
 
 /// The wire's way out; the script that starts this puts it there.

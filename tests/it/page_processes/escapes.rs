@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use docmill_core::config::{ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::fault::Fault;
 use docmill_core::model::OutcomeReason;
-use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_documents::ocr::tesseract::TesseractEngine;
+use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup};
 
 use super::{of, read, told};
 use crate::support::documents;

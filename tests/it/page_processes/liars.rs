@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use docmill_core::config::{ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::model::{OutcomeReason, PageViewMode};
-use docmill_documents::cpu::wire::{read_frame, write_frame};
-use docmill_documents::cpu::{
+use docmill_documents::sandbox::wire::{read_frame, write_frame};
+use docmill_documents::sandbox::{
     DocumentOpening, DocumentReadError, ProcessPool, ProcessProgram, ProcessSetup, ServeFunction,
 };
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use docmill_core::config::{ConfinementMode, CpuConfig, ProcessSharing};
-use docmill_documents::cpu::{DocumentOpening, OpenDocument, ProcessPool};
+use docmill_documents::sandbox::{DocumentOpening, OpenDocument, ProcessPool};
 
 use super::{of, pid};
 use crate::support::page_processes::{Driven, lives, until_gone};

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
-use docmill_documents::pages::ImagePdf;
+use docmill_documents::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
 /// Rows of a page.

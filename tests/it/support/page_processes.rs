@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use docmill_core::config::{ConfinementMode, CpuConfig, LimitsConfig, OcrConfig};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
-use docmill_documents::cpu::confine::{ConfinementStatus, ProcessPermissions};
-use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
 use docmill_documents::ocr::OcrEngine;
-use docmill_documents::pages::serve::{self, PageReaderFactory};
+use docmill_documents::reading::serve::{self, PageReaderFactory};
+use docmill_documents::sandbox::confine::{ConfinementStatus, ProcessPermissions};
+use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
 use docmill_pipeline::{DocumentReader, RemoteOcr};
 use tempfile::TempDir;
 

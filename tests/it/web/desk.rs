@@ -12,7 +12,7 @@ use docmill_core::config::{
 };
 use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
-use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
+use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_gate::kinds::KindSet;
 use docmill_operations::page_drawing::PageDrawer;
 use docmill_pipeline::shutdown::Shutdown;

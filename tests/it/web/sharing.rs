@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use docmill_core::config::{CpuConfig, LimitsConfig, OcrConfig, StoreConfig};
 use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId};
-use docmill_documents::cpu::{ProcessPool, ProcessProgram, ProcessSetup};
+use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_operations::page_drawing::{OriginalPage, PageDrawer, PageDrawingError};
 use docmill_storage::ObjectStore as _;
 use futures::future::join_all;

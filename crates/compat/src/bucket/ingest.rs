@@ -26,7 +26,7 @@ use crate::objects::blobforge::records::{DocumentHistory, QueueMarker};
 use crate::objects::blobforge::{raw_key, todo_key};
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
-use docmill_documents::pages::DocumentFormat;
+use docmill_documents::DocumentFormat;
 
 /// Documents handed in between two changes of the manifest.
 const BATCH: usize = 50;

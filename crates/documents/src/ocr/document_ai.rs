@@ -24,7 +24,7 @@ pub use credentials::GoogleCredentials;
 
 use super::governed_client::GovernedClient;
 use super::{ProviderCallLimits, RemoteOcrProvider};
-use crate::pages::ImagePdf;
+use crate::image::image_pdf::ImagePdf;
 use docmill_client::http;
 use docmill_core::config::DocumentAiConfig;
 use docmill_core::fault::{Error, Fault, Result};

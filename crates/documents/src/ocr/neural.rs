@@ -28,7 +28,7 @@ use self::page_reader::{LoadedNetworks, NeuralReader};
 use self::weights::WeightFolder;
 use super::OcrEngine;
 use super::tesseract::LanguageWords;
-use crate::pages::PageRecogniser;
+use crate::reading::recognise::PageRecogniser;
 use docmill_core::config::OcrConfig;
 use docmill_core::fault::Result;
 use parking_lot::Mutex;

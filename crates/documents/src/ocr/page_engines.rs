@@ -1,7 +1,7 @@
 //! The readers of page images on this machine together: Tesseract, and the neural one where its
 //! weights are.
 //!
-//! Which of them reads what of a page is up to `pages`, unless the configuration says it.
+//! Which of them reads what of a page is up to `reading`, unless the configuration says it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::OcrEngine;
 use super::neural::NeuralEngine;
 use super::tesseract::TesseractEngine;
-use crate::cpu::confine::ProcessPermissions;
-use crate::pages::{PageRaster, PageRecogniser};
+use crate::page::PageRaster;
+use crate::reading::recognise::PageRecogniser;
+use crate::sandbox::confine::ProcessPermissions;
 use docmill_core::config::{OcrConfig, OcrEngineChoice};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::TextLine;

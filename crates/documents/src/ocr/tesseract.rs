@@ -2,7 +2,7 @@
 //!
 //! The library (`linked`) keeps its engines warm, which saves a tenth of an ordinary page's time.
 //! Tesseract and Leptonica are C++ that meets hostile pixels, so it belongs into a process that may
-//! die ([`crate::cpu`]). A program (`program`) is for another version than the one linked, and
+//! die ([`crate::sandbox`]). A program (`program`) is for another version than the one linked, and
 //! costs a process per page. Both are limited to one thread (`OMP_THREAD_LIMIT=1`): with threads
 //! beyond the cores OpenMP slows down tenfold. For the library that variable must be in the
 //! environment when the process starts.
@@ -21,8 +21,8 @@ use std::time::Duration;
 use self::options::SEGMENTATION;
 pub(in crate::ocr) use self::word_list::{LanguageWords, WordList};
 use super::OcrEngine;
-use crate::cpu::confine::ProcessPermissions;
-use crate::pages::PageRecogniser;
+use crate::reading::recognise::PageRecogniser;
+use crate::sandbox::confine::ProcessPermissions;
 use docmill_core::config::OcrConfig;
 use docmill_core::fault::{Error, Result};
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::cpu::CpuPool;
+use crate::sandbox::CpuPool;
 
 use super::{ProviderCallLimits, RemoteOcrProvider};
 use docmill_core::config::{VisionConfig, VisionRecipe};

@@ -8,8 +8,8 @@ use super::DoctorFinding;
 use docmill_core::config::{Config, ConfinementMode, OcrConfig, OcrEngineChoice};
 use docmill_core::fault;
 use docmill_core::model::{ReadRecipe, RepairSwitches};
-use docmill_documents::cpu::confine::ConfinementStatus;
-use docmill_documents::cpu::{ProcessMemory, ProcessSetup, process_memory};
+use docmill_documents::sandbox::confine::ConfinementStatus;
+use docmill_documents::sandbox::{ProcessMemory, ProcessSetup, process_memory};
 
 /// The variable in which our manifests say how long the platform waits after SIGTERM.
 pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt as _;
 
 use docmill_core::model::digest;
-use docmill_documents::pages::DocumentFormat;
+use docmill_documents::DocumentFormat;
 
 /// Bytes read at a time.
 const PIECE: usize = 128 << 10;

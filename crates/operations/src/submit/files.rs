@@ -241,7 +241,7 @@ impl<'a> SubmitSearch<'a> {
         let why = match read_prefix(&path).await {
             Ok(bytes)
                 if (self.also)(&path)
-                    || docmill_documents::pages::DocumentFormat::sniff(&bytes).is_some() =>
+                    || docmill_documents::DocumentFormat::sniff(&bytes).is_some() =>
             {
                 self.send_found(SubmitSource::File(path)).await;
                 return true;

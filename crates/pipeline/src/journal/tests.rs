@@ -5,7 +5,7 @@ use crate::claim_handle::{ClaimRenewer, claim_pair};
 use crate::preprocessed;
 use docmill_core::config::ByteSize;
 use docmill_core::model::{ClaimToken, ImageEncoding, ImageHeader};
-use docmill_documents::pages::{DocumentFormat, open_document};
+use docmill_documents::{DocumentFormat, open_document};
 use docmill_storage::folder::FolderStore;
 
 struct Place {
@@ -221,7 +221,7 @@ async fn repaired_pages_of_all_claims_are_put_together_by_number_up_to_a_limit()
     let document =
         open_document(object.bytes, &docmill_core::config::LimitsConfig::default(), 100).unwrap();
     let sides = [0, 1, 2].map(|index| match document.page_content(index).unwrap() {
-        docmill_documents::pages::PageContent::Image(raster) => raster.width,
+        docmill_documents::PageContent::Image(raster) => raster.width,
         other => panic!("{other:?}"),
     });
     assert_eq!(sides, [50, 40, 60]);

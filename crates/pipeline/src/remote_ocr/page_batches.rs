@@ -11,8 +11,8 @@ use crate::byte_budget::{ByteBudget, ReservedBytes};
 use crate::step_error::{StepError, step_error};
 use docmill_core::config::ByteSize;
 use docmill_core::model::{PagePicture, PageText, PageViewMode, PageViewResult, PictureFit};
-use docmill_documents::cpu::{DocumentReadError, OpenDocument};
 use docmill_documents::ocr::ProviderCallLimits;
+use docmill_documents::sandbox::{DocumentReadError, OpenDocument};
 
 /// A picture is there up to three times while it is sent: by itself, in the PDF, and as base64.
 const COPIES: u64 = 3;

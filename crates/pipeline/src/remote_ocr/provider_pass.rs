@@ -18,7 +18,7 @@ use docmill_core::model::{
     PageViewResult, PictureFit, ProviderNotes, ProviderReading,
 };
 use docmill_documents::ocr::{FileReader, PictureSizes, RemoteOcrProvider};
-use docmill_documents::pages;
+use docmill_documents::{has_text, page_from_reading};
 
 /// Calls about one document at the same time.
 const CALLS: usize = 4;
@@ -262,12 +262,11 @@ impl<'a> ProviderPass<'a> {
         if let Some(witness) = witness {
             return self.accept_beside(*witness, reading).await;
         }
-        let mut page =
-            pages::page_from_reading(self.provider.name(), &facts, &image.header, reading);
+        let mut page = page_from_reading(self.provider.name(), &facts, &image.header, reading);
         if !facts.repaired {
             let recipe = self.local.recipe;
             let falls_short = page.quality < recipe.threshold && recipe.repairs.enabled;
-            let may_gain = facts.layer.is_none() && !facts.cut && pages::has_text(&facts.text);
+            let may_gain = facts.layer.is_none() && !facts.cut && has_text(&facts.text);
             if let Some(notes) = &mut page.provider {
                 notes.provisional = falls_short && may_gain;
             }

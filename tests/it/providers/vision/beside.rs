@@ -126,7 +126,7 @@ async fn a_page_on_which_nothing_looks_like_text_is_shown_to_nobody() {
     let server = Server::start(Script::always(says(&invented))).await.unwrap();
     let config = settings(&server, Vendor::Openai, VisionRecipe::General);
     let reader = vision_reader(&config, Witness { reads: false, ..SURE }).await;
-    let mut file = docmill_documents::pages::ImagePdf::default();
+    let mut file = docmill_documents::ImagePdf::default();
     file.add_page(1, &pictures::blank(1)).unwrap();
     let document = reader.open_document(file.finish().into(), false).await.unwrap();
     let (finished, sha256, wishes) = (Vec::new(), "sha".to_owned(), ReadOptions::default());

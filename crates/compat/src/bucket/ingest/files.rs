@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use super::pointer::LfsPointer;
 use docmill_core::model::digest;
-use docmill_documents::pages::DocumentFormat;
+use docmill_documents::DocumentFormat;
 use docmill_operations::folder_walk::{FolderWalk, WalkStep};
 
 /// Names whose content in Git LFS is taken for a document unseen.

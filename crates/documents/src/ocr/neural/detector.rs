@@ -16,8 +16,7 @@ use rten_tensor::NdTensor;
 use super::line_box::{LineBox, find_boxes};
 use super::network::NeuralNetwork;
 use super::pixels::{self, LevelScale};
-use crate::pages::OpenCvError;
-use crate::pages::plane::PixelMatrix;
+use crate::image::opencv_mat::{OpenCvError, PixelMatrix};
 use docmill_core::fault::Result;
 
 /// The shorter side of a page is at least this long when it is looked at, ...

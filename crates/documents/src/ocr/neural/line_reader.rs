@@ -14,8 +14,7 @@ use super::network::NeuralNetwork;
 use super::pixels::{self, LevelScale};
 use super::spelling::{LetterRival, Lexicon, WordSpelling, spell_word};
 use super::word_box::StripInk;
-use crate::pages::OpenCvError;
-use crate::pages::plane::PixelMatrix;
+use crate::image::opencv_mat::{OpenCvError, PixelMatrix};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 

@@ -5,7 +5,7 @@ use opencv::{Result, imgproc};
 
 use super::line_box::LineBox;
 use super::pixels::{resize_mat, side_to_f32, to_i32};
-use crate::pages::plane::PixelMatrix;
+use crate::image::opencv_mat::PixelMatrix;
 
 /// What lies in `line`, made level, `height` pixels high and as wide as that makes it, up to
 /// `widest`.

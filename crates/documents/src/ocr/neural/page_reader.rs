@@ -10,12 +10,12 @@ use super::line_box::LineBox;
 use super::line_reader::{LineReader, LineReading};
 use super::spelling::Lexicon;
 use super::weights::NetworkFiles;
+use crate::image::opencv_mat::{self, OpenCvError, PixelMatrix};
+use crate::language::LanguageEvidence;
 use crate::ocr::tesseract::{LanguageWords, WordList};
-use crate::pages::plane::{self, PixelMatrix};
-use crate::pages::repair;
-use crate::pages::{
-    LanguageEvidence, OpenCvError, PageRaster, PageRecogniser, TurnedPage, TurnedReading,
-};
+use crate::page::PageRaster;
+use crate::reading::recognise::{PageRecogniser, TurnedPage, TurnedReading};
+use crate::repair;
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, TextLine};
 
@@ -200,7 +200,7 @@ impl PageRecogniser for NeuralReader {
     }
 
     fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>> {
-        let page = plane::view_raster(page).map_err(OpenCvError::from)?;
+        let page = opencv_mat::view_raster(page).map_err(OpenCvError::from)?;
         let found = self.find_lines(&page)?;
         self.read_lines(&page, found, languages)
     }
@@ -210,7 +210,7 @@ impl PageRecogniser for NeuralReader {
         page: &PageRaster,
         languages: &[String],
     ) -> Result<TurnedReading> {
-        let view = plane::view_raster(page).map_err(OpenCvError::from)?;
+        let view = opencv_mat::view_raster(page).map_err(OpenCvError::from)?;
         let mut found = self.find_lines(&view)?;
         let quarter_turns = self.find_turns(&view, &mut found)?;
         if quarter_turns == 0 {
@@ -227,7 +227,7 @@ impl PageRecogniser for NeuralReader {
         places: &[BoundingBox],
         languages: &[String],
     ) -> Result<Vec<Option<TextLine>>> {
-        let page = plane::view_raster(page).map_err(OpenCvError::from)?;
+        let page = opencv_mat::view_raster(page).map_err(OpenCvError::from)?;
         let mut lines = Vec::with_capacity(places.len());
         for place in places {
             lines.push(self.read_box(&page, &LineBox::around_ink(place))?);

@@ -3,7 +3,7 @@
 use opencv::core::{Mat, Size};
 use opencv::{Result, imgproc};
 
-use crate::pages::plane::PixelMatrix;
+use crate::image::opencv_mat::PixelMatrix;
 
 /// The pixels in another size: averaged where they become fewer, bent where they become more.
 pub(super) fn resize_mat(page: &impl PixelMatrix, size: Size) -> Result<Mat> {

@@ -12,7 +12,8 @@ use tesseract_plumbing::TessBaseApi;
 
 use super::options::SEGMENTATION;
 use super::tsv;
-use crate::pages::{PageRaster, PageRecogniser};
+use crate::page::PageRaster;
+use crate::reading::recognise::PageRecogniser;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::TextLine;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cpu::confine::ProcessPermissions;
+use crate::sandbox::confine::ProcessPermissions;
 
 /// Where language data lies if `TESSDATA_PREFIX` does not say; those that exist.
 const DATA: [&str; 4] = [

@@ -13,7 +13,8 @@ use std::time::Duration;
 use super::needs::locate_program;
 use super::options::SEGMENTATION;
 use super::tsv;
-use crate::pages::{PageRaster, PageRecogniser};
+use crate::page::PageRaster;
+use crate::reading::recognise::PageRecogniser;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::TextLine;
 

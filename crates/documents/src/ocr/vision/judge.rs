@@ -6,7 +6,7 @@
 use super::align::{AlignedPage, ReadingAgreement, align_page};
 use super::loops::ends_in_loop;
 use super::recipe::{ModelPage, PageRecipe};
-use crate::pages::uncovered_cells;
+use crate::reading::show_page::uncovered_cells;
 use docmill_core::config::{LlmProvider, LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
 use docmill_llm::{FinishReason, ModelReply, Prompt, estimate_tokens};

@@ -1,0 +1,247 @@
+//! A document: what its bytes are, how many pages it has, and what each page consists of.
+//!
+//! Not promised: that a page can be read because the document could be opened.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use bytes::Bytes;
+use hayro::kurbo::Rect;
+
+use crate::image::format::{self, DocumentFormat};
+use crate::image::{picture, tiff};
+use crate::page::{CUT_QUALITY, PageContent, PageRaster};
+use crate::pdf::pdf_file::{self, SeenLayer};
+use crate::pdf::render::RenderBounds;
+use crate::refusal::{PageRefusal, catch_decoder};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{OutcomeReason, PageText, PrintedPage, TextLine};
+use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding};
+use docmill_formats::xml;
+
+/// A document whose format and number of pages are known and within the limits.
+#[derive(Debug)]
+pub struct ParsedDocument {
+    format: DocumentFormat,
+    bytes: Bytes,
+    pub(crate) limits: LimitsConfig,
+    dpi: u32,
+    content: DocumentContent,
+    /// Language of the first page that said it, for the others.
+    pub(crate) heard: OnceLock<String>,
+}
+
+#[derive(Debug)]
+enum DocumentContent {
+    Pdf(pdf_file::PdfFile),
+    Picture(Bytes),
+    Tiff(Bytes, Vec<tiff::TiffDirectory>),
+    Xml(Vec<TextLine>),
+}
+
+/// Recognises `bytes`, checks the limits that can be checked before decoding, and counts pages.
+/// Pages that have to be rendered will be rendered at `dpi`.
+///
+/// # Errors
+/// `empty`, `unsupported_type`, `encrypted`, `corrupt` or `too_large`.
+pub fn open_document(
+    bytes: Bytes,
+    limits: &LimitsConfig,
+    dpi: u32,
+) -> Result<ParsedDocument, PageRefusal> {
+    open_locked_document(bytes, limits, dpi, &[])
+}
+
+/// The same with passwords, which are tried in their order.
+///
+/// # Errors
+/// As [`open_document`]; `encrypted` if none of them fits.
+pub fn open_locked_document(
+    bytes: Bytes,
+    limits: &LimitsConfig,
+    dpi: u32,
+    passwords: &[String],
+) -> Result<ParsedDocument, PageRefusal> {
+    if bytes.is_empty() {
+        return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
+    }
+    let Some(format) = DocumentFormat::sniff(&bytes) else {
+        let what = format::describe_unsupported(&bytes);
+        return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
+    };
+    let bytes = match format {
+        DocumentFormat::Pdf => format::strip_leading_junk(bytes),
+        _ => bytes,
+    };
+    let all = bytes.clone();
+    let content = catch_decoder(|| match format {
+        DocumentFormat::Pdf => {
+            pdf_file::PdfFile::open(bytes, limits, passwords).map(DocumentContent::Pdf)
+        }
+        DocumentFormat::Tiff => {
+            let directories = tiff::list_directories(&bytes, limits.pages)?;
+            Ok(DocumentContent::Tiff(bytes, directories))
+        }
+        DocumentFormat::Xml => {
+            let xml = xml::XmlText::decode(&bytes)?;
+            let most_words = usize::try_from(limits.page_words).unwrap_or(usize::MAX);
+            Ok(DocumentContent::Xml(xml::tree_lines(&xml.parse_tree()?, most_words)))
+        }
+        _ => Ok(DocumentContent::Picture(bytes)),
+    })?;
+    let heard = OnceLock::new();
+    let document =
+        ParsedDocument { format, bytes: all, limits: limits.clone(), dpi, content, heard };
+    let (pages, limit) = (document.page_count(), limits.pages);
+    if pages > limit {
+        let detail = format!("{pages} pages, limits.pages is {limit}");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(document)
+}
+
+impl ParsedDocument {
+    /// What the bytes are.
+    pub fn format(&self) -> DocumentFormat {
+        self.format
+    }
+
+    /// Number of pages, at least 1.
+    pub fn page_count(&self) -> u32 {
+        match &self.content {
+            DocumentContent::Pdf(file) => file.page_count(),
+            DocumentContent::Picture(_) | DocumentContent::Xml(_) => 1,
+            DocumentContent::Tiff(_, directories) => {
+                u32::try_from(directories.len()).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Whether a part of the file is known to be missing, so that no page speaks for the whole.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(&self.content, DocumentContent::Pdf(file) if file.is_cut())
+    }
+
+    /// Reads page `index`, which starts at 0.
+    ///
+    /// # Errors
+    /// `too_large`, `corrupt`, `unsupported_type` (a picture in an encoding that is not read), or
+    /// `timeout` past `limits.page_time` from now.
+    pub fn page_content(&self, index: u32) -> Result<PageContent, PageRefusal> {
+        let deadline = Instant::now() + self.limits.page_time;
+        catch_decoder(|| match &self.content {
+            DocumentContent::Pdf(file) => file
+                .read_page(index, &RenderBounds { limits: &self.limits, dpi: self.dpi, deadline }),
+            DocumentContent::Picture(bytes) => {
+                picture::decode_picture(bytes, self.format, &self.limits)
+                    .map(picture::DecodedPicture::into_page)
+            }
+            DocumentContent::Tiff(bytes, directories) => {
+                let at = usize::try_from(index).ok().and_then(|index| directories.get(index));
+                let at =
+                    at.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))?;
+                picture::decode_tiff(bytes, at, &self.limits)
+                    .map(picture::DecodedPicture::into_page)
+            }
+            DocumentContent::Xml(lines) => Ok(text_page(lines.clone())),
+        })
+    }
+
+    /// Draws page `index`, which starts at 0, of a format whose pages are drawn.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(crate) fn draw_page(&self, index: u32) -> Result<Option<PageRaster>, PageRefusal> {
+        let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
+        let deadline = Instant::now() + self.limits.page_time;
+        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
+        catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
+    }
+
+    /// Draws a part of page `index`, which starts at 0, in points from its top left corner, of a format
+    /// whose pages are drawn.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(crate) fn draw_part(
+        &self,
+        index: u32,
+        area: Rect,
+        dpi: u32,
+    ) -> Result<Option<PageRaster>, PageRefusal> {
+        let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
+        catch_decoder(|| file.draw_part(index, area, dpi)).map(Some)
+    }
+
+    /// Looks for e-invoices in it and reads them. Reads no picture.
+    pub fn find_einvoice(&self) -> EinvoiceFinding {
+        let is_document = self.format == DocumentFormat::Xml;
+        let files = match &self.content {
+            DocumentContent::Xml(_) => Ok(vec![self.bytes.to_vec()]),
+            DocumentContent::Pdf(file) => catch_decoder(|| file.list_einvoices()),
+            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => Ok(Vec::new()),
+        };
+        match files {
+            Ok(files) => EinvoiceFinding::from_files(&files, is_document),
+            Err(refusal) => {
+                tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
+                EinvoiceFinding { invoice: Err(EinvoiceDefect::Attachment), is_document }
+            }
+        }
+    }
+
+    /// Whether it is a form that people type into.
+    pub fn has_text_fields(&self) -> bool {
+        let DocumentContent::Pdf(file) = &self.content else { return false };
+        catch_decoder(|| Ok(file.has_text_fields())).unwrap_or(false)
+    }
+
+    /// Keeps the language of the first page that says it: the others are then read in it at once,
+    /// unless their own words say otherwise.
+    pub(crate) fn remember_language(&self, language: Option<&str>) {
+        if let Some(language) = language {
+            self.heard.get_or_init(|| language.to_owned());
+        }
+    }
+
+    /// What page `index`, which starts at 0, prints as text, without recognising anything. A page
+    /// that would have to be read from its picture has no lines.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub fn printed_page(&self, index: u32) -> Result<PrintedPage, PageRefusal> {
+        let deadline = Instant::now() + self.limits.page_time;
+        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
+        let SeenLayer { content, shows_more } = match &self.content {
+            DocumentContent::Pdf(file) => catch_decoder(|| file.text_layer(index, &bounds))?,
+            DocumentContent::Xml(lines) => {
+                SeenLayer { content: Some(text_page(lines.clone())), shows_more: false }
+            }
+            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => {
+                SeenLayer { content: None, shows_more: true }
+            }
+        };
+        let text = match content {
+            Some(PageContent::Text { width, height, lines, .. }) => {
+                let quality = if self.is_cut() { CUT_QUALITY } else { 1.0 };
+                PageText::from_native(index + 1, (width, height), quality, lines)
+            }
+            // Quality 0 lets the gate see that the document is not complete.
+            Some(PageContent::Damaged { width, height }) => {
+                PageText::from_native(index + 1, (width, height), 0.0, Vec::new())
+            }
+            Some(PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. })
+            | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
+        };
+        Ok(PrintedPage { text, shows_more })
+    }
+}
+
+/// A page that is as large as its lines.
+fn text_page(lines: Vec<TextLine>) -> PageContent {
+    let boxes = lines.iter().map(TextLine::bounding_box);
+    let (width, height) = boxes.fold((0.0_f32, 0.0_f32), |(width, height), area| {
+        (width.max(area.right()), height.max(area.bottom()))
+    });
+    PageContent::Text { width, height, lines, codes: Vec::new(), marks: Vec::new() }
+}

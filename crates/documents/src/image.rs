@@ -1,0 +1,11 @@
+//! Page pictures: image files decoded and encoded, grey pixels handed to `OpenCV` and back.
+
+pub(crate) mod encode;
+mod fax;
+pub(crate) mod format;
+pub(crate) mod image_pdf;
+pub(crate) mod luminance;
+pub(crate) mod opencv_mat;
+pub(crate) mod picture;
+pub(crate) mod srgb_profile;
+pub(crate) mod tiff;

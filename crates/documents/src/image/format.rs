@@ -1,0 +1,236 @@
+//! What the bytes are, by their content alone; names and media types are never asked.
+//!
+//! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
+//! the first 1024 bytes; further in, behind what a gateway or a printer's job put in front of it, if
+//! the file also ends as a PDF does and is no archive), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
+//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of
+//! an e-invoice near the start.
+
+use bytes::Bytes;
+
+/// How far into the file a PDF header is searched for.
+const HEADER_WINDOW: usize = 1024;
+
+/// How far into a file that ends as a PDF does its header is searched for, ...
+const FAR_WINDOW: usize = 1 << 20;
+/// ... and within how many bytes from its end it says so.
+const END_WINDOW: usize = 2048;
+
+/// How files begin that hold other files, PDFs among them, as they are: ZIP, OLE (Outlook's messages),
+/// gzip, 7-Zip, RAR.
+const CONTAINERS: [&[u8]; 5] =
+    [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
+
+/// How far into a file without an XML declaration the namespace of an e-invoice is searched for.
+const NAMESPACE_WINDOW: usize = 8192;
+
+/// What the namespaces of e-invoices have in common: CII, `ZUGFeRD` 1, UBL.
+const NAMESPACES: [&str; 3] = [
+    "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice",
+    "urn:ferd:CrossIndustryDocument",
+    "urn:oasis:names:specification:ubl:schema:xsd",
+];
+
+/// A format we read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DocumentFormat {
+    /// Portable Document Format (PDF).
+    Pdf,
+    /// Portable Network Graphics (PNG).
+    Png,
+    /// JPEG, JFIF or EXIF.
+    Jpeg,
+    /// TIFF, also in its 64-bit form, one image per page.
+    Tiff,
+    /// WebP, lossy or lossless.
+    WebP,
+    /// GIF; its first frame.
+    Gif,
+    /// Windows bitmap (BMP).
+    Bmp,
+    /// XML; of use only if it is an e-invoice.
+    Xml,
+}
+
+impl DocumentFormat {
+    /// Recognises `bytes`; `None` for everything that is not read.
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        let image = match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => Some(Self::Tiff),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
+            _ => None,
+        };
+        // A bitmap's two letters are too weak a sign to win over a PDF header.
+        let is_pdf = find_pdf_header(bytes).is_some() || has_pdf_object(bytes);
+        image
+            .or_else(|| is_pdf.then_some(Self::Pdf))
+            .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
+            .or_else(|| is_xml(bytes).then_some(Self::Xml))
+    }
+
+    /// The stable word, as in `docmill process --json`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Pdf => "pdf",
+            Self::Png => "png",
+            Self::Jpeg => "jpeg",
+            Self::Tiff => "tiff",
+            Self::WebP => "webp",
+            Self::Gif => "gif",
+            Self::Bmp => "bmp",
+            Self::Xml => "xml",
+        }
+    }
+}
+
+/// Where the PDF header stands.
+fn find_pdf_header(bytes: &[u8]) -> Option<usize> {
+    let window = |length: usize| bytes.get(..length).unwrap_or(bytes);
+    memchr::memmem::find(window(HEADER_WINDOW), b"%PDF-").or_else(|| {
+        let ends = bytes.get(bytes.len().saturating_sub(END_WINDOW)..).unwrap_or_default();
+        let is_whole = memchr::memmem::find(ends, b"%%EOF").is_some();
+        let is_container = CONTAINERS.iter().any(|start| bytes.starts_with(start));
+        let far = window(FAR_WINDOW);
+        let mut headers = memchr::memmem::find_iter(far, b"%PDF-").filter(|at| {
+            matches!(far.get(at + 5..at + 8), Some([major, b'.', minor])
+                if major.is_ascii_digit() && minor.is_ascii_digit())
+        });
+        if is_whole && !is_container { headers.next() } else { None }
+    })
+}
+
+/// A PDF without what stands in front of its header, unless its table of objects counts that too.
+pub(crate) fn strip_leading_junk(bytes: Bytes) -> Bytes {
+    match find_pdf_header(&bytes) {
+        Some(header) if header > 0 && !is_table_at(&bytes, 0) && is_table_at(&bytes, header) => {
+            bytes.slice(header..)
+        }
+        _ => bytes,
+    }
+}
+
+/// Whether the last `startxref`, counted from `base`, leads to a table or stream of objects.
+fn is_table_at(bytes: &[u8], base: usize) -> bool {
+    let table = || {
+        let word = memchr::memmem::rfind(bytes, b"startxref")?;
+        let after = bytes.get(word + b"startxref".len()..)?.trim_ascii_start();
+        let digits = after.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(after.len());
+        let offset: usize = std::str::from_utf8(after.get(..digits)?).ok()?.parse().ok()?;
+        Some(bytes.get(base.checked_add(offset)?..)?.trim_ascii_start())
+    };
+    table().is_some_and(|table| {
+        let numbers = table.split(|byte| !byte.is_ascii_digit()).take(2);
+        let is_object = numbers.filter(|number| !number.is_empty()).count() == 2;
+        table.starts_with(b"xref") || is_object
+    })
+}
+
+/// A PDF that lost its first line still has an object near its start: `12 0 obj` and a dictionary.
+fn has_pdf_object(bytes: &[u8]) -> bool {
+    let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
+    let mut found = memchr::memmem::find_iter(window, b" obj");
+    found.any(|at| {
+        let before = window.get(..at).unwrap_or_default();
+        let after = window.get(at + 4..).unwrap_or_default().trim_ascii_start();
+        let numbers = before.rsplit(|byte| !byte.is_ascii_digit()).take(2);
+        after.starts_with(b"<<") && numbers.filter(|number| !number.is_empty()).count() == 2
+    })
+}
+
+/// `BM`, then, at byte 14, the size of one of the known information headers.
+fn is_bitmap(bytes: &[u8]) -> bool {
+    let header_size = bytes.get(14..18).and_then(|four| <[u8; 4]>::try_from(four).ok());
+    bytes.starts_with(b"BM")
+        && header_size.is_some_and(|size| {
+            matches!(u32::from_le_bytes(size), 12 | 16 | 40 | 52 | 56 | 64 | 108 | 124)
+        })
+}
+
+/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come
+/// first, and every other byte may be zero, as in UTF-16.
+fn is_xml(bytes: &[u8]) -> bool {
+    let window = bytes.get(..NAMESPACE_WINDOW).unwrap_or(bytes);
+    let marks = [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"];
+    let text = marks.iter().find_map(|mark| window.strip_prefix(*mark)).unwrap_or(window);
+    let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
+    let text = text.trim_ascii_start();
+    let has = |namespace: &&str| memchr::memmem::find(text, namespace.as_bytes()).is_some();
+    text.starts_with(b"<?xml") || text.starts_with(b"<") && NAMESPACES.iter().any(has)
+}
+
+/// A file of boxes (ISO/IEC 14496-12) whose first one names a brand of still pictures.
+fn is_heif(bytes: &[u8]) -> bool {
+    const BRANDS: [&[u8]; 10] =
+        [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1", b"avif", b"avis"];
+    bytes.get(4..8) == Some(b"ftyp") && bytes.get(8..12).is_some_and(|it| BRANDS.contains(&it))
+}
+
+/// What an unreadable file looks like, for the person who has to deal with it.
+pub(crate) fn describe_unsupported(bytes: &[u8]) -> &'static str {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    if text.starts_with(b"<") {
+        "a web page or other markup, not a PDF or an image"
+    } else if text.starts_with(b"PK\x03\x04") {
+        "a ZIP archive or an Office document, not a PDF or an image"
+    } else if is_heif(bytes) {
+        "a HEIC, HEIF or AVIF photo, which is not read: send it as JPEG (on an iPhone: Settings, \
+         Camera, Formats, Most Compatible) or as a PDF"
+    } else {
+        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_decides_what_a_file_is() {
+        let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
+        let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
+        #[rustfmt::skip]
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 25] = [
+            ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
+            ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
+            ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
+            ("a whole PDF after much junk",        junk(5000, b"%PDF-1.4\n%%EOF"),  Some(DocumentFormat::Pdf)),
+            ("a text about PDFs",                  junk(5000, b"starts with %PDF-, ends with %%EOF"), None),
+            ("a PDF in an archive",                [b"PK\x03\x04", &junk(5000, b"%PDF-1.4\n%%EOF")[..]].concat(), None),
+            ("a PDF without its first line",       b" 1 0 obj\r<</Type/Catalog".to_vec(), Some(DocumentFormat::Pdf)),
+            ("a text about an obj",                b"part 1 obj <<".to_vec(),       None),
+            ("a PNG that mentions PDF",            b"\x89PNG\r\n\x1a\n%PDF-1".to_vec(), Some(DocumentFormat::Png)),
+            ("a JPEG",                             b"\xff\xd8\xff\xe0".to_vec(),    Some(DocumentFormat::Jpeg)),
+            ("a little-endian TIFF",               b"II*\0".to_vec(),               Some(DocumentFormat::Tiff)),
+            ("a big-endian BigTIFF",               b"MM\0+".to_vec(),               Some(DocumentFormat::Tiff)),
+            ("a WebP",                             b"RIFF....WEBPVP8 ".to_vec(),    Some(DocumentFormat::WebP)),
+            ("a RIFF that is sound",               b"RIFF....WAVEfmt ".to_vec(),    None),
+            ("a GIF",                              b"GIF89a".to_vec(),              Some(DocumentFormat::Gif)),
+            ("a bitmap",                           bitmap(40),                      Some(DocumentFormat::Bmp)),
+            ("a text that begins with BM",         b"BMW invoice, 2026".to_vec(),   None),
+            ("a bitmap header of unknown size",    bitmap(41),                      None),
+            ("XML",                                b"<?xml version='1.0'?>".to_vec(), Some(DocumentFormat::Xml)),
+            ("XML after a mark",                   b"\xef\xbb\xbf <?xml ?>".to_vec(), Some(DocumentFormat::Xml)),
+            ("XML in UTF-16",                      b"\xff\xfe<\0?\0x\0m\0l\0".to_vec(), Some(DocumentFormat::Xml)),
+            ("an e-invoice without declaration",   b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'>".to_vec(), Some(DocumentFormat::Xml)),
+            ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), None),
+            ("one byte",                           b"%".to_vec(),                   None),
+            ("nothing",                            vec![],                          None),
+        ];
+        for (name, bytes, expected) in table {
+            assert_eq!(DocumentFormat::sniff(&bytes), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_photo_in_a_format_that_is_not_read_is_refused_with_what_to_do() {
+        let photo = |brand: &str| [b"\0\0\0\x18ftyp", brand.as_bytes(), b"\0\0\0\0"].concat();
+        for brand in ["heic", "mif1", "avif"] {
+            assert_eq!(DocumentFormat::sniff(&photo(brand)), None);
+            assert!(describe_unsupported(&photo(brand)).contains("send it as JPEG"), "{brand}");
+        }
+        assert!(!describe_unsupported(&photo("isom")).contains("JPEG ("), "a film");
+    }
+}

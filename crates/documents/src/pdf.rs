@@ -1,0 +1,21 @@
+//! PDF files: opened with limits, salvaged if damaged, their text layers checked against the way each
+//! page looks, their pages rendered; and the files that docmill writes.
+
+pub mod attachments;
+mod contrast;
+mod digit_shapes;
+mod drawn_figures;
+pub(crate) mod drawn_marks;
+mod expansion;
+mod form_fields;
+mod glyph_collector;
+mod glyphless_font;
+pub(crate) mod lines;
+mod page_glyph;
+mod paint_record;
+pub(crate) mod pdf_file;
+mod pdf_recovery;
+pub(crate) mod render;
+pub(crate) mod searchable_pdf;
+pub(crate) mod text_layer_check;
+mod words;

@@ -1,0 +1,290 @@
+//! E-invoices inside a PDF: the XML that PDF/A-3 carries as an attached file.
+//!
+//! Attachments are looked for in every object of the file, not in the tree of names alone, which
+//! some writers leave out: whatever is a file specification with an embedded file (PDF 32000-1
+//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case.
+//! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
+//!
+//! What is promised is bytes within the limits, not that they are an invoice.
+
+use hayro::hayro_interpret::hayro_syntax::Pdf;
+use hayro::hayro_interpret::hayro_syntax::object::{
+    Dict, MaybeRef, Object, Stream, String as PdfString,
+};
+
+use crate::refusal::PageRefusal;
+use docmill_core::model::OutcomeReason;
+use docmill_formats::xml::MAX_BYTES;
+
+/// Names of the file, the preferred one first.
+const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
+
+/// More e-invoices than this in one document are none.
+const MOST: usize = 8;
+
+/// The e-invoices of a PDF, each content once, the preferred name first; empty if it carries none.
+/// How far they expand was checked when it was opened. `is_cut`: a part of the file is missing.
+///
+/// # Errors
+/// `too_large` for a file that carries too much; `corrupt` for an e-invoice that
+/// is there but cannot be taken out. The pages may be sound all the same.
+pub(crate) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, PageRefusal> {
+    let bytes: &[u8] = pdf.data().as_ref();
+    if !may_carry(bytes) {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
+    for object in pdf.objects() {
+        for file in file_specifications(object) {
+            let Some(rank) = name_rank(&file) else { continue };
+            let content = file_content(&file)?;
+            if !found.iter().any(|(_, known)| *known == content) {
+                found.push((rank, content));
+            }
+            let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
+            if found.len() > MOST || bytes > MAX_BYTES {
+                let detail = format!("more e-invoices than {MOST}, or than {MAX_BYTES} bytes");
+                return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+            }
+        }
+    }
+    if found.is_empty() && is_cut && names_einvoice(bytes) {
+        let detail = "an e-invoice is named in it, but was cut off";
+        return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
+    }
+    found.sort_by_key(|(rank, _)| *rank);
+    Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
+}
+
+/// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or objects
+/// are compressed, where it may be. Scans, the largest of documents, usually have neither.
+fn may_carry(bytes: &[u8]) -> bool {
+    [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
+}
+
+/// Whether the bytes have the name of an e-invoice, in any case.
+fn names_einvoice(bytes: &[u8]) -> bool {
+    let lower = bytes.to_ascii_lowercase();
+    NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some())
+}
+
+/// File specifications with an embedded file in `object`, those within arrays and dictionaries
+/// included. What is referred to is an object of its own.
+fn file_specifications(object: Object<'_>) -> Vec<Dict<'_>> {
+    let (mut found, mut open) = (Vec::new(), vec![object]);
+    while let Some(object) = open.pop() {
+        let dictionary = match object {
+            Object::Dict(dictionary) => dictionary,
+            Object::Stream(stream) => stream.dict().clone(),
+            Object::Array(items) => {
+                open.extend(items.raw_iter().filter_map(direct_container));
+                continue;
+            }
+            _ => continue,
+        };
+        open.extend(dictionary.entries().filter_map(|(_, value)| direct_container(value)));
+        if dictionary.contains_key(b"EF") {
+            found.push(dictionary);
+        }
+    }
+    found
+}
+
+/// What may hold a file specification, if it stands there itself.
+fn direct_container(value: MaybeRef<Object<'_>>) -> Option<Object<'_>> {
+    match value {
+        MaybeRef::NotRef(object @ (Object::Dict(_) | Object::Array(_))) => Some(object),
+        _ => None,
+    }
+}
+
+/// The place of the file's name among [`NAMES`]; none if it is called otherwise.
+fn name_rank(file: &Dict<'_>) -> Option<usize> {
+    let mut names = [&b"UF"[..], b"F"].into_iter().filter_map(|key| file.get::<PdfString<'_>>(key));
+    names.find_map(|name| {
+        let name = file_name(name.as_bytes());
+        NAMES.iter().position(|known| *known == name)
+    })
+}
+
+/// The last part of a path in lower case. Text strings are UTF-16 with a mark, or close to Latin 1
+/// (PDF 32000-1 §7.9.2.2); the names that matter are ASCII in both.
+fn file_name(name: &[u8]) -> String {
+    let text: String = match name {
+        [0xfe, 0xff, wide @ ..] => {
+            let units = wide.chunks_exact(2).map(|pair| match pair {
+                [high, low] => u16::from_be_bytes([*high, *low]),
+                _ => 0,
+            });
+            char::decode_utf16(units).filter_map(Result::ok).collect()
+        }
+        [0xef, 0xbb, 0xbf, narrow @ ..] => String::from_utf8_lossy(narrow).into_owned(),
+        _ => name.iter().map(|byte| char::from(*byte)).collect(),
+    };
+    let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
+    last.trim_matches(['\0', ' ']).to_ascii_lowercase()
+}
+
+fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
+    let lost =
+        || PageRefusal::new(OutcomeReason::Corrupt, "an attached e-invoice cannot be taken out");
+    let files = file.get::<Dict<'_>>(b"EF").ok_or_else(lost)?;
+    let mut keys = [&b"F"[..], b"UF", b"DOS", b"Mac", b"Unix"].into_iter();
+    let stream = keys.find_map(|key| files.get::<Stream<'_>>(key)).ok_or_else(lost)?;
+    let content = stream.decoded_data().map_err(|_| lost())?;
+    if content.len() > MAX_BYTES {
+        let detail = format!("an attached e-invoice has more than {MAX_BYTES} bytes");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(content.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use lopdf::{
+        Document, EncryptionState, EncryptionVersion, Object, Permissions, Stream, StringFormat,
+        dictionary,
+    };
+
+    use super::*;
+    use crate::pdf::pdf_file::PdfFile;
+    use docmill_core::config::LimitsConfig;
+
+    /// A PDF with one empty page and these files, each as its own specification.
+    fn carrying(files: &[(&[u8], &[u8])]) -> Vec<u8> {
+        write_pdf(&mut document_with(files))
+    }
+
+    fn write_pdf(document: &mut Document) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        document.save_to(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn document_with(files: &[(&[u8], &[u8])]) -> Document {
+        let mut document = Document::with_version("1.7");
+        let pages = document.new_object_id();
+        let page = document.add_object(dictionary! {
+            "Type" => "Page", "Parent" => pages,
+            "MediaBox" => vec![0.into(), 0.into(), 595.into(), 842.into()],
+        });
+        let tree = dictionary! { "Type" => "Pages", "Kids" => vec![page.into()], "Count" => 1 };
+        document.objects.insert(pages, Object::Dictionary(tree));
+        for (name, content) in files {
+            let mut stream =
+                Stream::new(dictionary! { "Type" => "EmbeddedFile" }, content.to_vec());
+            stream.compress().unwrap();
+            let stream = document.add_object(stream);
+            document.add_object(dictionary! {
+                "Type" => "Filespec",
+                "UF" => Object::String(name.to_vec(), StringFormat::Literal),
+                "EF" => dictionary! { "F" => stream },
+            });
+        }
+        let catalog = document.add_object(dictionary! { "Type" => "Catalog", "Pages" => pages });
+        document.trailer.set("Root", catalog);
+        document
+    }
+
+    fn pdf(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PageRefusal> {
+        let bytes = Bytes::copy_from_slice(bytes);
+        PdfFile::open(bytes, &LimitsConfig::default(), &[])?.list_einvoices()
+    }
+
+    fn found(files: &[(&[u8], &[u8])]) -> Vec<String> {
+        let found = pdf(&carrying(files)).unwrap();
+        found.into_iter().map(|file| String::from_utf8(file).unwrap()).collect()
+    }
+
+    #[test]
+    fn an_encrypted_pdf_gives_up_its_e_invoice_to_who_has_the_password() {
+        for password in ["", "open"] {
+            let mut document = document_with(&[(b"factur-x.xml", b"<a/>")]);
+            let id = Object::String(vec![7; 16], StringFormat::Hexadecimal);
+            document.trailer.set("ID", vec![id.clone(), id]);
+            let version = EncryptionVersion::V2 {
+                document: &document,
+                owner_password: "owner",
+                user_password: password,
+                key_length: 128,
+                permissions: Permissions::all(),
+            };
+            let state = EncryptionState::try_from(version).unwrap();
+            document.encrypt(&state).unwrap();
+            let bytes = Bytes::from(write_pdf(&mut document));
+            assert_eq!(memchr::memmem::find(&bytes, b"factur-x"), None, "its name is in clear");
+            let passwords = ["open".to_owned()];
+            let file = PdfFile::open(bytes, &LimitsConfig::default(), &passwords).unwrap();
+            assert_eq!(file.list_einvoices(), Ok(vec![b"<a/>".to_vec()]), "{password:?}");
+        }
+    }
+
+    #[test]
+    fn an_e_invoice_is_known_by_its_name_whatever_its_case_and_encoding() {
+        let wide: Vec<u8> = [0xfe, 0xff]
+            .into_iter()
+            .chain("Factur-X.xml".encode_utf16().flat_map(u16::to_be_bytes))
+            .collect();
+        for (name, expected) in [
+            (&b"factur-x.xml"[..], true),
+            (b"ZUGFeRD-invoice.xml", true),
+            (b"XRECHNUNG.XML", true),
+            (b"out/2026/factur-x.xml", true),
+            (&wide, true),
+            (b"order-x.xml", false),
+            (b"factur-x.xml.exe", false),
+            (b"terms.pdf", false),
+        ] {
+            assert_eq!(found(&[(name, b"<a/>")]).len(), usize::from(expected), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_the_preferred_name_comes_first_and_copies_count_once() {
+        let three: [(&[u8], &[u8]); 4] = [
+            (b"xrechnung.xml", b"<x/>"),
+            (b"order-x.xml", b"<o/>"),
+            (b"factur-x.xml", b"<f/>"),
+            (b"factur-x.xml", b"<f/>"),
+        ];
+        assert_eq!(found(&three), ["<f/>", "<x/>"]);
+    }
+
+    #[test]
+    fn too_many_and_too_large_e_invoices_are_refused() {
+        let contents: Vec<Vec<u8>> = (0..=MOST).map(|n| format!("<a{n}/>").into_bytes()).collect();
+        let files: Vec<(&[u8], &[u8])> =
+            contents.iter().map(|content| (&b"factur-x.xml"[..], content.as_slice())).collect();
+        let large = vec![b' '; MAX_BYTES + 1];
+        for files in [files, vec![(b"factur-x.xml", &large)]] {
+            let refused = pdf(&carrying(&files)).unwrap_err();
+            assert_eq!(refused.reason, OutcomeReason::TooLarge);
+        }
+    }
+
+    #[test]
+    fn an_e_invoice_that_is_named_but_lost_is_said_to_be() {
+        let whole = carrying(&[(b"factur-x.xml", b"<a/>")]);
+        let key = memchr::memmem::find(&whole, b"/EF").unwrap();
+        let mut lost = whole.clone();
+        // The specification leads to an object that is not there.
+        let digit = whole[key..].iter().position(u8::is_ascii_digit).unwrap() + key;
+        lost[digit] = b'9';
+        let refused = pdf(&lost).unwrap_err();
+        assert_eq!(refused.reason, OutcomeReason::Corrupt);
+        // Only its name is left of the specification: the rest of the file is missing.
+        let at = |word: &[u8]| memchr::memmem::find(&whole, word).unwrap();
+        for (cut, expected) in [(at(b"/EF"), true), (at(b"/Filespec"), false)] {
+            let torn = pdf(&whole[..cut + 4]);
+            assert_eq!(torn.err().map(|it| it.reason), expected.then_some(OutcomeReason::Corrupt));
+        }
+    }
+
+    #[test]
+    fn only_what_may_carry_something_is_taken_apart() {
+        assert!(may_carry(&carrying(&[(b"factur-x.xml", b"<a/>")])));
+        assert!(may_carry(b"%PDF-1.7\n1 0 obj <</Type /ObjStm"));
+        assert!(!may_carry(&carrying(&[])));
+    }
+}

@@ -1,0 +1,286 @@
+//! Marks on pages whose text is known without a picture: where a code or a box to be ticked may be
+//! drawn, told by what is drawn and in which order; only there the page is looked at as a picture.
+//!
+//! A code is an image about as high as wide, a shape of many parts, or a run of many small shapes; a
+//! box is a shape about as high as wide and as letters are. Not looked for: codes in letters of a font
+//! of codes, in strips of images, or turned by anything but right angles so far that they look high.
+
+use std::time::Instant;
+
+use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
+use hayro::kurbo::{BezPath, PathEl, Rect};
+use opencv::core::{Mat, Rect as PixelRect};
+use opencv::prelude::*;
+
+use crate::image::opencv_mat::{OpenCvError, raster_from_mat, view_raster};
+use crate::marks::{self, TickBox};
+use crate::page::PageRaster;
+use crate::pdf::render::{self, RenderBounds};
+use crate::pdf::text_layer_check::scale_to_pixels;
+use crate::refusal::PageRefusal;
+use docmill_core::model::{BoundingBox, PageCode, TextLine};
+
+/// Sides of a code, in points; larger ones fill their page, which is read as a picture then.
+const CODE_SIDES: std::ops::RangeInclusive<f64> = 18.0..=420.0;
+/// How square a code is as it is drawn.
+const SQUARE: f64 = 0.7;
+/// Highest module of a code, in points, that is a shape of its own.
+const MODULE: f64 = 12.0;
+/// Shapes of a run, and parts of one shape, from which on they may be a code. The smallest code has
+/// more than two hundred dark modules, drawn in rows sixty.
+const MIN_SHAPES: usize = 50;
+const MIN_PARTS: usize = 40;
+/// Sides of a box to be ticked, in points, as for pictures.
+const BOX_SIDES: std::ops::RangeInclusive<f64> = 5.0..=24.0;
+/// Places of codes that are looked at.
+const MAX_PLACES: usize = 24;
+/// Dots per inch at which every code that is meant for print can be read.
+const FINE_DPI: u32 = 300;
+/// Side of a place, in points, up to which it is drawn twice as finely.
+const SMALL_PART: f64 = 220.0;
+/// Places that are drawn by themselves.
+const MAX_PARTS: usize = 4;
+/// Points around a place that belong to it.
+const MARGIN: f64 = 6.0;
+
+/// What is drawn on a page that may be a mark.
+#[derive(Debug, Default)]
+pub(crate) struct DrawnMarks {
+    places: Vec<Rect>,
+    has_boxes: bool,
+    /// Small shapes that follow each other: the box around them, and how many.
+    run: Option<(Rect, usize)>,
+}
+
+impl DrawnMarks {
+    /// Takes in a shape of this box on the page.
+    pub(crate) fn note_shape(&mut self, area: Rect, path: Option<&BezPath>) {
+        let side = area.width().max(area.height());
+        if side <= 0.0 {
+            return;
+        }
+        if BOX_SIDES.contains(&side) && is_square(area) {
+            self.has_boxes = true;
+        }
+        let is_small = area.width().min(area.height()) <= MODULE && side <= *CODE_SIDES.end();
+        self.run = match self.run.take() {
+            Some((around, count)) if is_small && is_near(around, area) => {
+                Some((around.union(area), count + 1))
+            }
+            ended => {
+                self.end_run(ended);
+                is_small.then_some((area, 1))
+            }
+        };
+        let parts = path.map_or(0, count_parts);
+        if parts >= MIN_PARTS {
+            self.add_place(area);
+        }
+    }
+
+    /// Takes in an image of this box on the page.
+    pub(crate) fn note_image(&mut self, area: Rect) {
+        self.add_place(area);
+    }
+
+    fn end_run(&mut self, run: Option<(Rect, usize)>) {
+        if let Some((around, count)) = run
+            && count >= MIN_SHAPES
+        {
+            self.add_place(around);
+        }
+    }
+
+    fn add_place(&mut self, area: Rect) {
+        let is_code = CODE_SIDES.contains(&area.width().max(area.height())) && is_square(area);
+        if is_code && self.places.len() < MAX_PLACES && !self.places.contains(&area) {
+            self.places.push(area);
+        }
+    }
+
+    /// The places of codes.
+    fn list_places(&self) -> Vec<Rect> {
+        let mut ended = Self { places: self.places.clone(), ..Self::default() };
+        ended.end_run(self.run);
+        ended.places
+    }
+
+    /// Whether the page has to be looked at.
+    pub(crate) fn is_any(&self) -> bool {
+        self.has_boxes || !self.list_places().is_empty()
+    }
+
+    /// Reads the codes, in points, and writes the boxes into the lines. `glance` is the page, drawn
+    /// coarsely; where a code seems to be that is too fine for that, it is drawn once more.
+    ///
+    /// # Errors
+    /// As for rendering.
+    pub(crate) fn read(
+        &self,
+        page: &PdfPage<'_>,
+        glance: &PageRaster,
+        lines: &mut [TextLine],
+        bounds: &RenderBounds<'_>,
+    ) -> Result<Vec<PageCode>, PageRefusal> {
+        if self.has_boxes {
+            let in_pixels = scale_to_pixels(lines, glance.dpi);
+            let found = marks::find_marks(glance, &in_pixels)?.boxes;
+            let to_points = |square: TickBox| TickBox {
+                area: box_in_points(square.area, glance.dpi),
+                ..square
+            };
+            let boxes: Vec<TickBox> = found.into_iter().map(to_points).collect();
+            marks::write_boxes(lines, &boxes);
+        }
+        let mut fine = FineDrawing { page, bounds, parts: 0, whole: None };
+        let mut codes: Vec<PageCode> = Vec::new();
+        for place in self.list_places() {
+            let (seems_code, mut read) = read_place(glance, place)?;
+            if seems_code && read.is_empty() {
+                read = fine.read_place(place)?;
+            }
+            for code in read {
+                if codes.len() < PageCode::MAX_PER_PAGE && !is_known(&codes, &code) {
+                    codes.push(code);
+                }
+            }
+        }
+        Ok(codes)
+    }
+}
+
+/// A page drawn as finely as its smallest code needs: the first places by themselves, and where there are
+/// more of them the whole page once, because each part costs its program once.
+struct FineDrawing<'a, 'page> {
+    page: &'a PdfPage<'page>,
+    bounds: &'a RenderBounds<'a>,
+    /// Places that were drawn by themselves.
+    parts: usize,
+    whole: Option<PageRaster>,
+}
+
+impl FineDrawing<'_, '_> {
+    fn read_place(&mut self, place: Rect) -> Result<Vec<PageCode>, PageRefusal> {
+        if self.parts < MAX_PARTS && Instant::now() < self.bounds.deadline {
+            self.parts += 1;
+            return Ok(self.read_part(place)?);
+        }
+        let drawn = match self.whole.take() {
+            Some(drawn) => drawn,
+            None => {
+                let dpi = self.bounds.dpi.max(FINE_DPI);
+                render::render_page(self.page, &RenderBounds { dpi, ..*self.bounds })?
+            }
+        };
+        let (_, read) = read_place(&drawn, place)?;
+        self.whole = Some(drawn);
+        Ok(read)
+    }
+
+    /// Draws a place by itself, at twice the fineness where that is few pixels.
+    fn read_part(&self, place: Rect) -> Result<Vec<PageCode>, OpenCvError> {
+        let wider = place.inflate(MARGIN, MARGIN);
+        let is_small = wider.width().max(wider.height()) <= SMALL_PART;
+        let dpi = if is_small { 2 * FINE_DPI } else { FINE_DPI };
+        let (_, mut codes) = marks::glance_at_codes(&render::render_part(self.page, wider, dpi))?;
+        #[expect(clippy::cast_possible_truncation, reason = "points of a page")]
+        let (left, top) = (wider.x0 as f32, wider.y0 as f32);
+        for code in &mut codes {
+            let BoundingBox { x, y, w, h } = box_in_points(code.bounding_box, dpi);
+            code.bounding_box = BoundingBox { x: x + left, y: y + top, w, h };
+        }
+        Ok(codes)
+    }
+}
+
+fn is_known(codes: &[PageCode], code: &PageCode) -> bool {
+    codes.iter().any(|known| {
+        let (a, b) = (known.bounding_box, code.bounding_box);
+        known.payload == code.payload && (a.x - b.x).abs() < a.w && (a.y - b.y).abs() < a.h
+    })
+}
+
+/// Whether a shape lies beside others so that they may be modules of one code.
+fn is_near(around: Rect, area: Rect) -> bool {
+    let reach = around.inflate(2.0 * MODULE, 2.0 * MODULE);
+    reach.x0 <= area.x1 && area.x0 <= reach.x1 && reach.y0 <= area.y1 && area.y0 <= reach.y1
+}
+
+fn is_square(area: Rect) -> bool {
+    let (width, height) = (area.width(), area.height());
+    width.min(height) >= SQUARE * width.max(height)
+}
+
+fn count_parts(path: &BezPath) -> usize {
+    path.elements().iter().filter(|element| matches!(element, PathEl::MoveTo(_))).count()
+}
+
+/// Whether there seems to be a code at a place, and what is read there, in points of the page.
+fn read_place(page: &PageRaster, place: Rect) -> Result<(bool, Vec<PageCode>), OpenCvError> {
+    let scale = f64::from(page.dpi) / 72.0;
+    #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
+    let pixel = |points: f64, most: u32| {
+        ((points * scale) as i32).clamp(0, i32::try_from(most).unwrap_or(i32::MAX))
+    };
+    let wider = place.inflate(MARGIN, MARGIN);
+    let (left, right) = (pixel(wider.x0, page.width), pixel(wider.x1, page.width));
+    let (top, bottom) = (pixel(wider.y0, page.height), pixel(wider.y1, page.height));
+    if right <= left || bottom <= top {
+        return Ok((false, Vec::new()));
+    }
+    let mut piece = Mat::default();
+    let area = PixelRect::new(left, top, right - left, bottom - top);
+    view_raster(page)?.roi(area)?.copy_to(&mut piece)?;
+    let (seems_code, mut codes) = marks::glance_at_codes(&raster_from_mat(&piece, page.dpi)?)?;
+    #[expect(clippy::cast_precision_loss, reason = "pixels of a page")]
+    let (left, top) = (left as f32, top as f32);
+    for code in &mut codes {
+        let BoundingBox { x, y, w, h } = code.bounding_box;
+        code.bounding_box = box_in_points(BoundingBox { x: x + left, y: y + top, w, h }, page.dpi);
+    }
+    Ok((seems_code, codes))
+}
+
+/// A box in pixels of a page drawn at `dpi`, in points.
+pub(crate) fn box_in_points(area: BoundingBox, dpi: u32) -> BoundingBox {
+    let scale = 72.0 / f32::from(u16::try_from(dpi.max(1)).unwrap_or(u16::MAX));
+    let BoundingBox { x, y, w, h } = area;
+    BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn square(x: f64, y: f64, side: f64) -> Rect {
+        Rect::new(x, y, x + side, y + side)
+    }
+
+    #[test]
+    fn a_page_is_looked_at_only_where_a_code_or_a_box_may_be() {
+        let mut marks = DrawnMarks::default();
+        marks.note_shape(Rect::new(50.0, 100.0, 500.0, 101.0), None);
+        marks.note_shape(Rect::new(50.0, 100.0, 500.0, 400.0), None);
+        marks.note_image(Rect::new(50.0, 20.0, 200.0, 60.0));
+        assert!(!marks.is_any(), "rules, a frame and a long logo");
+
+        marks.note_image(square(400.0, 20.0, 60.0));
+        assert_eq!(marks.list_places().len(), 1, "a square image");
+
+        let mut modules = DrawnMarks::default();
+        for at in 0..400 {
+            let (row, column) = (f64::from(at / 20), f64::from(at % 20));
+            modules.note_shape(square(100.0 + 2.0 * column, 100.0 + 2.0 * row, 2.0), None);
+        }
+        assert_eq!(modules.list_places(), [square(100.0, 100.0, 40.0)]);
+        // What is drawn next, nothing, a mark elsewhere or a frame, ends the run and does not hide it.
+        modules.note_shape(Rect::ZERO, None);
+        modules.note_shape(square(500.0, 700.0, 3.0), None);
+        modules.note_shape(Rect::new(50.0, 700.0, 500.0, 760.0), None);
+        assert_eq!(modules.list_places(), [square(100.0, 100.0, 40.0)]);
+
+        let mut boxes = DrawnMarks::default();
+        boxes.note_shape(square(60.0, 60.0, 9.0), None);
+        assert!(boxes.is_any() && boxes.list_places().is_empty());
+    }
+}

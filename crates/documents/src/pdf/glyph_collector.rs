@@ -1,0 +1,640 @@
+//! A drawing surface that keeps what a page shows instead of painting it: glyphs with their
+//! positions, where images lie, and how much is drawn as shapes.
+//!
+//! It decides for each glyph whether a person looking at the page would see it: not if it is drawn
+//! invisibly (text render mode 3), transparent, tiny, outside the page or its clip, hardly darker
+//! than the paper, or under an opaque image or shape that is painted later. Clips are approximated
+//! by their bounding boxes unless they are boxes; where those, other paint or transparency leave it
+//! open, the glyph is doubtful, and how the page looks decides ([`crate::pdf::contrast`]).
+
+use std::time::Instant;
+
+use compact_str::{CompactString, ToCompactString as _};
+use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun, PositionedGlyph};
+use hayro::hayro_interpret::hayro_cmap::BfString;
+use hayro::hayro_interpret::hayro_syntax::object::Stream;
+use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
+use hayro::hayro_interpret::{
+    BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, Paint,
+    SoftMask,
+};
+use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
+
+use crate::image::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
+use crate::pdf::digit_shapes::DigitShapes;
+use crate::pdf::drawn_figures::DrawnFigures;
+use crate::pdf::drawn_marks::DrawnMarks;
+use crate::pdf::expansion::stream_bytes;
+use crate::pdf::page_glyph::PageGlyph;
+use crate::pdf::paint_record::{PaintPiece, PaintRecord};
+use crate::refusal::{PageRefusal, stop_decoder};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::OutcomeReason;
+
+/// Drawing operations on one page, forms drawn inside forms included. Several times what dense
+/// drawings need; nested forms reach it in seconds instead of years.
+const MAX_OPERATIONS: u64 = 1_000_000;
+
+/// The clock is looked at once in so many operations.
+const CLOCK_STEP: u64 = 256;
+
+/// Glyphs below this share of the page's longer side are not meant to be read: 2 points on A4, ...
+const TINY: f64 = 1.0 / 420.0;
+/// ... and never more or less than this, in points.
+const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
+/// Glyphs that are squeezed to less than this share of their height are lines, not letters.
+const NARROWEST: f64 = 0.2;
+/// A dark line of this width, in points, is a rule beside text: it hides none.
+const RULE: f64 = 3.0;
+/// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
+const MAX_COVER: usize = 1_000;
+
+/// A word may be drawn in pieces, and before they are put together nobody knows in how many: never in
+/// more than this on average.
+pub(crate) const PIECES_PER_WORD: u64 = 4;
+
+/// Text lighter than this is taken for white.
+const WHITE: u8 = 245;
+
+/// An image on the page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlacedImage {
+    /// The part of the page it covers, clipped.
+    pub area: Rect,
+}
+
+/// The surface; see the module.
+#[derive(Debug)]
+pub(crate) struct GlyphCollector {
+    /// Every glyph, in drawing order.
+    pub glyphs: Vec<PageGlyph>,
+    /// Every image, in drawing order.
+    pub images: Vec<PlacedImage>,
+    /// Curves in filled shapes: text that was turned into outlines has ten per letter.
+    pub curves: usize,
+    /// Number of painted shapes of any form.
+    pub shapes: usize,
+    /// Where codes and boxes to be ticked may be.
+    pub marks: DrawnMarks,
+    /// What may be of a figure.
+    pub figures: DrawnFigures,
+    clips: Vec<Rect>,
+    groups: Vec<OpacityGroup>,
+    painted: Vec<Rect>,
+    page: Rect,
+    paint: PaintRecord,
+    /// Clips that are no rectangles and hold now.
+    shaped_clips: Vec<bool>,
+    /// `None`: nobody asks what digits look like.
+    digits: Option<DigitShapes>,
+    substituted: bool,
+    operations: u64,
+    /// Words drawn so far, each piece that is drawn apart counted as one.
+    pieces: u64,
+    deadline: Instant,
+    page_pixels: u64,
+    page_words: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpacityGroup {
+    opacity: f32,
+    opaque: bool,
+}
+
+impl GlyphCollector {
+    /// An empty page of `page` points. Drawing stops past `deadline` (`timeout`), after too many
+    /// operations, at an image of more pixels and after more words than a page may have, seen or not
+    /// (`too_large`).
+    pub(crate) fn new(page: Rect, deadline: Instant, limits: &LimitsConfig) -> Self {
+        Self {
+            glyphs: Vec::new(),
+            images: Vec::new(),
+            curves: 0,
+            shapes: 0,
+            marks: DrawnMarks::default(),
+            figures: DrawnFigures::default(),
+            clips: vec![page],
+            groups: Vec::new(),
+            painted: Vec::new(),
+            page,
+            paint: PaintRecord::in_cells(page),
+            shaped_clips: Vec::new(),
+            digits: Some(DigitShapes::default()),
+            substituted: false,
+            operations: 0,
+            pieces: 0,
+            deadline,
+            page_pixels: limits.page_pixels,
+            page_words: limits.page_words,
+        }
+    }
+
+    /// The page that is drawn on it, in points.
+    pub(crate) fn page_area(&self) -> Rect {
+        self.page
+    }
+
+    /// The same, for whoever holds the text against an e-invoice: what digits look like is not examined,
+    /// and text is doubtful only where the paint under or over it leaves open whether it is seen.
+    pub(crate) fn for_comparison(self) -> Self {
+        Self { digits: None, paint: PaintRecord::in_pieces(), ..self }
+    }
+
+    fn count_operations(&mut self, operations: usize) {
+        let before = self.operations;
+        self.operations += 1 + operations as u64;
+        if self.operations > MAX_OPERATIONS {
+            let detail = format!("more than {MAX_OPERATIONS} drawing operations on one page");
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+        let is_due = before / CLOCK_STEP != self.operations / CLOCK_STEP;
+        if is_due && Instant::now() > self.deadline {
+            stop_decoder(PageRefusal::new(
+                OutcomeReason::Timeout,
+                "a page took longer than limits.page_time",
+            ));
+        }
+    }
+
+    /// Counts the words of a run, whether or not a person sees them: what is hidden takes its time and
+    /// memory as well.
+    fn count_words(&mut self, run: &[PageGlyph]) {
+        let blanks = run.iter().map(|glyph| glyph.text.chars().all(char::is_whitespace));
+        let before = std::iter::once(true).chain(blanks.clone());
+        let begun = blanks.zip(before).filter(|(blank, after_blank)| !blank && *after_blank);
+        self.pieces += begun.count() as u64;
+        let (pieces, limit) = (self.pieces, self.page_words);
+        if pieces > u64::from(limit) * PIECES_PER_WORD {
+            let detail =
+                format!("a page of more than {pieces} words, limits.page_words is {limit}");
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+    }
+
+    fn current_clip(&self) -> Rect {
+        self.clips.last().copied().unwrap_or(Rect::ZERO)
+    }
+
+    fn push_clip(&mut self, bounds: Rect, is_shaped: bool) {
+        self.count_operations(0);
+        self.clips.push(self.current_clip().intersect(bounds));
+        self.shaped_clips.push(is_shaped);
+    }
+
+    /// Whether some digit looks like another than it is called.
+    pub(crate) fn has_false_digits(&self) -> bool {
+        self.digits.as_ref().is_some_and(DigitShapes::contradict)
+    }
+
+    /// Whether how the page looks has to say if a person sees this glyph.
+    pub(crate) fn is_doubtful(&self, glyph: &PageGlyph) -> bool {
+        glyph.visible && (glyph.doubtful || self.paint.is_near(glyph))
+    }
+
+    /// Keeps where paint is that text may be on or under.
+    fn mark_paint(&mut self, piece: PaintPiece) {
+        let looked_at = self.paint.add_piece(piece, &mut self.glyphs);
+        if looked_at > 0 {
+            self.count_operations(looked_at / 64);
+        }
+    }
+
+    /// Whether anything dark was painted here before.
+    fn is_painted_at(&mut self, place: Point) -> bool {
+        let found = self.painted.iter().rposition(|area| area.contains(place));
+        let looked_at = self.painted.len() - found.unwrap_or(0);
+        self.count_operations(looked_at / 64);
+        found.is_some()
+    }
+
+    /// Everything drawn so far within a filled shape is under paint.
+    fn cover_shape(&mut self, path: &BezPath, shape: &DrawnShape) {
+        let area = shape.area;
+        let within = self.glyphs.iter().filter(|glyph| area.contains(glyph.centre())).count();
+        if within == 0 || path.elements().len() > MAX_COVER {
+            return;
+        }
+        self.count_operations(within * path.elements().len() / 64);
+        let back = shape.transform.inverse();
+        let is_within = |place: Point| match (shape.rule, path.winding(back * place)) {
+            (FillRule::EvenOdd, turns) => turns % 2 != 0,
+            (FillRule::NonZero, turns) => turns != 0,
+        };
+        for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
+            let centre = glyph.centre();
+            glyph.visible = !(area.contains(centre) && is_within(centre));
+        }
+    }
+
+    fn current_opacity(&self) -> f32 {
+        self.groups.iter().map(|group| group.opacity).product()
+    }
+
+    fn is_opaque_here(&self) -> bool {
+        self.groups.iter().all(|group| group.opaque)
+    }
+
+    /// Takes the width of substituted glyphs out of their advances.
+    ///
+    /// A font that is not embedded is drawn with another one's letters, each stretched to the width
+    /// its own should have. That stretch is in the matrix, like a horizontal scaling of the text,
+    /// but does not move the next glyph. A scaling is the same for a whole run; if the matrices are
+    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before
+    /// tells.
+    fn undo_stretching(&mut self, glyphs: &mut [PageGlyph]) {
+        let ratio = |glyph: &PageGlyph| glyph.em.length() / glyph.size;
+        if glyphs.iter().all(|glyph| (ratio(glyph) - 1.0).abs() < 0.005) {
+            return;
+        }
+        let (mut as_drawn, mut unstretched, mut uneven) = (0.0, 0.0, false);
+        for pair in glyphs.windows(2) {
+            let [one, next] = pair else { continue };
+            let step = (next.origin - one.origin).length();
+            as_drawn += (step - one.advance.length()).abs();
+            unstretched += (step - one.advance.length() / ratio(one)).abs();
+            uneven |= (ratio(one) - ratio(next)).abs() > 0.01;
+        }
+        if glyphs.len() > 1 {
+            self.substituted = uneven || unstretched < as_drawn;
+        }
+        if self.substituted {
+            for glyph in glyphs {
+                let factor = glyph.size / glyph.em.length();
+                glyph.advance *= factor;
+                glyph.em *= factor;
+            }
+        }
+    }
+
+    /// Everything drawn so far within `area` is now under paint.
+    fn cover_area(&mut self, area: Rect) {
+        self.count_operations(self.glyphs.len() / 64);
+        for glyph in &mut self.glyphs {
+            glyph.visible &= !area.contains(glyph.centre());
+        }
+    }
+
+    fn note_mark(
+        &mut self,
+        bounds: Rect,
+        props: &DrawProps<'_>,
+        mode: &DrawMode,
+        path: Option<&BezPath>,
+    ) {
+        let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
+        if area.is_finite() {
+            self.marks.note_shape(area, path);
+            let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
+            let ink = paint_appearance(&props.paint);
+            if ink.alpha > 0.05 && (ink.luma < WHITE || !filled) {
+                self.figures.note_shape(area, path, filled.then_some(ink.luma));
+            }
+        }
+    }
+
+    fn paint_shape(
+        &mut self,
+        bounds: Rect,
+        props: &DrawProps<'_>,
+        mode: &DrawMode,
+        is_box: bool,
+    ) -> Option<Rect> {
+        self.shapes += 1;
+        let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
+        let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
+        let ink = paint_appearance(&props.paint);
+        if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < WHITE {
+            self.painted.push(area);
+        }
+        let stroke = match mode {
+            DrawMode::Stroke(stroke) => {
+                let [a, b, c, d, ..] = props.transform.as_coeffs();
+                Some(f64::from(stroke.line_width) * (a * d - b * c).abs().sqrt())
+            }
+            _ => None,
+        };
+        let width = stroke.unwrap_or_else(|| area.width().min(area.height()));
+        let plain = ink.solid
+            && ink.alpha >= 1.0
+            && props.soft_mask.is_none()
+            && props.blend_mode == BlendMode::Normal
+            && self.is_opaque_here();
+        let opaque = filled && plain;
+        // A thin dark line hides no text, and nearly every table has some.
+        if ink.luma >= 128 || width >= RULE {
+            let covers = opaque
+                && is_box
+                && matches!(mode, DrawMode::Fill(_))
+                && is_upright(props.transform)
+                && !self.shaped_clips.contains(&true);
+            let area = area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0));
+            self.mark_paint(PaintPiece { area, grey: plain.then_some(ink.on_white), covers });
+        }
+        opaque.then_some(area)
+    }
+}
+
+/// A shape that was filled opaquely.
+struct DrawnShape {
+    /// The smallest box around it on the page, clipped.
+    area: Rect,
+    /// From its own coordinates to those of the page.
+    transform: Affine,
+    rule: FillRule,
+}
+
+/// The properties of a paint that decide about visibility.
+struct PaintAppearance {
+    alpha: f32,
+    luma: u8,
+    solid: bool,
+    /// What is seen of it on white paper, as a grey.
+    on_white: u8,
+}
+
+fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
+    match paint {
+        Paint::Color(color) => {
+            let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
+            let luma = red.min(green).min(blue);
+            let on_white = blend_pixel(grey_of_rgb([red, green, blue]), alpha);
+            PaintAppearance { alpha: f32::from(alpha) / 255.0, luma, solid: true, on_white }
+        }
+        // Some texture: assume that it shows, and that it does not hide.
+        Paint::Pattern(_) => PaintAppearance { alpha: 1.0, luma: 0, solid: false, on_white: 0 },
+    }
+}
+
+fn glyph_text(glyph: &FontGlyph<'_>) -> CompactString {
+    match glyph.as_unicode() {
+        Some(BfString::Char(c)) => c.to_compact_string(),
+        Some(BfString::String(text)) => text.into(),
+        // Fonts without any mapping still use the code of the space for spaces.
+        None if glyph.char_code() == 32 => " ".into(),
+        None => "\u{fffd}".into(),
+    }
+}
+
+fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
+    let width = match glyph {
+        FontGlyph::Outline(outline) => outline.advance_width(),
+        FontGlyph::Type3(drawn) => drawn.advance_width(),
+    };
+    f64::from(width.filter(|width| width.is_finite()).unwrap_or(500.0)) / 1000.0
+}
+
+/// Whether what is a box before it is one afterwards.
+fn is_upright(transform: Affine) -> bool {
+    let [a, b, c, d, ..] = transform.as_coeffs();
+    b == 0.0 && c == 0.0 || a == 0.0 && d == 0.0
+}
+
+/// Whether a path, closed, is its own bounding box.
+fn is_box(path: &BezPath) -> bool {
+    const FAR: f64 = 1e-3;
+    if path.elements().len() > 6 {
+        return false;
+    }
+    let bounds = path.bounding_box();
+    let is_edge = |at: f64, low: f64, high: f64| (at - low).abs() < FAR || (at - high).abs() < FAR;
+    let is_corner = |place: &Point| {
+        is_edge(place.x, bounds.x0, bounds.x1) && is_edge(place.y, bounds.y0, bounds.y1)
+    };
+    let has_corners = path.elements().iter().enumerate().all(|(at, element)| match element {
+        PathEl::MoveTo(place) => at == 0 && is_corner(place),
+        PathEl::LineTo(place) => is_corner(place),
+        PathEl::ClosePath => true,
+        PathEl::QuadTo(..) | PathEl::CurveTo(..) => false,
+    });
+    let mut closed = path.clone();
+    closed.close_path();
+    has_corners && (closed.area().abs() - bounds.area()).abs() <= FAR * (1.0 + bounds.area())
+}
+
+/// Where a glyph stands on the page; `None` if its matrix is degenerate.
+fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGlyph> {
+    let placed = transform * glyph.transform();
+    let [a, b, c, d, ..] = placed.as_coeffs();
+    let origin = placed * Point::ORIGIN;
+    let em = Vec2::new(a, b) * 1000.0;
+    let size = Vec2::new(c, d).length() * 1000.0;
+    let usable = origin.is_finite() && em.is_finite() && em.length() > 0.0 && size.is_finite();
+    let advance = em * advance_in_ems(glyph);
+    usable.then(|| PageGlyph {
+        text: glyph_text(glyph),
+        origin,
+        advance,
+        em,
+        size,
+        visible: false,
+        ink: 0,
+        doubtful: false,
+    })
+}
+
+/// Most bytes of a pixel: four components of 16 bits.
+const PIXEL_BYTES: u64 = 8;
+/// What may follow the pixels of an image without being of any use.
+const SPARE_BYTES: u64 = 1 << 20;
+
+/// Stops at an image in the program of a page whose data expands to far more than its pixels take.
+/// Images that are objects of the file were counted when it was opened.
+fn check_image_data(stream: &Stream<'_>, pixels: u64) {
+    let most = pixels.saturating_mul(PIXEL_BYTES).saturating_add(SPARE_BYTES);
+    if stream_bytes(stream, most) >= most {
+        let detail = format!("the data of an image of {pixels} pixels has more than {most} bytes");
+        stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+}
+
+impl<'a> Device<'a> for GlyphCollector {
+    fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
+        self.count_operations(path.elements().len() / 64);
+        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
+            let is_curve =
+                |element: &&PathEl| matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
+            self.curves += path.elements().iter().filter(is_curve).count();
+        }
+        self.note_mark(path.control_box(), &props, mode, Some(path));
+        let area = self.paint_shape(path.control_box(), &props, mode, is_box(path));
+        if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
+        {
+            let shape = DrawnShape { area, transform: props.transform, rule: *rule };
+            self.cover_shape(path, &shape);
+        }
+    }
+
+    fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
+        self.count_operations(0);
+        self.note_mark(*rect, &props, mode, None);
+        if let Some(area) = self.paint_shape(*rect, &props, mode, true) {
+            self.cover_area(area);
+        }
+    }
+
+    fn push_clip_path(&mut self, clip: &ClipPath) {
+        self.push_clip(clip.path.bounding_box(), !is_box(&clip.path));
+    }
+
+    fn push_clip_rect(&mut self, rect: &Rect) {
+        self.push_clip(*rect, false);
+    }
+
+    fn pop_clip(&mut self) {
+        if self.clips.len() > 1 {
+            self.clips.pop();
+            self.shaped_clips.pop();
+        }
+    }
+
+    fn push_transparency_group(
+        &mut self,
+        opacity: f32,
+        mask: Option<SoftMask<'a>>,
+        blend_mode: BlendMode,
+    ) {
+        self.count_operations(0);
+        let opaque = opacity >= 1.0 && mask.is_none() && blend_mode == BlendMode::Normal;
+        self.groups.push(OpacityGroup { opacity, opaque });
+    }
+
+    fn pop_transparency_group(&mut self) {
+        self.groups.pop();
+    }
+
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
+        self.count_operations(run.glyphs().len());
+        let ink = paint_appearance(&props.paint);
+        let shown =
+            !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
+        let mut digits = self.digits.as_mut().filter(|_| shown);
+        let placed = run.glyphs().iter().filter_map(|glyph| {
+            let placed = place_glyph(glyph, props.transform)?;
+            if let Some(digits) = &mut digits {
+                digits.examine(glyph, &placed.text);
+            }
+            Some(placed)
+        });
+        let mut glyphs: Vec<PageGlyph> = placed.collect();
+        self.count_words(&glyphs);
+        self.undo_stretching(&mut glyphs);
+        let is_plain = ink.solid
+            && ink.alpha >= 1.0
+            && props.soft_mask.is_none()
+            && props.blend_mode == BlendMode::Normal
+            && self.is_opaque_here();
+        let is_shaped = self.shaped_clips.contains(&true);
+        let tiny = self.page.width().max(self.page.height()) * TINY;
+        let tiny = tiny.clamp(*TINIEST.start(), *TINIEST.end());
+        for mut glyph in glyphs {
+            let centre = glyph.centre();
+            glyph.visible = shown
+                && glyph.size >= tiny
+                && glyph.em.length() >= glyph.size * NARROWEST
+                && self.current_clip().contains(centre)
+                && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
+            glyph.ink = ink.on_white;
+            glyph.doubtful =
+                is_shaped || !is_plain || glyph.visible && self.paint.is_doubtful_ground(&glyph);
+            self.glyphs.push(glyph);
+        }
+    }
+
+    fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
+        self.count_operations(0);
+        let (width, height) = (image.width(), image.height());
+        let (pixels, limit) = (u64::from(width) * u64::from(height), self.page_pixels);
+        if pixels > limit {
+            let detail = format!("an image of {width} x {height} pixels, the limit is {limit}");
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+        if let Image::Raster(raster) = &image
+            && raster.stream().dict().obj_id().is_none()
+        {
+            check_image_data(raster.stream(), pixels);
+        }
+        let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+        let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());
+        if area.area() <= 0.0 {
+            return;
+        }
+        self.images.push(PlacedImage { area });
+        self.marks.note_image(area);
+        self.figures.note_image(area);
+        self.painted.push(area);
+        self.mark_paint(PaintPiece { area, grey: None, covers: false });
+        if let Image::Raster(raster) = &image {
+            let masks = [keys::SMASK, keys::MASK, keys::SMASK_IN_DATA];
+            let dict = raster.stream();
+            let masked = masks.iter().any(|key| dict.dict().contains_key(key));
+            if !masked && self.is_opaque_here() {
+                self.cover_area(area);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::refusal::catch_decoder;
+
+    #[test]
+    fn a_path_is_a_box_only_if_it_fills_its_bounds() {
+        let path = |places: &[(f64, f64)]| {
+            let mut path = BezPath::new();
+            path.move_to(places[0]);
+            places[1..].iter().for_each(|place| path.line_to(*place));
+            path.close_path();
+            path
+        };
+        let mut round = path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0)]);
+        round.quad_to((0.0, 5.0), (0.0, 0.0));
+        #[rustfmt::skip]
+        let table = [
+            ("four corners",         path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0)]), true),
+            ("back at the first",    path(&[(0.0, 5.0), (9.0, 5.0), (9.0, 0.0), (0.0, 0.0), (0.0, 5.0)]), true),
+            ("a triangle",           path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0)]), false),
+            ("two triangles",        path(&[(0.0, 0.0), (9.0, 5.0), (9.0, 0.0), (0.0, 5.0)]), false),
+            ("a corner cut off",     path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 4.0), (8.0, 5.0), (0.0, 5.0)]), false),
+            ("a round side",         round, false),
+        ];
+        for (name, path, expected) in table {
+            assert_eq!(is_box(&path), expected, "{name}");
+        }
+    }
+
+    fn blank_surface(deadline: Instant) -> GlyphCollector {
+        let page = Rect::new(0.0, 0.0, 100.0, 100.0);
+        GlyphCollector::new(page, deadline, &LimitsConfig::default())
+    }
+
+    #[test]
+    fn a_page_past_its_time_is_left_whatever_its_operations_count() {
+        for step in [0, 1, 2, 255, 1_000] {
+            let mut surface = blank_surface(Instant::now());
+            surface.count_operations(0);
+            let stopped = catch_decoder(|| {
+                (0..300).for_each(|_| surface.count_operations(step));
+                Ok(())
+            });
+            assert_eq!(stopped.unwrap_err().reason, OutcomeReason::Timeout, "{step}");
+        }
+    }
+
+    #[test]
+    fn white_letters_held_against_very_many_shapes_are_too_large_instead_of_slow() {
+        let mut surface = blank_surface(Instant::now() + Duration::from_secs(600));
+        surface.painted = vec![Rect::new(0.0, 0.0, 1.0, 1.0); 1_000_000];
+        let stopped = catch_decoder(|| {
+            (0..1_000).for_each(|_| {
+                surface.is_painted_at(Point::new(50.0, 50.0));
+            });
+            Ok(())
+        });
+        assert_eq!(stopped.unwrap_err().reason, OutcomeReason::TooLarge);
+    }
+}

@@ -1,0 +1,57 @@
+//! A glyph as it stands on a page of a PDF, with what is known of who sees it.
+//!
+//! Geometry alone: whether it is seen, [`crate::pdf::glyph_collector`] tells.
+
+use compact_str::CompactString;
+use hayro::kurbo::{Point, Rect, Vec2};
+
+/// A glyph as it stands on the page. Coordinates in points, origin top left, y downwards.
+#[derive(Debug, Clone)]
+pub(crate) struct PageGlyph {
+    /// Its text: usually one character; `U+FFFD` if the font does not tell.
+    pub text: CompactString,
+    /// Where the glyph's baseline starts.
+    pub origin: Point,
+    /// From its origin to where the next glyph is due.
+    pub advance: Vec2,
+    /// One em along the baseline.
+    pub em: Vec2,
+    /// Font size on the page.
+    pub size: f64,
+    /// Whether a person looking at the page sees it.
+    pub visible: bool,
+    /// Its ink on white paper, as a grey of the rendered page.
+    pub ink: u8,
+    /// Whether transparency or a clip of any shape leave open what is seen of it.
+    pub doubtful: bool,
+}
+
+impl PageGlyph {
+    /// A black one of ten points that is seen, half as wide as high.
+    #[cfg(test)]
+    pub(crate) fn sample(text: &str, x: f64, y: f64) -> Self {
+        Self {
+            text: text.into(),
+            origin: Point::new(x, y),
+            advance: Vec2::new(5.0, 0.0),
+            em: Vec2::new(10.0, 0.0),
+            size: 10.0,
+            visible: true,
+            ink: 0,
+            doubtful: false,
+        }
+    }
+
+    /// The middle of its lower case letters.
+    pub(crate) fn centre(&self) -> Point {
+        let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.3);
+        self.origin + self.advance * 0.5 + up
+    }
+
+    /// Where it has ink if it is a small letter or a digit, as good as.
+    pub(crate) fn letter_box(&self) -> Rect {
+        let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.6);
+        let (start, end) = (self.origin, self.origin + self.advance);
+        Rect::from_points(start, end).union_pt(start + up).union_pt(end + up)
+    }
+}

@@ -1,0 +1,542 @@
+//! PDF: opening, and per page the choice between its text layer and its picture.
+//!
+//! The text layer is taken if what it shows is mostly real characters and it is not merely a stamp
+//! on a scan. A page that is one image is taken out at the image's own resolution; any other page
+//! without a sound text layer is rendered. A page on which nothing is drawn is an empty text.
+
+use bytes::Bytes;
+use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
+use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Stream};
+use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
+use hayro::hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use hayro::hayro_interpret::{
+    Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
+};
+use hayro::kurbo::Rect;
+
+use crate::page::{PageContent, PageRaster};
+use crate::pdf::drawn_figures::tell_figures;
+use crate::pdf::expansion::ExpansionScan;
+use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
+use crate::pdf::page_glyph::PageGlyph;
+use crate::pdf::render::RenderBounds;
+use crate::pdf::{
+    attachments, contrast, expansion, form_fields, lines, pdf_recovery, render, text_layer_check,
+    words,
+};
+use crate::refusal::PageRefusal;
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{OutcomeReason, TextLayer, TextLine, TextMeter};
+use parking_lot::Mutex;
+
+/// An open PDF.
+pub(crate) struct PdfFile {
+    pdf: Pdf,
+    is_cut: bool,
+    /// Text of its pages that nobody sees: it is never read, but each page with it takes as long as
+    /// its text does.
+    hidden: Mutex<TextMeter>,
+}
+
+/// What a file is held against while it is opened.
+#[derive(Clone, Copy)]
+struct OpenBounds<'a> {
+    limits: &'a LimitsConfig,
+    scan: ExpansionScan,
+    /// Tried in this order after the empty one.
+    passwords: &'a [String],
+}
+
+impl std::fmt::Debug for PdfFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("File").field("pages", &self.pdf.pages().len()).finish()
+    }
+}
+
+impl PdfFile {
+    /// Opens a PDF, with the empty password or the first that fits if it is encrypted; rebuilds a broken table of objects,
+    /// and goes on with what is left of a damaged file.
+    ///
+    /// # Errors
+    /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
+    pub(crate) fn open(
+        bytes: Bytes,
+        limits: &LimitsConfig,
+        passwords: &[String],
+    ) -> Result<Self, PageRefusal> {
+        let scan = expansion::check_expansion(&bytes, limits)?;
+        let bounds = OpenBounds { limits, scan, passwords };
+        let is_cut = pdf_recovery::is_cut_off(&bytes);
+        let ended = if is_cut { pdf_recovery::close_last_stream(&bytes) } else { None };
+        let bytes = ended.unwrap_or(bytes);
+        let refused = match Self::parse(bytes.clone(), is_cut, bounds) {
+            Err(refused) if refused.reason == OutcomeReason::Corrupt => refused,
+            decided => return decided,
+        };
+        let bytes = match pdf_recovery::flatten_arrays(&bytes) {
+            Some(flat) => match Self::parse(flat.clone(), is_cut, bounds) {
+                Ok(file) => return Ok(file),
+                Err(_refused) => flat,
+            },
+            None => bytes,
+        };
+        // Pages may be missing now, and nothing says how many.
+        if let Some(bytes) = pdf_recovery::rebuild_page_tree(&bytes, limits.pages) {
+            return Self::parse(bytes, true, bounds);
+        }
+        // Of a file whose table of objects is damaged the parser does not say that it is encrypted.
+        Err(if pdf_recovery::names_encryption(&bytes) {
+            encryption_refusal(DAMAGED)
+        } else {
+            refused
+        })
+    }
+
+    fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
+        let pdf = unlock(bytes, bounds.passwords).map_err(refusal_from_error)?;
+        let hidden = Mutex::new(TextMeter::new(bounds.limits.text()));
+        let file = Self { pdf, is_cut, hidden };
+        if bounds.scan == ExpansionScan::NeedsObjects {
+            expansion::check_objects(&file.pdf, bounds.limits)?;
+        }
+        if file.pdf.pages().is_empty() {
+            return Err(file.empty_pages_refusal());
+        }
+        Ok(file)
+    }
+
+    /// The e-invoices that it carries, see [`attachments::list_einvoices`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn list_einvoices(&self) -> Result<Vec<Vec<u8>>, PageRefusal> {
+        attachments::list_einvoices(&self.pdf, self.is_cut)
+    }
+
+    /// Whether it is a form that people type into.
+    pub(crate) fn has_text_fields(&self) -> bool {
+        form_fields::has_text_fields(&self.pdf)
+    }
+
+    /// Whether a part of the file is missing.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// An empty list of pages is an empty document; a list that leads nowhere is a damaged one.
+    fn empty_pages_refusal(&self) -> PageRefusal {
+        let root = self.pdf.xref().root_id();
+        let catalog = self.pdf.xref().get::<Dict<'_>>(root);
+        let tree = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(keys::PAGES));
+        let kids = tree.and_then(|tree| tree.get::<Array<'_>>(keys::KIDS));
+        match kids.map(|kids| kids.raw_iter().next().is_none()) {
+            Some(true) => PageRefusal::new(OutcomeReason::Empty, "0 pages"),
+            _ => PageRefusal::new(OutcomeReason::Corrupt, "no page can be found"),
+        }
+    }
+
+    /// Whether a page that shows nothing has something to show that was lost, or that only a form
+    /// program would draw (dynamic XFA).
+    fn hides_content(&self, page: &PdfPage<'_>) -> bool {
+        let root = self.pdf.xref().root_id();
+        let catalog = self.pdf.xref().get::<Dict<'_>>(root);
+        let needs = catalog.and_then(|catalog| catalog.get::<bool>(b"NeedsRendering"));
+        needs.unwrap_or(false) || is_lost(page)
+    }
+
+    pub(crate) fn page_count(&self) -> u32 {
+        u32::try_from(self.pdf.pages().len()).unwrap_or(u32::MAX)
+    }
+
+    /// The text layer of page `index`, starting at 0; none if the page has to be read from its
+    /// picture. Drawn as a picture is only what may hide text or show more of it.
+    pub(crate) fn text_layer(
+        &self,
+        index: u32,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<SeenLayer, PageRefusal> {
+        let page = self.page_at(index)?;
+        let mut surface = page_surface(page, bounds).for_comparison();
+        draw_on(page, &mut surface);
+        contrast::hide_unseen(page, &mut surface, bounds)?;
+        self.count_hidden(index, &surface)?;
+        let what = read_mode(&surface, page_area(page));
+        if !matches!(what, PageReadMode::Blank | PageReadMode::TextLayer) {
+            return Ok(SeenLayer { content: None, shows_more: true });
+        }
+        let content = self.text_page(page, &surface, what, bounds)?;
+        let shows_more = match &content {
+            PageContent::Text { lines, .. } => {
+                draws_much(&surface, page_area(page))
+                    && text_layer_check::leaves_text_out(
+                        &text_layer_check::glance_at(page, bounds)?,
+                        lines,
+                    )
+            }
+            _ => true,
+        };
+        Ok(SeenLayer { content: Some(content), shows_more })
+    }
+
+    /// Adds up the text of pages that nobody sees, which has the limits of text that is read.
+    fn count_hidden(&self, index: u32, surface: &GlyphCollector) -> Result<(), PageRefusal> {
+        let amount = words::measure_hidden(&surface.glyphs);
+        let mut meter = self.hidden.lock();
+        meter.add_amount(index + 1, amount)?;
+        Ok(())
+    }
+
+    fn page_at(&self, index: u32) -> Result<&PdfPage<'_>, PageRefusal> {
+        let at = usize::try_from(index).ok().and_then(|index| self.pdf.pages().get(index));
+        at.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))
+    }
+
+    /// A page that is no picture.
+    fn text_page(
+        &self,
+        page: &PdfPage<'_>,
+        surface: &GlyphCollector,
+        what: PageReadMode,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<PageContent, PageRefusal> {
+        let (width, height) = page.render_dimensions();
+        if what == PageReadMode::Blank && self.hides_content(page) {
+            return Ok(PageContent::Damaged { width, height });
+        }
+        let lines = ordered_lines(surface, bounds)?;
+        Ok(PageContent::Text { width, height, lines, codes: Vec::new(), marks: Vec::new() })
+    }
+
+    /// Draws page `index`, starting at 0, as it looks.
+    pub(crate) fn draw_page(
+        &self,
+        index: u32,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<PageRaster, PageRefusal> {
+        render::render_page(self.page_at(index)?, bounds)
+    }
+
+    /// Draws a part of page `index`, starting at 0, in points from its top left corner.
+    pub(crate) fn draw_part(
+        &self,
+        index: u32,
+        area: Rect,
+        dpi: u32,
+    ) -> Result<PageRaster, PageRefusal> {
+        Ok(render::render_part(self.page_at(index)?, area, dpi))
+    }
+
+    /// Reads page `index`, starting at 0.
+    pub(crate) fn read_page(
+        &self,
+        index: u32,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<PageContent, PageRefusal> {
+        let page = self.page_at(index)?;
+        let mut surface = page_surface(page, bounds);
+        draw_on(page, &mut surface);
+        contrast::hide_unseen(page, &mut surface, bounds)?;
+        self.count_hidden(index, &surface)?;
+        match read_mode(&surface, page_area(page)) {
+            PageReadMode::TextLayer => text_or_doubt(page, &surface, bounds),
+            PageReadMode::Blank => self.text_page(page, &surface, PageReadMode::Blank, bounds),
+            PageReadMode::Scan => {
+                Ok(PageContent::Image(match render::extract_scan(page, bounds) {
+                    Some(raster) => raster,
+                    None => render::render_page(page, bounds)?,
+                }))
+            }
+            PageReadMode::Rendered => render::render_page(page, bounds).map(PageContent::Image),
+        }
+    }
+}
+
+/// The text that a page has, and whether that is all.
+pub(crate) struct SeenLayer {
+    /// `None`: the page has to be read from its picture.
+    pub content: Option<PageContent>,
+    /// Whether it shows what is not in its lines: a picture, letters drawn as shapes, what was lost.
+    pub shows_more: bool,
+}
+
+/// The lines of a text layer, unless it has more words than a page may have.
+fn ordered_lines(
+    surface: &GlyphCollector,
+    bounds: &RenderBounds<'_>,
+) -> Result<Vec<TextLine>, PageRefusal> {
+    let pieces = words::group_words(&surface.glyphs);
+    let (words, limit) = (pieces.len(), bounds.limits.page_words);
+    if words as u64 > PIECES_PER_WORD * u64::from(limit) {
+        let detail = format!("a page of about {words} words, limits.page_words is {limit}");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(lines::order_lines(pieces))
+}
+
+/// A page with a text layer, and its picture as well where the layer may not be all that it shows.
+fn text_or_doubt(
+    page: &PdfPage<'_>,
+    surface: &GlyphCollector,
+    bounds: &RenderBounds<'_>,
+) -> Result<PageContent, PageRefusal> {
+    let (width, height) = page.render_dimensions();
+    let mut lines = ordered_lines(surface, bounds)?;
+    let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
+    let garbled = surface.has_false_digits() || text_layer_check::is_garbled(&lines);
+    let page_area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let places = surface.figures.list_places(page_area);
+    let is_looked_at = !places.is_empty() || !garbled && (may_show_more || surface.marks.is_any());
+    let glance = is_looked_at.then(|| text_layer_check::glance_at(page, bounds)).transpose()?;
+    let shows_more = !garbled
+        && may_show_more
+        && glance.as_ref().is_some_and(|glance| text_layer_check::leaves_text_out(glance, &lines));
+    if garbled || shows_more {
+        let picture = render::render_page(page, bounds)?;
+        let seen = glance.as_ref();
+        let marks = seen.map(|glance| tell_figures(&places, glance, &lines, &[]));
+        let marks = marks.unwrap_or_default();
+        let layer = TextLayer { width, height, lines, garbled, marks };
+        return Ok(PageContent::Doubtful { layer, picture });
+    }
+    let Some(glance) = glance else {
+        let (codes, marks) = (Vec::new(), Vec::new());
+        return Ok(PageContent::Text { width, height, lines, codes, marks });
+    };
+    let codes = surface.marks.read(page, &glance, &mut lines, bounds)?;
+    let marks = tell_figures(&places, &glance, &lines, &codes);
+    Ok(PageContent::Text { width, height, lines, codes, marks })
+}
+
+/// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes
+/// to something that is no program (which is text but for strings and inline images).
+fn is_lost(page: &PdfPage<'_>) -> bool {
+    let dictionary = page.raw();
+    if !dictionary.contains_key(keys::CONTENTS) {
+        return false;
+    }
+    let lost = |stream: &Stream<'_>| match stream.decoded_data() {
+        Err(_undecodable) => true,
+        Ok(data) if data.iter().all(u8::is_ascii_whitespace) => {
+            // The least that zlib makes of nothing is 8 bytes.
+            !stream.filters().is_empty() && data.is_empty() && stream.raw_data().len() > 16
+        }
+        Ok(data) => {
+            let foreign = |byte: &&u8| !(byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+            data.iter().filter(foreign).count() * 5 > data.len()
+        }
+    };
+    if let Some(stream) = dictionary.get::<Stream<'_>>(keys::CONTENTS) {
+        return lost(&stream);
+    }
+    let Some(array) = dictionary.get::<Array<'_>>(keys::CONTENTS) else { return true };
+    let found: Vec<Stream<'_>> = array.iter().collect();
+    found.len() < array.raw_iter().count() || found.iter().any(lost)
+}
+
+/// Parses a file with the empty password, then with each of these until one fits.
+fn unlock(bytes: Bytes, passwords: &[String]) -> Result<Pdf, LoadPdfError> {
+    let needs = |opened: &Result<Pdf, LoadPdfError>| {
+        matches!(opened, Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)))
+    };
+    let mut opened = Pdf::new(std::sync::Arc::new(bytes.clone()));
+    for password in passwords {
+        if !needs(&opened) {
+            break;
+        }
+        opened = Pdf::new_with_password(std::sync::Arc::new(bytes.clone()), password);
+    }
+    opened
+}
+
+/// Why an encrypted file is not opened if that is not a password's fault.
+const DAMAGED: &str = "it is encrypted, and what says how is damaged";
+
+fn refusal_from_error(error: LoadPdfError) -> PageRefusal {
+    match error {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => {
+            encryption_refusal("a password is needed to open it")
+        }
+        LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => {
+            encryption_refusal("it is encrypted in a way that cannot be opened")
+        }
+        LoadPdfError::Decryption(_) => encryption_refusal(DAMAGED),
+        LoadPdfError::Invalid => {
+            PageRefusal::new(OutcomeReason::Corrupt, "it cannot be opened or rebuilt")
+        }
+    }
+}
+
+fn encryption_refusal(detail: &str) -> PageRefusal {
+    PageRefusal::new(OutcomeReason::Encrypted, detail)
+}
+
+/// An empty surface of the size of the page.
+fn page_surface(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector {
+    let (width, height) = page.render_dimensions();
+    let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    GlyphCollector::new(area, bounds.deadline, bounds.limits)
+}
+
+/// Draws the page on a surface of its size.
+fn draw_on(page: &PdfPage<'_>, surface: &mut GlyphCollector) {
+    let cache = InterpreterCache::new();
+    let upright = page.initial_transform(true).to_kurbo();
+    let settings = InterpreterSettings::default();
+    let area = surface.page_area();
+    let mut context = Context::new(upright, area, &cache, page.xref(), settings);
+    interpret_page(page, &mut context, surface);
+}
+
+/// How a page is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageReadMode {
+    Blank,
+    TextLayer,
+    Scan,
+    Rendered,
+}
+
+/// Share of a page that an image must cover to be the page.
+const WHOLE_PAGE: f64 = 0.9;
+/// Images over less than this share of the page are marks of firms, not what an invoice says.
+const MUCH_IMAGE: f64 = 0.1;
+/// With images over this share of the page, ...
+const MOSTLY_IMAGE: f64 = 0.5;
+/// ... fewer glyphs than this are a stamp or a page number, not the page's text.
+const STAMP_GLYPHS: usize = 150;
+/// More filled curves than this on a page with next to no glyphs: its letters are outlines.
+const OUTLINED_CURVES: usize = 100;
+
+fn page_area(page: &PdfPage<'_>) -> f64 {
+    let (width, height) = page.render_dimensions();
+    f64::from(width) * f64::from(height)
+}
+
+/// The share of a page that images cover.
+fn image_share(surface: &GlyphCollector, page_area: f64) -> f64 {
+    surface.images.iter().map(|image| image.area.area()).sum::<f64>() / page_area
+}
+
+/// Whether an invoice may be drawn beside the text.
+fn draws_much(surface: &GlyphCollector, page_area: f64) -> bool {
+    image_share(surface, page_area) > MUCH_IMAGE || surface.curves > OUTLINED_CURVES
+}
+
+fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
+    let text = VisibleGlyphs::from_glyphs(&surface.glyphs);
+    let covered = image_share(surface, page_area);
+    let nothing_but_text = surface.images.is_empty() && surface.curves <= OUTLINED_CURVES;
+    if text.letters == 0 {
+        return match surface.images.as_slice() {
+            [image] if image.area.area() >= WHOLE_PAGE * page_area && surface.shapes == 0 => {
+                PageReadMode::Scan
+            }
+            [] if surface.shapes == 0 && text.visible == 0 => PageReadMode::Blank,
+            _ => PageReadMode::Rendered,
+        };
+    }
+    let is_stamp = covered > MOSTLY_IMAGE && text.visible < STAMP_GLYPHS;
+    let is_outlined = surface.curves > OUTLINED_CURVES && surface.curves > 20 * text.visible;
+    if text.is_sound() && (nothing_but_text || !is_stamp && !is_outlined) {
+        PageReadMode::TextLayer
+    } else {
+        PageReadMode::Rendered
+    }
+}
+
+/// What the visible glyphs of a page amount to; white space does not count.
+#[derive(Debug, Default)]
+struct VisibleGlyphs {
+    visible: usize,
+    letters: usize,
+    unreadable: usize,
+}
+
+impl VisibleGlyphs {
+    fn from_glyphs(glyphs: &[PageGlyph]) -> Self {
+        let mut counts = Self::default();
+        for glyph in glyphs.iter().filter(|glyph| glyph.visible) {
+            let mut characters = glyph.text.chars().filter(|c| !c.is_whitespace());
+            let Some(first) = characters.next() else { continue };
+            counts.visible += 1;
+            counts.letters += usize::from(first.is_alphanumeric());
+            counts.unreadable += usize::from(is_unreadable(first));
+        }
+        counts
+    }
+
+    /// Mostly real characters, and a fair share of letters and digits among them.
+    fn is_sound(&self) -> bool {
+        self.unreadable * 10 <= self.visible && self.letters * 3 >= self.visible
+    }
+}
+
+/// Characters that a font's missing or false map to Unicode leaves behind.
+fn is_unreadable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{fffd}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..)
+}
+
+#[cfg(test)]
+mod tests {
+    use hayro::kurbo::{Point, Vec2};
+
+    use std::time::Instant;
+
+    use super::*;
+    use crate::pdf::glyph_collector::PlacedImage;
+
+    fn page(text: &str, visible: bool, images: &[Rect]) -> GlyphCollector {
+        let whole = Rect::new(0.0, 0.0, 100.0, 100.0);
+        let mut surface = GlyphCollector::new(whole, Instant::now(), &LimitsConfig::default());
+        surface.glyphs = text
+            .chars()
+            .map(|c| PageGlyph {
+                text: c.to_string().into(),
+                origin: Point::ORIGIN,
+                advance: Vec2::new(5.0, 0.0),
+                em: Vec2::new(10.0, 0.0),
+                size: 10.0,
+                visible,
+                ink: 0,
+                doubtful: false,
+            })
+            .collect();
+        surface.images = images.iter().map(|area| PlacedImage { area: *area }).collect();
+        surface
+    }
+
+    #[test]
+    fn how_a_page_is_read_follows_from_what_it_shows() {
+        let whole = [Rect::new(0.0, 0.0, 100.0, 95.0)];
+        let logo = [Rect::new(0.0, 0.0, 20.0, 20.0)];
+        let halves = [Rect::new(0.0, 0.0, 100.0, 50.0), Rect::new(0.0, 50.0, 100.0, 100.0)];
+        let long = "Invoice 4711, total 120.00 EUR ".repeat(10);
+        let private = "\u{e001}\u{e002}\u{e003}ab".repeat(5);
+        #[rustfmt::skip]
+        let table = [
+            ("plain text",                     page("Total 120.00", true, &[]),    PageReadMode::TextLayer),
+            ("text and a logo",                page("Total 120.00", true, &logo),  PageReadMode::TextLayer),
+            ("text over letter paper",         page(&long, true, &whole),          PageReadMode::TextLayer),
+            ("a scan",                         page("", true, &whole),             PageReadMode::Scan),
+            ("a scan with a hidden layer",     page(&long, false, &whole),         PageReadMode::Scan),
+            ("a scan with a page number",      page("7", true, &whole),            PageReadMode::Rendered),
+            ("a scan in two halves",           page("", true, &halves),            PageReadMode::Rendered),
+            ("a font without a map",           page(&private, true, &[]),          PageReadMode::Rendered),
+            ("a hidden layer on nothing",      page(&long, false, &[]),            PageReadMode::Blank),
+            ("nothing at all",                 page("", true, &[]),                PageReadMode::Blank),
+        ];
+        for (name, surface, expected) in table {
+            assert_eq!(read_mode(&surface, 10_000.0), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn letters_that_were_turned_into_outlines_are_rendered() {
+        let mut outlined = page("", true, &[]);
+        (outlined.shapes, outlined.curves) = (40, 400);
+        assert_eq!(read_mode(&outlined, 10_000.0), PageReadMode::Rendered);
+        let mut with_number = page("page 7", true, &[]);
+        (with_number.shapes, with_number.curves) = (40, 4000);
+        assert_eq!(read_mode(&with_number, 10_000.0), PageReadMode::Rendered);
+    }
+}

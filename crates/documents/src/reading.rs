@@ -1,0 +1,23 @@
+//! A page read: its text layer where it has a sound one, else its picture by an OCR engine.
+
+mod cut_figure;
+mod legibility;
+mod merge_ocr;
+mod orientation_probe;
+mod page_copy;
+pub(crate) mod read_page;
+mod read_picture;
+pub(crate) mod recognise;
+mod render_with_ocr;
+mod seen_page;
+pub mod serve;
+pub(crate) mod show_page;
+
+/// Version of what is read from the same bytes. Raise it with every change that can change a page's
+/// text.
+const VERSION: u32 = 13;
+
+/// Version of page reading, apart from its recipe; part of each transcript's identity.
+pub fn reader_version() -> String {
+    format!("{VERSION} with OpenCV {}", opencv::core::CV_VERSION)
+}

@@ -1,0 +1,299 @@
+//! Two readings of a page in one: where both have a place, the one that was read more surely; where
+//! only one has it, that one.
+//!
+//! A small or worn print is read now better unchanged, now better enlarged, now better by the other
+//! reader, and within one page that changes from word to word, so the better of two readings of a
+//! receipt still misses words that the other has. Voting among recognisers word by word is an old
+//! remedy (Lopresti and Zhou, "Using consensus sequence voting to correct OCR errors", CVIU 67,
+//! 1997); with two voters their confidence decides. It works on boxes, so both readings must be of
+//! the same page up to its scale. One may have as one word what the other has as two: what is
+//! compared is all that either has of a place.
+
+use std::collections::BTreeMap;
+
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
+
+/// Two words are of one place if they share this much of the narrower one's width and of the lower
+/// one's height.
+const SHARED: f32 = 0.5;
+/// How much surer the other reading of one reader must be of a place to replace it: confidences of
+/// two pictures are not quite alike.
+const SURER: f32 = 0.1;
+/// A word that only one reading has is believed from this confidence on: specks look like words
+/// too.
+const BELIEVED: f32 = 0.5;
+
+/// Who two readings are of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ReadingOrigins {
+    /// Of one reader, which read two pictures.
+    OneReader,
+    /// Of two readers, whose mistakes are different ones. How sure they are of all that they read,
+    /// 0 to 1: a reader that is lost on a page is so in words that it is sure of, too.
+    TwoReaders {
+        /// The reader of the reading that is kept.
+        base: f32,
+        /// The other one.
+        other: f32,
+    },
+}
+
+impl ReadingOrigins {
+    /// Whether what the other reading has of a place is to replace what the base has, by how sure
+    /// either is of it.
+    fn prefers_other(self, base_sure: f32, other_sure: f32) -> bool {
+        match self {
+            Self::OneReader => other_sure >= base_sure + SURER,
+            Self::TwoReaders { base, other } => {
+                other_sure * other.powi(2) > base_sure * base.powi(2)
+            }
+        }
+    }
+}
+
+/// What two readings have of one place: places in the lists of their words.
+#[derive(Debug, Default)]
+struct SharedPlace {
+    base: Vec<usize>,
+    other: Vec<usize>,
+}
+
+/// `base` with what `other` read more surely, and with what only `other` has. Boxes of `other` are
+/// multiplied by `scale` to be boxes of `base`; `origins`: who the two are of.
+pub(crate) fn merge_lines(
+    base: Vec<TextLine>,
+    other: &[TextLine],
+    scale: f32,
+    origins: ReadingOrigins,
+) -> Vec<TextLine> {
+    let mut others: Vec<TextLine> = other.iter().map(|line| scale_line(line, scale)).collect();
+    let own: Vec<&TextWord> = base.iter().flat_map(|line| &line.words).collect();
+    let theirs: Vec<&TextWord> = others.iter().flat_map(|line| &line.words).collect();
+    let mut chosen: Vec<Vec<TextWord>> = own.iter().map(|word| vec![(*word).clone()]).collect();
+    let mut is_new = vec![true; theirs.len()];
+    for place in shared_places(&own, &theirs) {
+        for at in &place.other {
+            if let Some(new) = is_new.get_mut(*at) {
+                *new = false;
+            }
+        }
+        let words = choose_words(&pick(&own, &place.base), &pick(&theirs, &place.other), origins);
+        let mut words = Some(words);
+        for at in &place.base {
+            // All of it stands where the first word of the place stood.
+            if let Some(here) = chosen.get_mut(*at) {
+                *here = words.take().unwrap_or_default();
+            }
+        }
+    }
+    let mut chosen = chosen.into_iter();
+    let mut merged: Vec<TextLine> = base
+        .iter()
+        .map(|line| TextLine { words: chosen.by_ref().take(line.words.len()).flatten().collect() })
+        .collect();
+    let mut is_new = is_new.into_iter();
+    for line in &mut others {
+        line.words.retain(|word| is_new.next().unwrap_or(false) && is_believed(word));
+    }
+    merged.append(&mut others);
+    merged.retain(|line| !line.words.is_empty());
+    merged
+}
+
+fn is_believed(word: &TextWord) -> bool {
+    word.confidence >= BELIEVED && word.text.chars().any(char::is_alphanumeric)
+}
+
+fn pick<'a>(words: &[&'a TextWord], places: &[usize]) -> Vec<&'a TextWord> {
+    let mut picked: Vec<&TextWord> =
+        places.iter().filter_map(|at| words.get(*at).copied()).collect();
+    picked.sort_by(|one, other| one.bounding_box.x.total_cmp(&other.bounding_box.x));
+    picked
+}
+
+/// Of what both have of a place what is to be believed. A word that two readers read alike is surer
+/// than either says.
+fn choose_words(base: &[&TextWord], other: &[&TextWord], origins: ReadingOrigins) -> Vec<TextWord> {
+    let (base_sure, other_sure) = (mean_confidence(base), mean_confidence(other));
+    let kept = if origins.prefers_other(base_sure, other_sure) { other } else { base };
+    let mut kept: Vec<TextWord> = kept.iter().map(|word| (*word).clone()).collect();
+    if let (ReadingOrigins::TwoReaders { .. }, [one], [another], [word]) =
+        (origins, base, other, kept.as_mut_slice())
+        && one.text == another.text
+    {
+        word.confidence = 1.0 - (1.0 - one.confidence) * (1.0 - another.confidence);
+    }
+    kept
+}
+
+/// Longer words count more.
+fn mean_confidence(words: &[&TextWord]) -> f32 {
+    let (mut sum, mut letters) = (0.0, 0.0);
+    for word in words {
+        let count = f32::from(u16::try_from(word.text.chars().count()).unwrap_or(u16::MAX));
+        sum += word.confidence * count;
+        letters += count;
+    }
+    sum / f32::max(letters, 1.0)
+}
+
+/// The places of which both have something.
+fn shared_places(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedPlace> {
+    let mut down: Vec<usize> = (0..other.len()).collect();
+    let top = |at: &usize| other.get(*at).map_or(0.0, |word| word.bounding_box.y);
+    down.sort_by(|one, other| top(one).total_cmp(&top(other)));
+    let tallest = other.iter().map(|word| word.bounding_box.h).fold(0.0, f32::max);
+    // Each word's number, or that of a word before it at the same place; those of `other` follow.
+    let mut before: Vec<usize> = (0..base.len() + other.len()).collect();
+    for (at, word) in base.iter().enumerate() {
+        let place = &word.bounding_box;
+        let from = down.partition_point(|at| top(at) < place.y - tallest);
+        for candidate in down.iter().skip(from).take_while(|at| top(at) <= place.bottom()) {
+            if other.get(*candidate).is_some_and(|it| is_same_place(place, &it.bounding_box)) {
+                join_places(&mut before, at, base.len() + candidate);
+            }
+        }
+    }
+    let mut places: BTreeMap<usize, SharedPlace> = BTreeMap::new();
+    for at in 0..before.len() {
+        let place = places.entry(first_of_place(&before, at)).or_default();
+        match at.checked_sub(base.len()) {
+            None => place.base.push(at),
+            Some(at) => place.other.push(at),
+        }
+    }
+    places.into_values().filter(|it| !it.base.is_empty() && !it.other.is_empty()).collect()
+}
+
+fn join_places(before: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (first_of_place(before, one), first_of_place(before, other));
+    if let Some(link) = before.get_mut(one.max(other)) {
+        *link = one.min(other);
+    }
+}
+
+fn first_of_place(before: &[usize], mut at: usize) -> usize {
+    while let Some(earlier) = before.get(at).filter(|earlier| **earlier < at) {
+        at = *earlier;
+    }
+    at
+}
+
+fn is_same_place(one: &BoundingBox, other: &BoundingBox) -> bool {
+    let across = one.right().min(other.right()) - one.x.max(other.x);
+    let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
+    across > 0.0
+        && down > 0.0
+        && across >= SHARED * one.w.min(other.w)
+        && down >= SHARED * one.h.min(other.h)
+}
+
+fn scale_line(line: &TextLine, scale: f32) -> TextLine {
+    let word = |word: &TextWord| {
+        let BoundingBox { x, y, w, h } = word.bounding_box;
+        let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
+        TextWord { bounding_box, ..word.clone() }
+    };
+    TextLine { words: line.words.iter().map(word).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &[(&str, f32, f32)], scale: f32) -> TextLine {
+        let word = |(text, x, confidence): &(&str, f32, f32)| {
+            let bounding_box =
+                BoundingBox { x: x * scale, y: 10.0 * scale, w: 40.0 * scale, h: 12.0 * scale };
+            TextWord {
+                text: (*text).into(),
+                bounding_box,
+                confidence: *confidence,
+                unwitnessed: false,
+            }
+        };
+        TextLine { words: words.iter().map(word).collect() }
+    }
+
+    fn read(base: &[(&str, f32, f32)], other: &[(&str, f32, f32)]) -> Vec<String> {
+        let (base, other) = (vec![line(base, 2.0)], [line(other, 1.0)]);
+        merge_lines(base, &other, 2.0, ReadingOrigins::OneReader)
+            .iter()
+            .map(TextLine::text)
+            .collect()
+    }
+
+    #[test]
+    fn of_two_readings_of_a_word_the_surer_one_stays_and_what_only_one_has_is_added() {
+        #[rustfmt::skip]
+        let table: [(&str, &[_], &[_], &[&str]); 6] = [
+            ("the other is surer",          &[("T0tal", 0.0, 0.4)], &[("Total", 1.0, 0.9)],  &["Total"]),
+            ("the other is hardly surer",   &[("Total", 0.0, 0.8)], &[("T0tal", 1.0, 0.85)], &["Total"]),
+            ("only the other has it",       &[("Total", 0.0, 0.9)], &[("9.90", 60.0, 0.6)],  &["Total", "9.90"]),
+            ("the other is not sure",       &[("Total", 0.0, 0.9)], &[("9.90", 60.0, 0.4)],  &["Total"]),
+            ("the other saw specks",        &[("Total", 0.0, 0.9)], &[(".:-", 60.0, 0.9)],   &["Total"]),
+            ("half of it is taken already", &[("Total", 0.0, 0.9)], &[("tal", 19.0, 0.95)],  &["Total"]),
+        ];
+        for (name, base, other, expected) in table {
+            assert_eq!(read(base, other), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_two_readers_the_one_that_is_a_little_surer_of_a_word_is_believed() {
+        let (base, other) = ([("T0tal", 0.0, 0.8)], [line(&[("Total", 1.0, 0.85)], 1.0)]);
+        let read = |origins| {
+            let merged = merge_lines(vec![line(&base, 2.0)], &other, 2.0, origins);
+            merged.iter().map(TextLine::text).collect::<Vec<_>>()
+        };
+        let readers = |base, other| ReadingOrigins::TwoReaders { base, other };
+        assert_eq!(read(ReadingOrigins::OneReader), ["T0tal"]);
+        assert_eq!(read(readers(0.9, 0.9)), ["Total"]);
+        assert_eq!(read(readers(0.9, 0.8)), ["T0tal"], "the other is lost on this page");
+        assert_eq!(read(readers(0.8, 0.9)), ["Total"]);
+    }
+
+    #[test]
+    fn words_that_one_reader_has_as_one_and_the_other_as_two_are_weighed_together() {
+        let wide = |text: &str, confidence| {
+            let mut one = line(&[(text, 0.0, confidence)], 1.0);
+            one.words[0].bounding_box.w = 90.0;
+            one
+        };
+        let two =
+            |confidence| line(&[("tax", 0.0, confidence), ("invoice", 48.0, confidence)], 1.0);
+        let origins = ReadingOrigins::TwoReaders { base: 0.9, other: 0.9 };
+        #[rustfmt::skip]
+        let table = [
+            ("the two are surer",               wide("taxinvoice", 0.7), two(0.9),                "tax invoice"),
+            ("the one is surer",                wide("taxinvoice", 0.9), two(0.7),                "taxinvoice"),
+            ("the two are the kept ones",       two(0.9),                wide("taxinvoice", 0.7), "tax invoice"),
+            ("the two are kept and less sure",  two(0.7),                wide("taxinvoice", 0.9), "taxinvoice"),
+        ];
+        for (name, base, other, expected) in table {
+            let merged = merge_lines(vec![base], &[other], 1.0, origins);
+            let text: Vec<String> = merged.iter().map(TextLine::text).collect();
+            assert_eq!(text, [expected], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_two_readers_read_alike_is_surer_than_either_and_of_one_reader_it_is_not() {
+        let read = |origins| {
+            let (base, other) =
+                (line(&[("4711", 0.0, 0.8)], 1.0), line(&[("4711", 0.0, 0.7)], 1.0));
+            merge_lines(vec![base], &[other], 1.0, origins)[0].words[0].confidence
+        };
+        let both = read(ReadingOrigins::TwoReaders { base: 0.9, other: 0.9 });
+        assert!((both - 0.94).abs() < 0.001, "{both}");
+        assert!((read(ReadingOrigins::OneReader) - 0.8).abs() < 0.001);
+    }
+
+    #[test]
+    fn boxes_of_added_words_are_in_the_picture_of_the_kept_reading() {
+        let origins = ReadingOrigins::OneReader;
+        let found = merge_lines(Vec::new(), &[line(&[("9.90", 60.0, 0.9)], 1.0)], 2.0, origins);
+        let place = found.first().unwrap().words.first().unwrap().bounding_box;
+        assert_eq!(place, BoundingBox { x: 120.0, y: 20.0, w: 80.0, h: 24.0 });
+    }
+}

@@ -1,0 +1,220 @@
+//! One page, from the document to its text: the text layer where it has a sound one, else its
+//! picture.
+
+use std::time::Instant;
+
+use crate::document::ParsedDocument;
+use crate::language::LanguageEvidence;
+use crate::page::{CUT_QUALITY, PageContent, PageRaster};
+use crate::page_error::PageError;
+use crate::pdf::drawn_marks::box_in_points;
+use crate::pdf::lines::join_rows;
+use crate::pdf::text_layer_check;
+use crate::reading::read_picture::{PictureRead, PictureReader};
+use crate::reading::recognise::PageRecogniser;
+use docmill_core::model::{
+    PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource, PageText,
+    ReadRecipe, RepairSwitches, TextLayer, TextLine,
+};
+
+/// A picture of at least this quality was read well enough to replace a garbled text layer.
+const READABLE: f32 = 0.5;
+
+/// Reads page `index` of `document`, which starts at 0. A page of a document that is cut off says
+/// so by its quality and as a defect.
+///
+/// # Errors
+/// The document is to blame, or something else is.
+pub fn read_page(
+    document: &ParsedDocument,
+    index: u32,
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<PageReadResult, PageError> {
+    let page = document.page_content(index)?;
+    let is_cut = document.is_cut() || matches!(page, PageContent::Cut(_));
+    let mut read = read_content(document, index, page, recipe, recogniser)?;
+    if is_cut {
+        read.page = mark_incomplete(read.page);
+    }
+    Ok(read)
+}
+
+/// Reads a piece of a page.
+///
+/// # Errors
+/// Those of the recogniser.
+pub(crate) fn read_crop(
+    document: &ParsedDocument,
+    crop: &PageRaster,
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<Vec<TextLine>, PageError> {
+    let (hint, page_time) = (document.heard.get().cloned(), document.limits.page_time);
+    let mut reader = PictureReader { recogniser, recipe, hint, started: Instant::now(), page_time };
+    reader.read_crop(crop)
+}
+
+/// A page of which a part may be missing. One without text is lost: nobody can say that it was
+/// blank.
+pub(crate) fn mark_incomplete(mut page: PageText) -> PageText {
+    if page.lines.is_empty() {
+        return PageText::from_native(page.number, (page.width, page.height), 0.0, Vec::new());
+    }
+    page.quality = page.quality.min(CUT_QUALITY);
+    if page.defects.iter().all(|defect| defect.kind != PageDefectKind::DocumentCutoff) {
+        page.defects.push(PageDefect { kind: PageDefectKind::DocumentCutoff, confidence: 1.0 });
+    }
+    page
+}
+
+fn read_content(
+    document: &ParsedDocument,
+    index: u32,
+    page: PageContent,
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<PageReadResult, PageError> {
+    let started = Instant::now();
+    let number = index + 1;
+    let page = match page {
+        PageContent::Text { width, height, lines, codes, marks } => {
+            document.remember_language(
+                LanguageEvidence::from_lines(&lines).leading_language(recogniser.languages()),
+            );
+            let page = PageText::from_native(number, (width, height), 1.0, lines);
+            PageText { codes, marks, ..page }
+        }
+        PageContent::Doubtful { layer, picture } => {
+            let page_time = document.limits.page_time;
+            let hint =
+                LanguageEvidence::from_lines(&layer.lines).leading_language(recogniser.languages());
+            let hint = hint.filter(|_| !layer.garbled).map(str::to_owned);
+            // The picture is drawn, not scanned: there is nothing to repair.
+            let recipe = &ReadRecipe { repairs: RepairSwitches::NONE, ..recipe.clone() };
+            let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
+            let read = reader.read(&picture)?;
+            merge_suspect_layer(number, layer, picture.dpi, read)
+        }
+        // Quality 0 lets the gate see that the document is not complete.
+        PageContent::Damaged { width, height } => {
+            PageText::from_native(number, (width, height), 0.0, Vec::new())
+        }
+        PageContent::Image(raster) | PageContent::Cut(raster) => {
+            let page_time = document.limits.page_time;
+            let hint = document.heard.get().cloned();
+            let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
+            let read = reader.read(&raster)?;
+            document.remember_language(read.heard.as_deref());
+            return Ok(page_from_picture(number, read));
+        }
+    };
+    Ok(PageReadResult { page, repaired: None })
+}
+
+/// Both readings of a page in one: the layer, and the words of the picture that it leaves out. A
+/// garbled layer counts for nothing beside a picture that was read.
+pub(crate) fn merge_suspect_layer(
+    number: u32,
+    layer: TextLayer,
+    dpi: u32,
+    read: PictureRead,
+) -> PageText {
+    let TextLayer { width, height, lines, garbled, marks } = layer;
+    let mut codes = read.codes.clone();
+    for code in &mut codes {
+        code.bounding_box = box_in_points(code.bounding_box, dpi);
+    }
+    let native = |quality, lines| PageText {
+        codes: codes.clone(),
+        marks: marks.clone(),
+        ..PageText::from_native(number, (width, height), quality, lines)
+    };
+    let drawn = |mut page: PageText| {
+        // What a reader says of hands is of the picture; what is drawn the file says better.
+        page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
+        let marks = scale_marks(&marks, dpi).into_iter().chain(page.marks);
+        PageText { marks: marks.take(PageMark::MAX_PER_PAGE).collect(), ..page }
+    };
+    if garbled {
+        // Digits that are drawn as others stand among letters that are not. Where the picture has
+        // other letters too it is the picture that is wrong: a font that cannot be drawn here.
+        if !text_layer_check::is_garbled(&lines)
+            && !text_layer_check::shows_words(&read.lines, &lines)
+        {
+            return native(1.0, lines);
+        }
+        return match read.quality >= READABLE {
+            true => drawn(read_from(number, read)),
+            false => native(0.0, lines),
+        };
+    }
+    let in_pixels = text_layer_check::scale_to_pixels(&lines, dpi);
+    let missing = text_layer_check::missing_words(&in_pixels, &read.lines);
+    if missing.is_empty() {
+        return native(1.0, lines);
+    }
+    let words =
+        |lines: &[TextLine]| lines.iter().map(|line| count_to_f32(line.words.len())).sum::<f32>();
+    let (sure, added) = (words(&in_pixels), words(&missing));
+    let quality = (sure + added * read.quality) / (sure + added);
+    let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
+    PageText { lines, quality, ..drawn(read_from(number, read)) }
+}
+
+/// Marks in points in pixels of the page drawn at `dpi`.
+fn scale_marks(marks: &[PageMark], dpi: u32) -> Vec<PageMark> {
+    let scale = pixels_to_f32(dpi) / 72.0;
+    let scaled = |mark: &PageMark| {
+        let bounding_box = mark.bounding_box.scaled(scale, scale);
+        PageMark { bounding_box, ..*mark }
+    };
+    marks.iter().map(scaled).collect()
+}
+
+fn page_from_picture(number: u32, mut read: PictureRead) -> PageReadResult {
+    let repaired = read.repaired.take();
+    let page = PageText { repaired: repaired.is_some(), ..read_from(number, read) };
+    PageReadResult { page, repaired }
+}
+
+pub(crate) fn read_from(number: u32, read: PictureRead) -> PageText {
+    let (width, height) = (pixels_to_f32(read.width), pixels_to_f32(read.height));
+    PageText {
+        source: PageSource::Ocr,
+        defects: read.defects,
+        languages: read.languages,
+        codes: read.codes,
+        marks: read.marks,
+        ..PageText::from_native(number, (width, height), read.quality, read.lines)
+    }
+}
+
+fn count_to_f32(words: usize) -> f32 {
+    pixels_to_f32(u32::try_from(words).unwrap_or(u32::MAX))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^24")]
+fn pixels_to_f32(pixels: u32) -> f32 {
+    pixels as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_a_cut_document_never_passes_for_a_whole_one() {
+        let lines = vec![TextLine { words: Vec::new() }];
+        let read = mark_incomplete(PageText::from_native(2, (10.0, 20.0), 1.0, lines));
+        assert_eq!((read.number, read.quality), (2, CUT_QUALITY));
+        assert_eq!(read.defects.first().map(|it| it.kind), Some(PageDefectKind::DocumentCutoff));
+        let poor = mark_incomplete(PageText { quality: 0.1, ..read });
+        assert_eq!((poor.quality, poor.defects.len()), (0.1, 1), "worse stays worse, said once");
+        let blank = mark_incomplete(PageText {
+            source: PageSource::Ocr,
+            ..PageText::from_native(1, (10.0, 20.0), 0.9, Vec::new())
+        });
+        assert_eq!((blank.quality, blank.source), (0.0, PageSource::Native), "lost, not blank");
+    }
+}

@@ -1,0 +1,141 @@
+//! Repairs a page image so that it can be read: only what its defects call for, in an order in
+//! which each step helps the next.
+//!
+//! turn → cut the sheet out of its photograph → straighten its lines → even out the light → stretch
+//! the contrast → calm noise → sharpen → straighten and enlarge. A page without a defect that a step
+//! is for is left alone. The result is grey: Tesseract's own threshold was never beaten by one of ours.
+//!
+//! Deterministic: the same page gives the same pixels. Whether the repaired page reads better is
+//! for the reader to compare.
+
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use steps::RepairStep;
+
+use opencv::prelude::*;
+
+use crate::image::opencv_mat::{self, OpenCvError};
+use crate::page::PageRaster;
+use crate::quality::{self, PageAssessment, PaperOutline};
+use docmill_core::model::RepairSwitches;
+
+/// A page after its repair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedRaster {
+    /// The new picture.
+    pub raster: PageRaster,
+    /// What was done, in order; never empty.
+    pub steps: Vec<RepairStep>,
+}
+
+/// Repairs `page`, of which `found` is known, as far as `switches` allow. `None`: nothing to do.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub fn repair_page(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<RepairedRaster>, OpenCvError> {
+    if !switches.enabled {
+        return Ok(None);
+    }
+    let Some(sheet) = find_sheet(page, found, switches)? else {
+        return repair_surface(page, found, switches);
+    };
+    let FlatSheet { mut raster, mut steps, seen } = sheet;
+    if let Some(further) = repair_surface(&raster, &seen, switches)? {
+        steps.extend(further.steps);
+        raster = further.raster;
+    }
+    Ok(Some(RepairedRaster { raster, steps }))
+}
+
+/// The sheet in the photograph `page`, of which `found` is known, cut out and made flat, as far as
+/// `switches` allow; its light and its grey as they are. `None`: there is no sheet in it, or it fills
+/// the picture.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub fn cut_out_sheet(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<RepairedRaster>, OpenCvError> {
+    let sheet = find_sheet(page, found, switches)?;
+    Ok(sheet.map(|FlatSheet { raster, steps, .. }| RepairedRaster { raster, steps }))
+}
+
+/// A sheet that was cut out of its photograph.
+struct FlatSheet {
+    raster: PageRaster,
+    steps: Vec<RepairStep>,
+    seen: PageAssessment,
+}
+
+fn find_sheet(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<FlatSheet>, OpenCvError> {
+    let is_allowed = switches.enabled && switches.perspective;
+    let (true, PaperOutline::Sheet { corners, .. }) = (is_allowed, found.outline) else {
+        return Ok(None);
+    };
+    let sheet = steps::rectify_sheet(&opencv_mat::view_raster(page)?, corners)?;
+    let raster = opencv_mat::raster_from_mat(&sheet, page.dpi)?;
+    let (seen, bend) = quality::assess_sheet(&raster)?;
+    let Some(bend) = bend else {
+        return Ok(Some(FlatSheet { raster, steps: vec![RepairStep::Perspective], seen }));
+    };
+    let straight = quality::straighten_lines(&sheet, &bend)?;
+    let raster = opencv_mat::raster_from_mat(&straight, page.dpi)?;
+    let seen = quality::assess_page(&raster)?;
+    let steps = vec![RepairStep::Perspective, RepairStep::Dewarp];
+    Ok(Some(FlatSheet { raster, steps, seen }))
+}
+
+/// Everything but the perspective.
+fn repair_surface(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+) -> Result<Option<RepairedRaster>, OpenCvError> {
+    let plan = steps::plan_steps(found, switches);
+    if plan.is_empty() {
+        return Ok(None);
+    }
+    let mut current = opencv_mat::view_raster(page)?.try_clone()?;
+    let mut dpi = page.dpi;
+    for step in &plan {
+        current = steps::apply_step(*step, &current, found)?;
+    }
+    if plan.contains(&RepairStep::Upscale) {
+        dpi = dpi.saturating_mul(steps::enlargement_factor(found));
+    }
+    Ok(Some(RepairedRaster { raster: opencv_mat::raster_from_mat(&current, dpi)?, steps: plan }))
+}
+
+/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
+/// with the noise smoothed that this would show: another picture to read where the first one was
+/// read badly.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub fn sharpen_enlarged(page: &PageRaster) -> Result<PageRaster, OpenCvError> {
+    Ok(opencv_mat::raster_from_mat(
+        &steps::sharpen_letters(&opencv_mat::view_raster(page)?)?,
+        page.dpi,
+    )?)
+}
+
+/// `page` turned clockwise by `quarter_turns`, of which only the remainder by four counts.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub fn turn_page(page: &PageRaster, quarter_turns: u8) -> Result<PageRaster, OpenCvError> {
+    let plane = opencv_mat::view_raster(page)?;
+    Ok(opencv_mat::raster_from_mat(&opencv_mat::turn_mat(&plane, quarter_turns)?, page.dpi)?)
+}
