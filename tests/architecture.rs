@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["company", "model", "retry", "suspension", "work_clock"],
     &["config", "layout", "metrics", "notation", "xml"],
     &["einvoice", "payment_code"],
-    &["aws", "cluster", "cpu", "failpoint", "http", "kinds", "shutdown"],
+    &["aws", "cluster", "sandbox", "failpoint", "http", "kinds", "shutdown"],
     &["ledger", "telemetry"],
     &["db", "pages", "store"],
     &["throttle", "webhook"],
