@@ -1,7 +1,7 @@
-//! Who is asking: tokens, sessions, and what a visitor may do and see.
+//! Authentication: tokens, sessions, and the rights of a visitor.
 //!
-//! Tokens are known by their SHA-256 alone, which is enough for what is random. Sessions live in
-//! this process and are known by the SHA-256 of their id; a restart ends them all.
+//! Only the SHA-256 of a token is stored, which is enough for random ones. Sessions live in this
+//! process and are identified by the SHA-256 of their id; a restart ends them all.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,25 +15,25 @@ use docmill_core::model::Priority;
 use docmill_core::model::digest::encode_hex;
 use docmill_operations::retry::AuditNote;
 
-/// A session that nobody uses ends after this time.
+/// An idle session ends after this time.
 const IDLE: Duration = Duration::from_secs(8 * 3600);
 /// A session ends after this time in any case.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Sessions at the same time; one more ends the one that was not used for longest.
 const MAX_SESSIONS: usize = 1_000;
 
-/// Somebody who may come in.
+/// An authenticated visitor.
 #[derive(Debug, Clone)]
 pub(super) struct ConsoleVisitor {
-    /// Name of the token; stands in the audit.
+    /// Name of the token; the audit records it.
     pub(super) name: String,
-    /// What the visitor may do.
+    /// The visitor's role.
     pub(super) role: WebRole,
     /// The only tenant that the visitor sees; `None`: all.
     pub(super) tenant: Option<String>,
     /// The most urgent priority that the visitor's documents may have.
     pub(super) highest_priority: Priority,
-    /// What every form of this visitor carries.
+    /// The secret in every form of this visitor.
     pub(super) form_secret: String,
     /// Whether there is a session that can be ended.
     pub(super) signed_in: bool,
@@ -52,7 +52,7 @@ impl ConsoleVisitor {
         self.tenant.is_none() || self.tenant.as_deref() == tenant
     }
 
-    /// The tenant to ask for: the visitor's own, or else the wished one.
+    /// The tenant to filter by: the visitor's own, or else the requested one.
     pub(super) fn narrow_tenant(&self, wished: Option<String>) -> Option<String> {
         self.tenant.clone().or(wished)
     }
@@ -74,7 +74,7 @@ impl ConsoleVisitor {
     }
 }
 
-/// One who has signed in.
+/// A signed-in visitor.
 #[derive(Debug)]
 struct OpenSession {
     visitor: ConsoleVisitor,
@@ -88,18 +88,18 @@ impl OpenSession {
     }
 }
 
-/// Everybody who may come in.
+/// All who have access.
 #[derive(Debug)]
 pub(super) struct AccessControl {
     tokens: Vec<WebToken>,
     local: Option<ConsoleVisitor>,
-    /// What the secrets of forms are made of where a proxy says who asks.
+    /// Derives the secrets of forms where a proxy authenticates.
     proxy_secret: String,
     sessions: Mutex<HashMap<String, OpenSession>>,
 }
 
 impl AccessControl {
-    /// Without tokens and proxy whoever is on this machine may do everything.
+    /// Without tokens and proxy every user of this machine has all rights.
     ///
     /// # Errors
     /// The system gives no random numbers.
@@ -119,15 +119,15 @@ impl AccessControl {
         Ok(Self { tokens, local, proxy_secret, sessions: Mutex::default() })
     }
 
-    /// Whoever is on this machine, if nobody has to sign in.
+    /// The visitor for users of this machine, if no sign-in is needed.
     pub(super) fn local_visitor(&self) -> Option<&ConsoleVisitor> {
         self.local.as_ref()
     }
 
-    /// The visitor whom a trusted proxy names, with the rights of this group. There is no session, so
-    /// the secret of the forms is made of the name, by what this process alone knows.
+    /// The visitor named by a trusted proxy, with the rights of this group. There is no session, so
+    /// the secret of the forms is derived from the name and a secret of this process.
     pub(super) fn visitor_of_proxy(&self, user: &str, group: &ProxyGroup) -> ConsoleVisitor {
-        // Both parts have one length: nothing can be appended to either.
+        // Both parts have a fixed length: nothing can be appended to either.
         let form_secret = hash_secret(&format!("{}{}", self.proxy_secret, hash_secret(user)));
         let tenant = Some(group.tenant.clone()).filter(|tenant| !tenant.is_empty());
         ConsoleVisitor {
@@ -140,7 +140,7 @@ impl AccessControl {
         }
     }
 
-    /// Who has this token. All are compared, each in constant time.
+    /// The visitor with this token. All are compared, each in constant time.
     pub(super) fn visitor_with_token(&self, token: &str) -> Option<ConsoleVisitor> {
         let token = self.find_token(token)?;
         Some(ConsoleVisitor::with_token(token, String::new(), false))
@@ -154,7 +154,7 @@ impl AccessControl {
         })
     }
 
-    /// Signs somebody in: the id of the session, or `None` if there is no such token.
+    /// Signs a visitor in: the id of the session, or `None` if there is no such token.
     ///
     /// # Errors
     /// The system gives no random numbers.
@@ -175,8 +175,8 @@ impl AccessControl {
         Ok(Some(id))
     }
 
-    /// Who has signed in with this session, if it is not over. `by_hand`: a person asks, so that it
-    /// was used; a page that only says that it is open keeps no session alive.
+    /// The visitor of this session, if it is not over. `by_hand`: a person made the request;
+    /// renewals by an open page keep no session alive.
     pub(super) fn visitor_of_session(&self, id: &str, by_hand: bool) -> Option<ConsoleVisitor> {
         let hash = hash_secret(id);
         let mut sessions = self.sessions.lock();
@@ -207,7 +207,7 @@ pub(super) fn make_secret() -> Result<String, getrandom::Error> {
     Ok(encode_hex(bits))
 }
 
-/// What is kept of a secret.
+/// The stored hash of a secret.
 pub(super) fn hash_secret(secret: &str) -> String {
     encode_hex(Sha256::digest(secret.as_bytes()))
 }

@@ -1,7 +1,7 @@
 //! The interface for programs, below `/api/v1`: the same operations as the pages, in JSON.
 //!
-//! Field names are those of docs/reference/json.md; fields are added, never taken away. What may be done is
-//! the table of [`openapi`](super::openapi), from which the routes are made as well.
+//! Field names are those of docs/reference/json.md; fields are added, never taken away. What may be
+//! done is the table of [`openapi`](super::openapi), from which the routes are made as well.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use super::reviews::{DecisionRequest, ReviewDecisionInput, record_review, stale_
 use super::state::ConsoleState;
 use docmill_operations::review::{self, AcceptedData, DataCorrection};
 
-/// Seconds that somebody may wait for the end of an ingestion.
+/// Longest wait for the end of an ingestion, in seconds.
 const MAX_WAIT: u64 = 20;
 /// Between two looks whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -141,7 +141,7 @@ pub(super) async fn get_ingestion(
     }
 }
 
-/// How long somebody wants to wait for the end of an ingestion; a connection lives a little longer.
+/// How long to wait for the end of an ingestion; the connection lives a little longer.
 fn read_wait(asked: &FieldValues) -> Result<Duration, ConsoleFailure> {
     let Some(text) = asked.get("wait") else { return Ok(Duration::ZERO) };
     let seconds = text.parse().ok().filter(|seconds| *seconds <= MAX_WAIT);

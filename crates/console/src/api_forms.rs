@@ -1,4 +1,4 @@
-//! What requests and answers of the interface for programs have in common.
+//! Shared parts of API requests and answers.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -13,12 +13,12 @@ use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use docmill_core::model::digest::encode_hex;
 
-/// Rows of a page, if nothing else is asked for.
+/// Rows of a page by default.
 const USUAL_PAGE: u32 = 50;
 /// Most rows of a page.
 pub(super) const MAX_PAGE: u32 = 200;
 
-/// A body of JSON; nothing at all stands for `{}`.
+/// A body of JSON; an empty body is `{}`.
 pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
@@ -56,7 +56,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 /// How JSON writes the sign that Postgres does not take.
 const NUL: &[u8] = b"\\u0000";
 
-/// Puts the sign for what cannot be shown in the place of each NUL, as forms do.
+/// Replaces each NUL by the replacement character, as forms do.
 fn replace_nul(value: &mut Value) {
     let clean = |text: &str| text.replace('\0', "\u{fffd}");
     match value {
@@ -108,7 +108,7 @@ pub(super) fn tagged_json(
     tagged_bytes(headers, "application/json", text.into())
 }
 
-/// What an answer is known by, so that whoever has it already need not be sent it again.
+/// The `ETag` of an answer, so that a client that has it need not load it again.
 pub(super) struct ContentTag(String);
 
 impl ContentTag {
@@ -127,7 +127,7 @@ impl ContentTag {
         Self(format!("\"{hash}\""))
     }
 
-    /// Whether the client says that it has this.
+    /// Whether the client has this version.
     pub(super) fn is_known(&self, headers: &HeaderMap) -> bool {
         let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
         known.is_some_and(|known| known.split(',').any(|one| one.trim() == self.0))
@@ -159,8 +159,7 @@ pub(super) fn tagged_bytes(
     Ok((headers, bytes).into_response())
 }
 
-/// Bytes that a browser may keep, if it asks each time whether they are still to be had: what a
-/// visitor may see can be taken from him.
+/// Bytes that a browser may cache, if it revalidates each time: a visitor's access can be revoked.
 pub(super) fn tagged_content(
     tag: &ContentTag,
     kind: &'static str,

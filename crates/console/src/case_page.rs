@@ -1,5 +1,5 @@
-//! One document on the page of its review: what calls for a person, the form beside the pictured
-//! pages, and what was decided before. Nothing is written here.
+//! The page of one review: the reasons, the form beside the pictured pages, and earlier decisions.
+//! Nothing is written here.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use docmill_operations::review::{self, ReviewCase};
 
 /// How a document is shown: for the first time, or once more because something was wrong.
 pub(super) struct ReviewTurn<'a> {
-    /// What is said at the top; may be empty.
+    /// The notice at the top; may be empty.
     pub(super) notice: Markup,
     /// Whose the document is meanwhile.
     pub(super) lock: ReviewLock,
@@ -35,7 +35,7 @@ pub(super) struct ReviewTurn<'a> {
 }
 
 impl<'a> ReviewTurn<'a> {
-    /// Once more, with what is wrong at the top.
+    /// Once more, with the problem at the top.
     pub(super) fn again(problem: &str, lock: ReviewLock, typed: Option<&'a FieldValues>) -> Self {
         let notice = html! { p.notice.bad role="alert" { (problem) } };
         Self { notice, lock, typed, lost: BTreeMap::new() }
@@ -133,7 +133,7 @@ async fn load_pages(
     PicturedPages::new(state, case.ingestion_id, sheets, FieldPlaces::read(places))
 }
 
-/// What stands on the pages, open where there is something to be checked.
+/// The text of the pages, open where there is something to be checked.
 fn page_sheets(pages: &PicturedPages, findings: &[ReviewFinding]) -> Markup {
     let is_doubtful = |field: &str| {
         let whole = field_of_place(field);
@@ -160,7 +160,7 @@ fn page_sheets(pages: &PicturedPages, findings: &[ReviewFinding]) -> Markup {
     }
 }
 
-/// A document with what is shown beside its data.
+/// A document with its pages and findings.
 struct ShownCase<'a> {
     case: &'a ReviewCase,
     pages: &'a PicturedPages,
@@ -200,7 +200,7 @@ fn decision_form(
             @if may { (form_secret(visitor)) }
             @if let Some(page) = own { input type="hidden" name="page" value=(page); }
             input type="hidden" name="version" value=(version_text(case.version));
-            // What the rules say of what is typed, for those who do not see it beside the input.
+            // Violations of the typed data, for readers who do not see them beside the input.
             p id="typed-says" .hint role="status" {}
             @match source {
                 Some(source) => (source.inputs()),
@@ -233,7 +233,8 @@ fn take_over_buttons() -> Markup {
     }
 }
 
-/// The keys, for those who use no mouse; the same whether a script runs or not, but for the last two.
+/// The access keys, for use without a mouse; they work with and without the script, except the
+/// last two.
 fn keys() -> Markup {
     let rows = [
         ("Tab, Shift+Tab", "next and previous input, doubtful fields first"),
@@ -262,8 +263,8 @@ fn decision_buttons(case: &ReviewCase, has_data: bool, has_kind: bool, has_newer
     html! {
         div.field { label for="why" { "Why (needed to reject)" } input id="why" name="why"; }
         div.actions {
-            // The first button is the one that Enter presses: it changes nothing by mistake,
-            // because it refuses a form in which nothing was changed.
+            // Enter presses the first button: it changes nothing by mistake, because it refuses an
+            // unchanged form.
             @if has_kind { button.first name="decision" value="correct" accesskey="c" { "Save what I changed" } }
             @if has_data { button name="decision" value="accept" accesskey="a" { "Accept as it is" } }
             @if has_newer { button name="decision" value="accept_newest" { "Accept the newer reading" } }

@@ -1,9 +1,9 @@
 //! The connections of a port: how many at once, and for how long each.
 //!
-//! Whoever reaches the port may open connections and say nothing, and each takes a descriptor that
-//! the process needs for Postgres and the queue. So each is for one request, whose head has to be
-//! there in time, and one too many ends the one that has been open longest: a probe that asks at
-//! once is answered while others idle. Not promised: an answer to everybody under a flood.
+//! A client may open connections and stay silent, and each takes a descriptor that the process
+//! needs for Postgres and the queue. So each connection is for one request, whose head has to
+//! arrive in time. One connection too many closes the oldest: a probe is answered while others
+//! idle. Not promised: an answer to every client under a flood.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,14 +21,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Where a request comes from: the other end of its connection, never what a header says.
+/// The peer address of the connection; headers do not count.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerAddress(pub(super) IpAddr);
 
 /// How much of the process the clients of a port may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
-    /// What the port is for, in log lines.
+    /// Name of the port in log lines.
     pub(super) port: &'static str,
     /// Connections at the same time.
     pub(super) most: usize,
@@ -40,10 +40,10 @@ pub(super) struct ConnectionLimits {
 
 /// After a connection could not be taken, the next is tried this much later.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// That none can be taken is said this often.
+/// How often a failing `accept` is logged.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// Answers whoever connects, until it is dropped.
+/// Answers all connections, until it is dropped.
 pub(super) async fn serve_connections(
     listener: TcpListener,
     router: Router,
@@ -81,7 +81,7 @@ pub(super) async fn serve_connections(
     }
 }
 
-/// The one who connected has gone again; the listener is well.
+/// The client has closed the connection; the listener is well.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)

@@ -1,7 +1,7 @@
-//! Why a request is not answered with what it asked for; the same for pages and programs.
+//! Errors of requests; the same for pages and programs.
 //!
-//! The words are for whoever asked: never document content, and nothing about the inside of the
-//! service but what an operator would have to know.
+//! The texts are for the visitor: no document content, and of the inside of the service only facts
+//! that an operator needs.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,7 @@ pub(super) struct ConsoleFailure {
     pub(super) status: StatusCode,
     /// A stable word for programs.
     pub(super) code: &'static str,
-    /// What the reader has to know.
+    /// The text for the reader.
     pub(super) detail: String,
 }
 
@@ -25,12 +25,12 @@ impl ConsoleFailure {
         Self { status, code, detail: detail.into() }
     }
 
-    /// What was asked for is not there, or not for this visitor: which of both is not told.
+    /// The thing does not exist, or not for this visitor: the answer does not differ.
     pub(super) fn missing() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "There is nothing of this name.")
     }
 
-    /// Nobody has signed in.
+    /// The visitor is not signed in.
     pub(super) fn unknown_visitor() -> Self {
         let text = "Sign in, or send a token that is known: Authorization: Bearer TOKEN.";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text)
@@ -41,7 +41,7 @@ impl ConsoleFailure {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
 
-    /// The request does not say what it should.
+    /// The request is malformed.
     pub(super) fn wrong_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
     }
@@ -61,7 +61,7 @@ impl ConsoleFailure {
         Self::new(StatusCode::PRECONDITION_FAILED, "version_changed", detail)
     }
 
-    /// Somebody else has the document.
+    /// Another reviewer has the document open.
     pub(super) fn held(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "held", detail)
     }
@@ -90,7 +90,7 @@ impl ConsoleFailure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", text)
     }
 
-    /// What a status alone says, for answers that were made further in.
+    /// The failure for a status alone, for answers from further in.
     pub(super) fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::missing(),

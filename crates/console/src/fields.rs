@@ -16,7 +16,7 @@ const MAX_FIELDS: usize = 50_000;
 pub(super) struct FieldValues(Vec<(String, String)>);
 
 impl FieldValues {
-    /// Reads what a browser writes of a form.
+    /// Parses a form as a browser sends it.
     pub(super) fn parse(text: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(text).take(MAX_FIELDS);
         // NUL is no sign that Postgres takes.
@@ -24,8 +24,7 @@ impl FieldValues {
         Self(pairs.map(|(name, value)| (clean(&name), clean(&value))).collect())
     }
 
-    /// The first value of this name, without blanks around it; `None` if there is none or it is
-    /// empty.
+    /// The first value of this name, trimmed; `None` if it is missing or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(known, _)| known == name)?.1.trim();
         (!value.is_empty()).then_some(value)
@@ -37,7 +36,7 @@ impl FieldValues {
         Some(value.1.replace("\r\n", "\n"))
     }
 
-    /// What [`FieldValues::get`] finds, as an owned text.
+    /// As [`FieldValues::get`], as an owned text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(str::to_owned)
     }
@@ -56,7 +55,7 @@ impl FieldValues {
     }
 }
 
-/// What stands behind the question mark of the address.
+/// The query of the address.
 #[derive(Debug, Clone)]
 pub(super) struct QueryFields(pub(super) FieldValues);
 
@@ -89,7 +88,7 @@ impl<S: Send + Sync> FromRequest<S> for PostedForm {
     }
 }
 
-/// A form of somebody who has not signed in.
+/// A form from a visitor who is not signed in.
 #[derive(Debug, Clone)]
 pub(super) struct UnsignedForm(pub(super) FieldValues);
 

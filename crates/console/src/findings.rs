@@ -1,15 +1,15 @@
-//! What the gate found, in words and by field. The kind's rules say it; nothing is judged here.
+//! The gate's findings in words and by field. The texts are those of the kind's rules.
 
 use docmill_gate::kinds::{Kind, RuleCheck};
 
-/// One reason for a review, for people.
+/// One reason for a review, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReviewFinding {
     /// The reason as it is stored.
     pub(super) code: String,
     /// The same in words.
     pub(super) words: String,
-    /// The fields it is about; none: the document as a whole.
+    /// The fields concerned; empty for the document as a whole.
     pub(super) fields: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
     ReviewFinding { code: code.to_owned(), words, fields }
 }
 
-/// `line_items[2].amount` and `line_items.amount` are told beside `line_items`.
+/// Findings at `line_items[2].amount` and `line_items.amount` appear beside `line_items`.
 pub(super) fn field_of_place(place: &str) -> &str {
     place.split(['[', '.']).next().unwrap_or(place)
 }
@@ -80,7 +80,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
     }
 }
 
-/// What no rule of the kind is called: a reason code, or a rule of before.
+/// Words for a code that no rule of the kind has: a reason code, or a former rule.
 fn words_of_code(code: &str) -> String {
     match code {
         "differs_from_correction" => {

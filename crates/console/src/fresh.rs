@@ -1,4 +1,4 @@
-//! An answer that costs something to find, shared by all who ask within two seconds.
+//! An expensive answer, shared by all requests within two seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ impl<T: Clone + Send + 'static> SharedAnswer<T> {
         Arc::new(Self { last: Mutex::new(None) })
     }
 
-    /// The answer, from `ask` unless a fresh one is there; `None` if asking panicked. Once begun,
-    /// asking goes on though the one who wants to know goes away: else whoever connects and leaves
-    /// could have it begun again and again.
+    /// The answer, from `ask` unless a fresh one is there; `None` if asking panicked. Asking
+    /// continues after the client has gone: otherwise a client that connects and leaves could
+    /// restart it again and again.
     pub(super) async fn find(
         self: &Arc<Self>,
         ask: impl Future<Output = T> + Send + 'static,

@@ -1,7 +1,6 @@
-//! What stands before every page: who asks, from where, and with which rights; and what every
-//! answer says to the browser.
+//! Checks before every page (visitor, origin, rights), and the headers of every answer.
 //!
-//! A role is asked for by the routes, not by the handlers, so that none forgets it.
+//! The routes require a role, not the handlers, so that none can be forgotten.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -16,16 +15,16 @@ use docmill_core::config::WebRole;
 
 /// Bytes of a form, or of data with all lines of a document.
 pub(super) const MAX_BODY_BYTES: u64 = 4 << 20;
-/// Where documents are handed in, as large as `limits.document_bytes` says.
+/// The path that takes documents, as large as `limits.document_bytes` allows.
 const UPLOADS: &str = "/api/v1/documents";
-/// What a page that is open sends by itself.
+/// The path of the automatic requests of an open page.
 const RENEWALS: &str = "/renew";
 /// Name of the cookie of a session.
 const COOKIE: &str = "docmill_session";
-/// Nothing from elsewhere, no script but our own file, in nobody's frame.
+/// Nothing from elsewhere, no script but our own file, in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
                       img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// What every answer says.
+/// Headers of every answer.
 const HEADERS: [(&str, &str); 8] = [
     ("content-security-policy", POLICY),
     ("x-frame-options", "DENY"),
@@ -37,7 +36,7 @@ const HEADERS: [(&str, &str); 8] = [
     ("x-robots-tag", "noindex"),
 ];
 
-/// Adds what every answer says, and that nobody may keep it unless it says otherwise.
+/// Adds the headers of every answer, and forbids caching unless the answer allows it.
 pub(super) async fn seal_answer(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -50,7 +49,7 @@ pub(super) async fn seal_answer(request: Request, next: Next) -> Response {
     response
 }
 
-/// Lets in who may come in, and leaves a [`ConsoleVisitor`] for those further in.
+/// Authenticates the request, and leaves a [`ConsoleVisitor`] for the handlers.
 pub(super) async fn admit_visitor(
     State(state): State<ConsoleState>,
     mut request: Request,
@@ -106,13 +105,13 @@ pub(super) async fn admit_visitor(
     next.run(request).await
 }
 
-/// Whether a name of the query string has no value. A form of a page sends what was left empty; of a
-/// program it is a variable that was not set, and without it the answer would be about everything.
+/// Whether a name of the query has no value. A page's form sends empty inputs; from a program it
+/// is an unset variable, and without the filter the answer would be about everything.
 fn has_empty_value(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes()).any(|(_, value)| value.trim().is_empty())
 }
 
-/// The length of the body, as far as it is told before it comes.
+/// The announced length of the body.
 fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -122,7 +121,7 @@ pub(super) fn is_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
 }
 
-/// Lets nobody through who may less than the route asks for.
+/// Refuses visitors below the role of the route.
 pub(super) async fn require_role(
     State(least): State<WebRole>,
     request: Request,
@@ -143,8 +142,8 @@ pub(super) async fn require_role(
     }
 }
 
-/// Refuses what another site's page makes a browser send, and, where nobody has to sign in, what
-/// reaches this machine under a foreign name.
+/// Refuses requests that another site's page makes a browser send. Where no sign-in is needed, it
+/// also refuses requests to this machine under a foreign host name.
 fn check_origin(
     state: &ConsoleState,
     method: &Method,

@@ -40,7 +40,7 @@ const HEALTH_LIMITS: ConnectionLimits = ConnectionLimits {
     connection_time: Duration::from_secs(15),
 };
 
-/// What the health pages show and ask.
+/// State and shared answers behind the health pages.
 #[derive(Clone)]
 pub struct HealthState {
     /// The runner of this process, seen from outside.
@@ -106,7 +106,7 @@ fn cannot_listen(address: SocketAddr, section: &str, error: &std::io::Error) -> 
     format!("cannot listen on {address}: {error}; change {section}.address (port 0: any free one)")
 }
 
-/// What the pages are made of: the state, and the answers that are shared for a moment.
+/// The state of the pages, with their short-lived shared answers.
 #[derive(Clone)]
 struct SharedPages {
     health: HealthState,

@@ -1,4 +1,4 @@
-//! One ingestion: how it stands, how it came there, and what an operator can do about it.
+//! One ingestion: its state, its history, and the operator's actions.
 
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -34,7 +34,7 @@ pub(super) async fn find_visible(
     visible.next().ok_or_else(ConsoleFailure::missing)
 }
 
-/// An id that stands in the address.
+/// An id in the address.
 pub(super) fn read_id(text: &str) -> Result<Uuid, ConsoleFailure> {
     Uuid::parse_str(text).map_err(|_| ConsoleFailure::missing())
 }
@@ -140,7 +140,7 @@ fn pages_links(state: &ConsoleState, row: &IngestionRow) -> Markup {
     }
 }
 
-/// Where on the pages the values stand, each a link to its mark.
+/// The places of the values on the pages, each a link to its mark.
 fn places_list(state: &ConsoleState, story: &IngestionHistory) -> Markup {
     let places = FieldPlaces::read(story.grounded.clone());
     let mut places = places.iter().enumerate().peekable();
@@ -196,7 +196,7 @@ fn costs_table(costs: &[AttemptCost]) -> Markup {
     }
 }
 
-/// What is known of its messages.
+/// Facts about its messages.
 fn messages_facts(state: &ConsoleState, row: &IngestionRow, record: &MessageRecord) -> Markup {
     let open = row.status == "in-progress";
     html! {
@@ -406,7 +406,7 @@ fn code_of_change(change: IngestionAction) -> &'static str {
     }
 }
 
-/// Words for a code in the address; nothing for what is none.
+/// Words for a code in the address; `None` for an unknown one.
 fn words_of_change(code: &str) -> Option<&'static str> {
     Some(match code {
         "reopened" => "It is open again, and its message is sent.",

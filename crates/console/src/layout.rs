@@ -1,7 +1,7 @@
-//! The frame around every page, and the small parts that several pages share.
+//! The frame around every page, and small parts that several pages share.
 //!
-//! Everything that comes from documents or people goes through maud, which escapes it; names stand
-//! in `bdi`, so that signs which turn the direction of writing end with them.
+//! All text of documents and people goes through maud, which escapes it; names are in `bdi`, so
+//! that characters that turn the direction of writing end with them.
 
 use axum::response::Html;
 use maud::{DOCTYPE, Markup, html};
@@ -106,7 +106,7 @@ pub(super) fn failure_page(state: &ConsoleState, failure: &ConsoleFailure) -> Ht
     frame_page(state, None, failure.status.canonical_reason().unwrap_or("Error"), &body)
 }
 
-/// What makes a form this visitor's own.
+/// The hidden input that ties a form to this visitor.
 pub(super) fn form_secret(visitor: &ConsoleVisitor) -> Markup {
     html! { input type="hidden" name="form_secret" value=(visitor.form_secret); }
 }
@@ -175,7 +175,7 @@ pub(super) fn fact(name: &str, value: Option<&str>) -> Markup {
     }
 }
 
-/// A link to what comes next, if the page is full.
+/// A link to the next page, if this one is full.
 pub(super) fn next_link(href: Option<String>) -> Markup {
     html! {
         @if let Some(href) = href { p { a rel="next" href=(href) { "Next page" } } }

@@ -1,9 +1,9 @@
 //! `docmill web`: the pages for operators and reviewers, and the interface for programs.
 //!
-//! Server-rendered, usable without script, and nothing is loaded from elsewhere. Whoever asks is known
-//! before a handler runs; which role a route needs stands here, beside the route. What is done here
-//! is done by the same operations as on the command line. Not promised: sessions that outlive the
-//! process, or that several processes share.
+//! Server-rendered, usable without script, and nothing is loaded from elsewhere. Visitors are
+//! authenticated before a handler runs; the role that a route needs is declared here, beside the
+//! route. Actions use the same operations as the command line. Not promised: sessions that outlive
+//! the process, or that several processes share.
 
 mod access;
 mod api;
@@ -68,7 +68,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 };
 /// Bytes of a form, or of data with all lines of a document.
 const MAX_FORM_BYTES: usize = 4 << 20;
-/// Bytes of a body, where nothing else is said.
+/// Bytes of a body by default.
 const USUAL_BODY: usize = 64 << 10;
 /// Media type of our scripts.
 const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
@@ -220,7 +220,7 @@ async fn describe(State(state): State<ConsoleState>) -> Response {
     Json(openapi::describe_api(&state.config().base_path, &kinds)).into_response()
 }
 
-/// The overview, or the list for those who see one tenant alone.
+/// The overview, or the list for visitors of one tenant.
 async fn show_first(
     State(state): State<ConsoleState>,
     axum::Extension(visitor): axum::Extension<access::ConsoleVisitor>,
@@ -246,7 +246,7 @@ async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Res
     ([(header::CACHE_CONTROL, kept), (header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// Writes what went wrong as a page, or for programs as `application/problem+json`.
+/// Writes a failure as a page, or for programs as `application/problem+json`.
 async fn write_failures(
     State(state): State<ConsoleState>,
     request: Request,

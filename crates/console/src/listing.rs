@@ -1,8 +1,8 @@
 //! Lists of ingestions, and the search for documents.
 //!
-//! Pages follow each other by what was shown last, never by number: the hundredth costs what the
-//! first does. Words are looked for among the newest documents as far as a moment lets it, and further back
-//! whenever that is asked for.
+//! Each page continues after the last row of the one before, never by number: the hundredth costs
+//! as much as the first. A word search covers the newest documents within a short time, and older
+//! ones on request.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use docmill_operations::inspect::{
 pub(super) const PAGE: u32 = 50;
 /// How long words are looked for, and the piece that is being looked through then.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The same for who asks to look further back.
+/// The same for a request to look further back.
 const PATIENCE_FURTHER: Duration = Duration::from_secs(2);
 
 /// One page of a list, and where the next begins.
@@ -167,7 +167,7 @@ fn filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldValues)
     }
 }
 
-/// `/documents`: what a person remembers of a document.
+/// `/documents`: the search for documents by words.
 pub(super) async fn show_search(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

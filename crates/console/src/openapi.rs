@@ -72,7 +72,8 @@ const fn get(
     ApiRoute { operation, name, method, path, role, summary, query, body, answer }
 }
 
-/// What is posted, for operators unless the row says otherwise: `schemas` are those of body and answer.
+/// What is posted, for operators unless the row says otherwise: `schemas` are those of body and
+/// answer.
 const fn post(
     operation: ApiOperation,
     name: &'static str,

@@ -26,7 +26,7 @@ const LETTERS: usize = 50;
 /// How long a page waits for the end of a redrive.
 const REDRIVE_SHOWN: Duration = Duration::from_secs(20);
 
-/// Everybody's documents together: not for visitors who see one tenant alone.
+/// Refuses visitors of one tenant: the page is about all documents.
 pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), ConsoleFailure> {
     match visitor.tenant {
         None => Ok(()),
@@ -129,7 +129,7 @@ fn lanes_section(service: &ServiceOverview) -> Markup {
     }
 }
 
-/// Models on the machines of workers: who has memory, who waits for it, and what there is.
+/// Models on the machines of workers: their memory, the waiting calls, the free rest.
 fn local_models_section(service: &ServiceOverview) -> Markup {
     html! {
         @if !service.local_models.is_empty() {
@@ -284,7 +284,7 @@ pub(super) async fn post_redrive(
     let (database, queue) = (state.database().clone(), state.queue_handle());
     let (reason, by) =
         (form.text("reason"), visitor.audit_note(form.get("why").unwrap_or_default()));
-    // It goes on though the one who asked goes away: half of a batch would stay hidden for minutes.
+    // It continues after the client has gone: half of a batch would stay hidden for minutes.
     let redrive = tokio::spawn(async move {
         let done = dead::redrive_letters(&database, queue.as_ref(), reason.as_deref(), &by).await;
         if let Err(error) = &done {
@@ -305,7 +305,7 @@ pub(super) async fn post_redrive(
     Ok(Redirect::to(&state.link(&format!("/dead-letters?done={done}"))))
 }
 
-/// Words for what the address says of a redrive; whatever else stands there says nothing.
+/// Words for the result of a redrive in the address; other texts give nothing.
 fn words_of_redrive(done: &str) -> String {
     if done == "going-on" {
         return "They are being sent, and that goes on. Look again in a moment.".to_owned();

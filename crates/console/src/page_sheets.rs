@@ -1,8 +1,8 @@
 //! Pages of a document as pictures, with the places of lines and values marked on them.
 //!
 //! Marks are shapes laid over the picture, in the transcript's own units, so that they fit at any
-//! size. A value that is doubtful is shown enlarged beside its input too, cut out of the same picture
-//! by the browser: for those who have no script, or a small screen.
+//! size. A doubtful value is also shown enlarged beside its input, cut out of the same picture by
+//! the browser: for browsers without script, or with a small screen.
 
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(super) struct PageSheet {
     pub(super) width: f32,
     /// Height in the same unit.
     pub(super) height: f32,
-    /// What stands on it, as much as is shown.
+    /// Its text, cut to the length shown.
     pub(super) text: String,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct FieldPlace {
 pub(super) struct FieldPlaces(Vec<FieldPlace>);
 
 impl FieldPlaces {
-    /// As they are stored; what is no place is left out.
+    /// The stored places; invalid ones are left out.
     pub(super) fn read(grounded: Option<Value>) -> Self {
         let Some(Value::Array(places)) = grounded else { return Self::default() };
         let read = |place| serde_json::from_value(place).ok();
@@ -92,14 +92,14 @@ pub(super) fn mark_id(at: usize) -> String {
 
 /// The pages of one ingestion with the places of its values.
 pub(super) struct PicturedPages {
-    /// Where its pictures are; `None`: none are drawn.
+    /// The path of its pictures; `None` if none are drawn.
     base: Option<String>,
     sheets: Vec<PageSheet>,
     places: FieldPlaces,
 }
 
 impl PicturedPages {
-    /// Pages of this ingestion; without one, or where nothing is drawn, they have no pictures.
+    /// Pages of this ingestion; without one, or without drawing, they have no pictures.
     pub(super) fn new(
         state: &ConsoleState,
         ingestion: Option<Uuid>,
@@ -135,7 +135,7 @@ impl PicturedPages {
         self.sheets.iter().find(|sheet| sheet.number == number && sheet.has_size())
     }
 
-    /// On which page a field's value was found, for people; a link, if it is marked there.
+    /// The page on which a field's value was found, in words; a link, if it is marked there.
     pub(super) fn describe_place(&self, field: &str) -> Markup {
         let Some((_, place)) = self.places.find(field) else { return Markup::default() };
         let words = format!("found on page {}", place.page);
@@ -161,7 +161,7 @@ impl PicturedPages {
         self.places.boxes_on(page).any(|(_, place, _)| is_wanted(&place.field))
     }
 
-    /// A field's value and what is around it, cut out of the picture of its page.
+    /// A field's value and its surroundings, cut out of the picture of its page.
     pub(super) fn crop(&self, field: &str) -> Markup {
         let found = self.places.find(field);
         let found =
@@ -180,7 +180,7 @@ impl PicturedPages {
         }
     }
 
-    /// The picture of a page with the places of its values; nothing if there is none. `is_doubtful`:
+    /// The picture of a page with the places of its values; empty without a picture. `is_doubtful`:
     /// of a field.
     pub(super) fn picture(&self, number: u32, is_doubtful: impl Fn(&str) -> bool) -> Markup {
         let marks = html! {
@@ -192,7 +192,7 @@ impl PicturedPages {
         self.marked_picture(number, &marks)
     }
 
-    /// The picture of a page with these marks; nothing if there is none.
+    /// The picture of a page with these marks; empty without a picture.
     pub(super) fn marked_picture(&self, number: u32, marks: &Markup) -> Markup {
         let (Some(sheet), Some(base)) = (self.sheet(number), &self.base) else {
             return Markup::default();
@@ -204,7 +204,7 @@ impl PicturedPages {
                     loading="lazy" alt={ "Page " (number) " as it looks" };
                 svg viewBox={ "0 0 " (units(sheet.width)) " " (units(sheet.height)) }
                     preserveAspectRatio="none" aria-hidden="true" { (marks) }
-                // The picture's own address says why there is none.
+                // The picture's own address gives the reason.
                 p.unseen hidden { a href=(source) { "Page " (number) " cannot be shown: why?" } }
             }
         }

@@ -19,7 +19,7 @@ use docmill_core::model::{PageDefectKind, PageSource, PageText, TextLine};
 /// Lines of a page that are shown and marked; a page of print has some sixty.
 const MAX_LINES: usize = 1000;
 
-/// `/ingestions/{id}/pages/{number}`: a page beside its lines and what was taken from it.
+/// `/ingestions/{id}/pages/{number}`: a page beside its lines and the values taken from it.
 pub(super) async fn show_page(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

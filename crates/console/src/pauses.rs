@@ -1,4 +1,4 @@
-//! What workers are kept from taking up, and the switch for it.
+//! Pauses: the documents that workers do not claim, and the switch for it.
 
 use axum::Extension;
 use axum::extract::State;
@@ -100,7 +100,7 @@ pub(super) async fn post_resume(
     Ok(Redirect::to(&state.link("/pauses")))
 }
 
-/// What is meant, if it is confirmed and this visitor may.
+/// The scope of the pause, if it is confirmed and this visitor has the right.
 fn read_target(
     visitor: &ConsoleVisitor,
     form: &FieldValues,

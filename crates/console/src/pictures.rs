@@ -55,7 +55,8 @@ pub(super) async fn get_picture(
     let Some(sha256) = row.sha256.clone() else {
         return Err(ConsoleFailure::conflict("The original has not been read yet."));
     };
-    // The same bytes, read in the same way, make the same picture: who has it need not wait.
+    // The same bytes, read in the same way, give the same picture: a client that has it need not
+    // wait.
     let tag = ContentTag::of_parts(&[
         &sha256,
         &number.to_string(),
@@ -94,7 +95,7 @@ async fn is_repaired(
         tracing::error!("a transcript could not be looked into for its pages");
         ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
     })?;
-    // One of the earlier system, of which nothing is known.
+    // A transcript of the earlier system, without these facts.
     if outline.pages.is_empty() {
         return Ok(false);
     }

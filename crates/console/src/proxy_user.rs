@@ -1,9 +1,9 @@
-//! Who asks, as a proxy says that has signed the user in.
+//! Visitors that a proxy has signed in.
 //!
-//! The headers of `web.proxy` count only if the connection comes from its networks; a request that
-//! carries one from elsewhere pretends to be somebody, and is refused whole. They open pages and not
-//! the interface for programs: a browser sends them with whatever another site makes it send, and
-//! only forms carry a secret. Not promised: that the proxy has asked anybody; that is its own.
+//! The headers of `web.proxy` count only if the connection comes from its networks; a request with
+//! one from elsewhere is an impersonation, and is refused whole. They open pages and not the
+//! interface for programs: a browser sends them with any request that another site causes, and only
+//! forms carry a secret. Not promised: that the proxy authenticates; that is its own task.
 
 use std::net::IpAddr;
 
@@ -18,11 +18,10 @@ use crate::connections::PeerAddress;
 /// Bytes of a user's name.
 const MAX_NAME: usize = 200;
 
-/// The name of the user whom the proxy vouches for, in lower case; `None`: there is no proxy, or it
-/// says nothing.
+/// The name of the user in the proxy's header, in lower case; `None` without a proxy or header.
 ///
 /// # Errors
-/// A header of the proxy comes from elsewhere, or names nobody that could be.
+/// A header of the proxy comes from elsewhere, or holds an impossible name.
 pub(super) fn read_user(
     state: &ConsoleState,
     request: &Request,
@@ -44,12 +43,12 @@ pub(super) fn read_user(
     match (named.next(), named.next()) {
         (None, _) => Ok(None),
         (Some(name), None) => read_name(name).map(Some),
-        // Which of them the proxy wrote cannot be told.
+        // The proxy wrote one of them; which one is unknown.
         (Some(_), Some(_)) => Err(ConsoleFailure::forbidden("The proxy names several users.")),
     }
 }
 
-/// One person has one name, however it is written: the second of four eyes is somebody else.
+/// One person has one name in any spelling: four eyes need another person.
 fn read_name(name: &HeaderValue) -> Result<String, ConsoleFailure> {
     let text = std::str::from_utf8(name.as_bytes()).ok().map(|text| text.trim().to_lowercase());
     text.filter(|name| {

@@ -1,10 +1,10 @@
-//! Handing in what lies in the store already, and what is put there past us.
+//! Handing in objects that are already in the store, and direct uploads to the store.
 //!
-//! A reference is taken by the rule by which events of the bucket are: `store.allow` names the places
-//! and whose they are. An upload goes straight to the store, to an address that is signed for one
-//! object of a size for a while; when it is handed in it is read, copied to where documents lie and
-//! taken away, so that whoever keeps the address changes nothing any more. Not promised: that what was
-//! put there and never handed in goes by itself; docs/guides/web.md names the bucket's rule for that.
+//! References follow the rule for events of the bucket: `store.allow` names the places and their
+//! tenants. An upload goes straight to the store, to an address that is signed for one object of a
+//! size for a while. When it is handed in it is read, copied to the documents and deleted, so that
+//! a holder of the address can change nothing afterwards. Not promised: that abandoned uploads
+//! disappear; docs/guides/web.md names the bucket's rule for that.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(super) struct UploadRequest {
     size: WholeNumber,
 }
 
-/// What is said of an upload that has come.
+/// Properties of a completed upload.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CompletionRequest {
@@ -104,7 +104,7 @@ pub(super) async fn post_reference(
     .await
 }
 
-/// Whose documents lie there. A visitor of one tenant reaches only what is that tenant's own.
+/// The tenant of the place. A visitor of one tenant reaches only that tenant's places.
 fn find_tenant(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -160,13 +160,13 @@ pub(super) async fn post_upload(
     Ok(Json(answer).into_response())
 }
 
-/// Uploads are known to whoever asked for them, and to nobody else.
+/// Uploads belong to the visitor who created them.
 fn owner_of(visitor: &ConsoleVisitor) -> String {
     let owner = format!("{}\n{}", visitor.name, visitor.tenant.as_deref().unwrap_or_default());
     encode_hex(Sha256::digest(owner)).chars().take(OWNER_SIGNS).collect()
 }
 
-/// `POST /uploads/{upload_id}/complete`: hands in what has come.
+/// `POST /uploads/{upload_id}/complete`: hands in the uploaded object.
 pub(super) async fn post_completion(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -190,7 +190,7 @@ pub(super) async fn post_completion(
         let _place = state.upload_place(&visitor).await?;
         let arrived = fetch_upload(&state, &visitor, &key, &name).await?;
         let answer = submit_arrived(&state, &arrived, &options).await?;
-        // Last: whoever asks again after a crash before here finds it there.
+        // Last: a repeated request after a crash before this line finds it there.
         if let Err(error) = state.store().delete(&key).await {
             tracing::warn!(error = %error, "an upload that was handed in stays in the store: {error}");
         }

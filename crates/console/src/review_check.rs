@@ -1,4 +1,4 @@
-//! What the rules say of a form while somebody types: advice beside the inputs, asked for by the
+//! Violations of the rules by a form while it is typed: advice beside the inputs, requested by the
 //! page's script. Nothing is written.
 
 use std::collections::BTreeMap;
@@ -20,16 +20,16 @@ use super::transcripts::{load_transcript, work_in_place};
 use docmill_core::model::Transcript;
 use docmill_operations::review;
 
-/// What is shown beside the inputs.
+/// The advice beside the inputs.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct TypedAdvice {
-    /// What cannot be taken as it was typed.
+    /// The typed value that cannot be read.
     problem: Option<String>,
-    /// Whether anything differs from what was shown.
+    /// Whether anything differs from the values shown.
     changed: bool,
-    /// By field, what the rules object to.
+    /// Violations by field.
     fields: BTreeMap<String, Vec<String>>,
-    /// What they object to in the document as a whole.
+    /// Violations of the document as a whole.
     whole: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn post_check(
         }
         Err(failure) => return Err(failure),
     };
-    // Without the pages nothing can be said of what stands on them.
+    // Without the pages the rules about their text cannot be checked.
     let Some(key) = &case.transcription_file_path else {
         return Ok(Json(TypedAdvice { changed, ..TypedAdvice::default() }));
     };

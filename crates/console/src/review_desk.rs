@@ -1,9 +1,7 @@
-//! Reviewers beside each other: whose a document is while its page is open, what is led to next, and
-//! how a decision is undone.
+//! Several reviewers at once: the lock of an open document, the next free document, and undo.
 //!
-//! Nothing here keeps a decision from being made: that somebody else has the document is asked once
-//! more in the decision's own transaction. Not promised: that a page which was left without its script
-//! gives the document back before the lease ends.
+//! Nothing here prevents a decision: the decision's own transaction checks the lock again. Not
+//! promised: that a page left without its script releases the document before the lease ends.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -39,16 +37,16 @@ pub(super) async fn load_visible_case(
     Ok(case)
 }
 
-/// How a visitor stands to a document whose page is open.
+/// The lock of an open document, as seen by the visitor.
 #[derive(Debug, Clone)]
 pub(super) enum ReviewLock {
     /// It is the visitor's; the id is that of the open page.
     Own(Uuid),
-    /// Somebody else has it.
+    /// Another reviewer has it.
     Others(ReviewHold),
-    /// It calls for nobody, or the visitor only looks.
+    /// It needs no review, or the visitor only looks.
     Open,
-    /// It is not known: Postgres did not say, or did not allow it.
+    /// Unknown: Postgres did not answer, or refused.
     Unknown,
 }
 
@@ -85,7 +83,7 @@ pub(super) async fn acquire_review_lock(
     }
 }
 
-/// Who has the document, for people.
+/// The holder of the lock, in words.
 pub(super) fn lock_notice(lock: &ReviewLock, may: bool) -> Markup {
     html! {
         @match lock {
@@ -101,8 +99,8 @@ pub(super) fn lock_notice(lock: &ReviewLock, may: bool) -> Markup {
     }
 }
 
-/// A free document for this visitor, after `left` in the queue and then from its start, claimed for
-/// him; the path of the queue if there is none.
+/// A free document, after `left` in the queue and then from its start, locked for this visitor; the
+/// path of the queue if there is none.
 pub(super) async fn next_path(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -162,7 +160,7 @@ fn read_page(form: &FieldValues) -> Result<Uuid, ConsoleFailure> {
     page.ok_or_else(|| ConsoleFailure::wrong_request("The form does not name its page."))
 }
 
-/// `POST /reviews/{document}/renew`: the page is still open. Says who has the document.
+/// `POST /reviews/{document}/renew`: the page is still open. Answers with the holder of the lock.
 pub(super) async fn post_renew(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -203,7 +201,8 @@ pub(super) async fn post_release(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What was done last, and how it is undone while it can be. `shown` is the document of the page.
+/// The last decision, with an undo button while it can be undone. `shown` is the document of the
+/// page.
 pub(super) async fn done_notice(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,

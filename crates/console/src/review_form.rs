@@ -1,8 +1,7 @@
-//! The form of one document: fields and lines of its kind's schema, and what was changed in them.
+//! The form of one document: fields and lines of its kind's schema, and the changes in them.
 //!
-//! Only what differs from what was shown is taken as a change, so that a value which no input can
-//! carry as it is stays what it was. A line is taken off whose cells are all empty, or whose box for
-//! that is ticked.
+//! Only a difference from the value shown is a change, so that a value which no input can carry
+//! stays as it was. A line is taken off if all its cells are empty, or its box for that is ticked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +17,20 @@ use docmill_operations::review;
 
 /// Empty lines at the end of a table of items.
 const BLANK_LINES: usize = 3;
-/// A text above so many characters gets several lines.
+/// A longer text gets several lines.
 const ONE_LINE: usize = 70;
 
-/// What the form is made from.
+/// The source of the form.
 pub(super) struct FormSource<'a> {
     /// The kind of the document.
     pub(super) kind: &'a Kind,
-    /// What is right as far as is known.
+    /// The best known data.
     pub(super) data: &'a Map<String, Value>,
-    /// What the gate found.
+    /// The gate's findings.
     pub(super) findings: &'a [ReviewFinding],
     /// The pages, and where on them each value was found.
     pub(super) pages: &'a PicturedPages,
-    /// What somebody has typed already, if the form is shown again.
+    /// Values typed before, if the form is shown again.
     pub(super) typed: Option<&'a FieldValues>,
 }
 
@@ -44,7 +43,7 @@ fn shown_text(value: Option<&Value>) -> String {
     }
 }
 
-/// The lines of a list; none if there is none, or it is no list.
+/// The lines of a list; empty if it is missing or no list.
 fn lines_of<'a>(data: &'a Map<String, Value>, list: &str) -> &'a [Value] {
     data.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
@@ -191,7 +190,7 @@ impl FormSource<'_> {
         let id = format!("field-{name}");
         let class = if findings.is_empty() { "field" } else { "field doubtful" };
         let hint = description(&self.kind.schema, name);
-        // What is read out with the input.
+        // Ids of the texts that a screen reader reads with the input.
         let mut described: Vec<String> =
             (0..findings.len()).map(|at| format!("{id}-finding-{at}")).collect();
         described.extend(hint.map(|_| format!("{id}-hint")));
@@ -293,7 +292,7 @@ impl FormSource<'_> {
 #[derive(Clone, Copy)]
 struct InputPlace<'a> {
     id: &'a str,
-    /// Ids of what describes it.
+    /// Ids of its descriptions.
     described: Option<&'a str>,
     /// Whether the reviewer begins there.
     first: bool,

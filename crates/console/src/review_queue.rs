@@ -1,4 +1,4 @@
-//! The queue of what needs a person: which documents wait, in which order, and how they are listed.
+//! The review queue: the waiting documents, their order, and the list.
 //!
 //! Not promised: places in the order of amounts beyond the first page of it.
 

@@ -1,9 +1,8 @@
-//! Decisions about one document that needs a person: what a reviewer says, and what follows. The queue
-//! is in `review_queue`, the page in `case_page`; how reviewers get along beside each other is in
-//! `review_desk`.
+//! Decisions about one document that needs review. The queue is in `review_queue`, the page in
+//! `case_page`, locks and undo in `review_desk`.
 //!
-//! A decision is about the version that was shown. Where another came first, nothing is written, and
-//! the reviewer is shown what is there now and what he had typed.
+//! A decision is about the version that was shown. After another decision nothing is written, and
+//! the reviewer sees the present state beside the values typed.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ use docmill_operations::review::{
     ReviewCase,
 };
 
-/// What a reviewer says about a document.
+/// The content of a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ReviewDecisionInput {
     /// This data is right.
@@ -41,21 +40,21 @@ pub(super) enum ReviewDecisionInput {
     Reject,
 }
 
-/// A input with what belongs to it.
+/// A decision with its reason.
 pub(super) struct DecisionRequest<'a> {
     /// The input.
     pub(super) input: ReviewDecisionInput,
     /// The reviewer's words; may be empty.
     pub(super) why: &'a str,
-    /// Whether it holds also if somebody else has the document open.
+    /// Whether to decide even if another reviewer has the document open.
     pub(super) take_over: bool,
 }
 
-/// Writes a input about `case` down.
+/// Records a decision about `case`.
 ///
 /// # Errors
-/// `version_changed` if the document is no longer as in `case`; `held` if somebody else has it open;
-/// what does not fit is refused.
+/// `version_changed` if the document is no longer as in `case`; `held` if another reviewer has it
+/// open; `refused` for invalid data.
 pub(super) async fn record_review(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -78,7 +77,7 @@ pub(super) async fn record_review(
     Ok(done?)
 }
 
-/// Says who was faster, if it was a person.
+/// The newer version, with its reviewer if a person made it.
 pub(super) fn stale_version(now: &ReviewCase) -> ConsoleFailure {
     let by = now.revisions.last().filter(|last| last.decided_at == now.version);
     match by {
@@ -171,12 +170,12 @@ pub(super) async fn post_undo(
     }
 }
 
-/// Whether the reviewer can go on where he is: what he request was refused, or somebody has it.
+/// Whether the page is shown again: the decision was refused, or another reviewer has the lock.
 fn is_told_on_page(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT)
 }
 
-/// The document as it is, with what went wrong.
+/// The present document with the problem at the top.
 async fn show_problem(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -189,7 +188,7 @@ async fn show_problem(
     Ok((failure.status, page).into_response())
 }
 
-/// Makes the document the visitor's whoever has it, and keeps what was typed.
+/// Takes the lock over from another reviewer, and keeps the typed values.
 async fn take_over(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -210,7 +209,7 @@ fn read_version(form: &FieldValues) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(form.get("version")?, &Rfc3339).ok()
 }
 
-/// The document as it is now, and what was typed about the one before.
+/// The present document, with the values typed about the earlier version.
 async fn show_lost(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -229,7 +228,7 @@ async fn show_lost(
     Ok((failure.status, page).into_response())
 }
 
-/// What the form says about the version that it was made for.
+/// The decision in the form, about the version that it was made for.
 fn read_decision(
     state: &ConsoleState,
     case: &ReviewCase,

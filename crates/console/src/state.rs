@@ -1,4 +1,4 @@
-//! What every page is made from.
+//! Shared state of all pages.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use docmill_operations::tenant_shares::{TakenShare, TenantShares};
 use docmill_queue::MessageQueue;
 use docmill_storage::ObjectStore;
 
-/// What the pages look like.
+/// The style sheet.
 pub(super) const STYLE: &str = include_str!("console.css");
-/// What the page of a review does by itself.
+/// The script of the review page.
 pub(super) const REVIEW_SCRIPT: &str = include_str!("review.js");
-/// What pictures of pages do by themselves.
+/// The script of page pictures.
 pub(super) const PICTURE_SCRIPT: &str = include_str!("page_picture.js");
 
-/// What the pages ask and change.
+/// Dependencies of the pages.
 pub struct ConsoleParts {
     /// Postgres, over connections that no job needs.
     pub database: Db,
@@ -37,19 +37,19 @@ pub struct ConsoleParts {
     pub store: Arc<dyn ObjectStore>,
     /// The kinds of documents, for the forms of reviewers.
     pub kinds: KindSet,
-    /// Where the pages are, and who may see them.
+    /// Address and access of the pages.
     pub config: WebConfig,
-    /// What may be handed in.
+    /// Limits of documents handed in.
     pub limits: UploadLimits,
     /// Which places of the store documents may be handed in from.
     pub places: StoreConfig,
-    /// What holds for decisions of reviewers.
+    /// Settings for reviewers' decisions.
     pub review: ReviewConfig,
-    /// Draws pages for those who look at them; `None`: nobody is shown pictures.
+    /// Draws pages as pictures; `None` if pictures are off.
     pub drawer: Option<Arc<PageDrawer>>,
 }
 
-/// What may be handed in, and how the queue is named then.
+/// Limits of documents handed in, and the queue's name in their rows.
 #[derive(Debug, Clone)]
 pub struct UploadLimits {
     /// Bytes of a document.
@@ -58,14 +58,15 @@ pub struct UploadLimits {
     pub destination: QueueDestination,
 }
 
-/// Documents that are handed in at the same time: each is in memory as a whole for a moment. As many
-/// of the largest may lie on the disk.
+/// Documents that are handed in at the same time: each is in memory as a whole for a moment. As
+/// many of the largest may lie on the disk.
 const UPLOADS: usize = 4;
-/// Transcripts that are read and written in other forms at the same time: each takes a core meanwhile.
+/// Transcripts that are read and written in other forms at the same time: each takes a core
+/// meanwhile.
 const RENDERINGS: usize = 4;
-/// How long somebody waits for one of these places.
+/// How long a request waits for one of these places.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Bytes of transcripts, and of what is made of them, that are in memory until they are sent.
+/// Bytes of transcripts, and of the answers made from them, in memory until they are sent.
 const TRANSCRIPT_BYTES: usize = 256 << 20;
 /// Unknown tokens within [`STRANGER_WINDOW`] that are answered one by one.
 const STRANGERS: u32 = 100;
@@ -79,12 +80,12 @@ struct StrangerCount {
     count: u32,
 }
 
-/// The service at one glance, and what it cost today.
+/// The state of the service, and today's cost.
 #[derive(Debug, Clone)]
 pub(super) struct OverviewAnswer {
     /// Everything but money.
     pub(super) service: ServiceOverview,
-    /// What was spent today (UTC); `None`: nothing.
+    /// Today's spending (UTC); `None` without any.
     pub(super) cost: Option<CostSum>,
 }
 
@@ -144,7 +145,7 @@ impl ConsoleState {
         self.shared.parts.queue.as_ref()
     }
 
-    /// The queue, for what goes on when the one who asked has gone.
+    /// The queue, for work that continues after the client has gone.
     pub(super) fn queue_handle(&self) -> Arc<dyn MessageQueue> {
         Arc::clone(&self.shared.parts.queue)
     }
@@ -173,10 +174,10 @@ impl ConsoleState {
         &self.shared.parts.limits
     }
 
-    /// Waits for a place among those whose documents are handed in.
+    /// Waits for a place to hand documents in.
     ///
     /// # Errors
-    /// There is none for too long.
+    /// No place became free in time.
     pub(super) async fn upload_place(
         &self,
         visitor: &ConsoleVisitor,
@@ -185,10 +186,10 @@ impl ConsoleState {
         place.await.ok_or_else(ConsoleFailure::busy)
     }
 
-    /// Room for so many bytes of a document that arrives.
+    /// Room for so many bytes of an arriving document.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no room.
     pub(super) fn arrival_room(
         &self,
         visitor: &ConsoleVisitor,
@@ -197,10 +198,10 @@ impl ConsoleState {
         take_bytes(&self.shared.arriving, visitor, bytes)
     }
 
-    /// Waits for a place among those whose transcripts are read.
+    /// Waits for a place to read transcripts.
     ///
     /// # Errors
-    /// There is none for too long.
+    /// No place became free in time.
     pub(super) async fn rendering_place(
         &self,
         visitor: &ConsoleVisitor,
@@ -212,7 +213,7 @@ impl ConsoleState {
     /// Room in memory for so many bytes of a transcript.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no room.
     pub(super) fn transcript_room(
         &self,
         visitor: &ConsoleVisitor,
@@ -221,8 +222,8 @@ impl ConsoleState {
         take_bytes(&self.shared.transcripts, visitor, bytes)
     }
 
-    /// Notes that somebody who is not the proxy says who he is. The log has the address and nothing
-    /// of what was said, and of a flood only its beginning.
+    /// Logs a proxy header from an address that is not the proxy. The log has the address and not
+    /// the header, and of a flood only its beginning.
     pub(super) fn note_pretender(&self, peer: Option<IpAddr>) -> ConsoleFailure {
         if self.count_stranger() <= STRANGERS {
             let peer = peer.map_or_else(|| "nowhere".to_owned(), |peer| peer.to_string());
@@ -243,8 +244,8 @@ impl ConsoleState {
         strangers.count
     }
 
-    /// Notes that somebody unknown wants in, `told`: with a token, which is never written down. Known
-    /// tokens are not counted: a flood of others keeps nobody out.
+    /// Counts a failed sign-in, `told`: with a token, which is never logged. Known tokens are not
+    /// counted: a flood of unknown ones locks no visitor out.
     pub(super) fn note_stranger(&self, told: bool) -> ConsoleFailure {
         if !told {
             return ConsoleFailure::unknown_visitor();
@@ -282,12 +283,12 @@ impl ConsoleState {
         &self.shared.picture_script_path
     }
 
-    /// What draws pages; `None`: nobody is shown pictures.
+    /// Draws pages; `None` if pictures are off.
     pub(super) fn drawer(&self) -> Option<&PageDrawer> {
         self.shared.parts.drawer.as_deref()
     }
 
-    /// The service at one glance, at most two seconds old, asked for once for all who look.
+    /// The state of the service, at most two seconds old, loaded once for all visitors.
     pub(super) async fn load_overview(&self) -> Result<Arc<OverviewAnswer>, ConsoleFailure> {
         let (state, shared) = (self.clone(), Arc::clone(&self.shared.overview));
         let found = shared.find(async move {

@@ -1,10 +1,9 @@
-//! Transcripts as they lie in the store, and what is made of them for those who ask: text, Markdown,
-//! single pages, pieces for retrieval.
+//! Transcripts as they are stored, and their renderings on request: text, Markdown, single pages,
+//! chunks for retrieval.
 //!
-//! What is made is made anew each time and kept nowhere, off the threads that answer others, a few
-//! at a time. Only the searchable copy is made by a worker, and given out as it is stored. What is in
-//! memory for somebody counts until it has been sent or nobody waits for it any more, and one tenant
-//! gets no more than half of what there is for all.
+//! Renderings are made anew each time and stored nowhere, on blocking threads, a few at a time.
+//! Only the searchable copy is made by a worker, and served as it is stored. Bytes in memory count
+//! until they are sent or the client has gone, and one tenant gets at most half of the memory.
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -32,7 +31,7 @@ const MAX_BYTES: u64 = 64 << 20;
 const SHOWN: usize = 60_000;
 /// Pages that are shown there.
 const MAX_SHEETS_PAGES: usize = 200;
-/// Estimated tokens of a piece, if nothing else is asked for.
+/// Estimated tokens of a chunk by default.
 const USUAL_TOKENS: u32 = 512;
 /// Fewest and most tokens of a piece.
 pub(super) const TOKENS: (u32, u32) = (16, 8192);
@@ -45,7 +44,7 @@ struct PageWithBlocks<'a> {
     blocks: &'a [PageBlock],
 }
 
-/// Bytes in memory with the room that they take: it is given back when the last who has them lets go.
+/// Bytes with their share of memory: it is returned when the last holder drops them.
 struct HeldBytes {
     bytes: Bytes,
     _room: TakenShare,
@@ -92,8 +91,8 @@ async fn load_artefact(
     }
 }
 
-/// Works on a transcript off the threads that answer others. The place goes with the work: it goes on
-/// though the one who asked goes away.
+/// Works on a transcript on a blocking thread. The work holds its place and continues after the
+/// client has gone.
 pub(super) async fn work_in_place<T: Send + 'static>(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -111,21 +110,21 @@ pub(super) async fn work_in_place<T: Send + 'static>(
     })
 }
 
-/// What a stored transcript says of the searchable copy.
+/// The part of a stored transcript about the searchable copy.
 #[derive(Default, Deserialize)]
 struct CopyMention {
     searchable: Option<CopyPlace>,
 }
 
-/// Where the copy lies, or why there is none.
+/// The key of the copy, or the reason why there is none.
 #[derive(Deserialize)]
 struct CopyPlace {
     path: Option<String>,
     left_out: Option<String>,
 }
 
-/// The pages with as much of their text as is shown beside a form; none if they cannot be had: the
-/// form is of use without them.
+/// The pages with the part of their text shown beside a form; empty if they cannot be loaded: the
+/// form is useful without them.
 pub(super) async fn load_page_sheets(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -188,7 +187,7 @@ fn no_transcript() -> ConsoleFailure {
     ConsoleFailure::conflict("There is no transcript yet.")
 }
 
-/// The searchable copy of what this transcript is of.
+/// The searchable copy of the transcript's document.
 async fn load_copy(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -225,7 +224,7 @@ async fn find_transcript(
     load_transcript(state, visitor, &key).await
 }
 
-/// What `make` writes of a transcript and its layout; it is missing if that is nothing.
+/// The rendering by `make` of a transcript and its layout; `None` from it is a missing page.
 async fn render(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -243,8 +242,8 @@ async fn render(
     Ok(Bytes::from_owner(HeldBytes { bytes: made.into(), _room: room }))
 }
 
-/// `GET /ingestions/{id}/transcript`: as it is stored, as text, as Markdown, or as the searchable copy of
-/// its document.
+/// `GET /ingestions/{id}/transcript`: as it is stored, as text, as Markdown, or as the searchable
+/// copy of its document.
 pub(super) async fn get_transcript(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

@@ -1,9 +1,10 @@
 //! Handing documents in: a body is written to a file of its own as it comes, and then handed in as
 //! from the command line.
 //!
-//! What is too large is refused before it is read, or when it turns out to be; what comes too slowly
-//! ends with its connection, and takes nobody's place: that is for what is there as a whole. The same bytes of the same tenant are one document, however often they
-//! come. Not promised: that a name is kept as it was sent; it becomes one that any system takes.
+//! A body that is too large is refused before it is read, or at the limit. A slow one ends with its
+//! connection, and takes no place: places are for complete ones. The same bytes of the same tenant
+//! are one document, however often they come. Not promised: that a name stays as it was sent; it
+//! becomes one that any system takes.
 
 use std::path::PathBuf;
 
@@ -69,10 +70,10 @@ pub(super) async fn post_document(
     .await
 }
 
-/// Hands in what has arrived.
+/// Hands in the arrived document.
 ///
 /// # Errors
-/// It is refused, or something does not answer.
+/// It is refused, or a dependency does not answer.
 pub(super) async fn submit_arrived(
     state: &ConsoleState,
     arrived: &ArrivedDocument,
@@ -83,7 +84,7 @@ pub(super) async fn submit_arrived(
     describe_submission(&done)
 }
 
-/// What documents are handed in to.
+/// The destination of documents.
 pub(super) fn submit_context(state: &ConsoleState) -> SubmitContext<'_> {
     SubmitContext {
         db: state.database(),
@@ -98,11 +99,11 @@ pub(super) fn submit_context(state: &ConsoleState) -> SubmitContext<'_> {
 pub(super) struct RequestName<'a> {
     pub(super) visitor: &'a str,
     pub(super) key: Option<&'a str>,
-    /// What is asked for.
+    /// Hash of the request.
     pub(super) fingerprint: String,
 }
 
-/// The SHA-256 of what is asked for.
+/// The SHA-256 of a request.
 pub(super) fn fingerprint(terms: &Value) -> String {
     encode_hex(Sha256::digest(terms.to_string()))
 }
@@ -127,7 +128,7 @@ pub(super) async fn answer_by_name(
     Ok(answer_once(state, answer.answer))
 }
 
-/// What is said of a document that was handed in.
+/// The answer about a document that was handed in.
 ///
 /// # Errors
 /// It was refused.
@@ -174,7 +175,7 @@ pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailu
     key.map(Some).ok_or_else(wrong)
 }
 
-/// What is said of a document besides its content.
+/// Properties of a document besides its content.
 #[derive(Debug, Default)]
 pub(super) struct NamedTerms {
     pub(super) kind: Option<String>,
@@ -206,7 +207,7 @@ impl NamedTerms {
         }
         let priority = filled(self.priority).as_deref().map(str::parse).transpose();
         let named: Option<Priority> = priority.map_err(ConsoleFailure::wrong_request)?;
-        // What is more urgent comes first in the order of priorities.
+        // More urgent priorities come first in their order.
         let highest = visitor.highest_priority;
         if named.is_some_and(|named| named < highest) {
             let text = format!("Your token hands in up to the priority {}.", highest.code());
@@ -230,7 +231,7 @@ pub(super) fn file_name(named: &str) -> String {
     if name.trim_matches(['.', ' ']).is_empty() { "document".to_owned() } else { name }
 }
 
-/// Writes down what lay in the store.
+/// Writes an object of the store to a file.
 ///
 /// # Errors
 /// It cannot be written.
@@ -243,7 +244,7 @@ pub(super) async fn keep_bytes(
     receive(state, visitor, Body::from(bytes), name).await
 }
 
-/// Writes the body down as it comes. What it has not sent yet takes no room.
+/// Writes the body to a file as it comes. Bytes not sent yet take no room.
 async fn receive(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,

@@ -1,4 +1,4 @@
-//! Webhooks for programs: who is told, what they have not been told, telling them again.
+//! Webhooks for programs: targets, deliveries, replay.
 
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -19,7 +19,7 @@ use docmill_operations::webhooks::{self, DeliveryPlace, DeliveryQuery, DeliveryR
 /// Deliveries of one replay.
 const MAX_REPLAYED: usize = 1_000;
 
-/// What is to be told again: numbers of deliveries, or all that were given up of a target.
+/// Deliveries to replay: by number, or all dead ones of a target.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ReplayRequest {

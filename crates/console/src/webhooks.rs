@@ -1,4 +1,4 @@
-//! Who is told of outcomes and decisions, what they have not been told, and telling them again.
+//! Webhooks: targets, their open and dead deliveries, and replay.
 
 use axum::Extension;
 use axum::extract::State;
@@ -18,7 +18,7 @@ use docmill_operations::webhooks::{self, COUNTED, DeliveryQuery, DeliveryRow, We
 /// Deliveries that are shown of a target.
 const SHOWN: u32 = 50;
 
-/// `/webhooks`: targets, and of one of them (`?target=`) what it has not been told.
+/// `/webhooks`: targets, and of one of them (`?target=`) its open and dead deliveries.
 pub(super) async fn show_webhooks(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

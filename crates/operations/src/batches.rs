@@ -1,16 +1,15 @@
-//! Gathers questions to models that may wait into batches, hands those in, fetches their answers, and
-//! wakes the documents that waited.
+//! Gathers model questions that may wait into batches, hands the batches in, fetches the answers,
+//! and wakes the waiting documents.
 //!
 //! One worker at a time leads, by a lease in Postgres that outlasts every single step. Each step is
-//! written down before the next: put together under a name of ours; about to be handed in; handed in,
-//! with the vendor's handle; each answer stored, then settled; ended. Whoever leads next goes on from
-//! what is written. A batch that was about to be handed in is looked for at the vendor's by its name
-//! before it is handed in again (`hand_in`). Of a question either the answer is used or a direct call
-//! takes its place, never both: its row says which.
+//! recorded before the next: named; about to be handed in; handed in, with the vendor's handle;
+//! each answer stored, then settled; ended. The next leader continues from the record. A batch that
+//! was about to be handed in is first looked up at the vendor by its name (`hand_in`). A question
+//! uses either the batch's answer or a direct call, never both: its row says which.
 //!
-//! Not promised: that a vendor is not paid twice where its answer came after the time to wait was over
-//! (it is counted then), or where a batch shows up at the vendor's later than two minutes after it was
-//! handed in.
+//! Not promised: that a vendor is not paid twice where its answer came after the time to wait was
+//! over (it is counted then), or where a batch appears at the vendor later than two minutes after
+//! it was handed in.
 
 mod hand_in;
 mod step;
@@ -41,7 +40,7 @@ const LEASE: &str = "batches";
 const LEADS: Duration = Duration::from_secs(300);
 /// A step that takes longer is cut off; the answers of one batch may take several.
 const MAX_STEP: Duration = Duration::from_secs(240);
-/// A batch that was handed in is seen by its vendor's lists after so long at the latest.
+/// The vendor lists a batch at most this long after it was handed in.
 const SETTLES: Duration = Duration::from_secs(120);
 /// Batches that one pass puts together of one model.
 const BATCHES_PER_PASS: usize = 20;
@@ -49,12 +48,12 @@ const BATCHES_PER_PASS: usize = 20;
 const WOKEN_TOGETHER: u32 = 1000;
 /// Vendors keep answers for weeks; a batch that has not ended after this is given up.
 const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
-/// What was settled longer ago is removed.
+/// Batches settled longer ago are removed.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// The wait between two looks at a batch is at most so many times the first.
+/// The longest poll interval of a batch, as a multiple of the first.
 const MAX_STRETCH: u32 = 16;
 
-/// What the collector works on.
+/// Dependencies of the collector.
 pub struct BatchBackends {
     /// The Postgres database.
     pub db: Db,
@@ -75,7 +74,7 @@ pub struct BatchCollector {
     holder: String,
 }
 
-/// What one pass did.
+/// Counts of one pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BatchPassReport {
     /// Batches that were put together.
@@ -89,7 +88,7 @@ pub struct BatchPassReport {
 }
 
 impl BatchCollector {
-    /// For the models that may be asked in batches; `None` if there is none.
+    /// A collector for the models that allow batches; `None` if none does.
     pub fn new(
         backends: BatchBackends,
         apis: Vec<Arc<dyn BatchApi>>,
@@ -109,7 +108,7 @@ impl BatchCollector {
                 () = tokio::time::sleep(pause) => {}
             }
             let pass = tokio::select! {
-                // What a crash would leave, the next leader goes on from.
+                // The next leader continues after a crash.
                 () = stop.wait_until_requested() => return self.release_lead().await,
                 pass = self.run_pass_as_leader() => pass,
             };
@@ -119,7 +118,7 @@ impl BatchCollector {
         }
     }
 
-    /// One pass, if nobody else leads; `None`: somebody does.
+    /// One pass; `None` if another process leads.
     ///
     /// # Errors
     /// Postgres does not answer.
@@ -137,7 +136,7 @@ impl BatchCollector {
             let route = route_of(api.as_ref());
             pass.gathered += self.gather(&route, api.least_requests()).await?;
             for batch in rows::list_due(&self.db, &route).await? {
-                // Whoever has the lead by now goes on.
+                // The leader of that moment continues.
                 if !self.take_lead().await? {
                     return Ok(pass);
                 }

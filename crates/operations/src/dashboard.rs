@@ -29,7 +29,7 @@ pub struct TierDepth {
     pub delayed: u64,
 }
 
-/// The service as it stands.
+/// The state of the service.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServiceOverview {
     /// Messages that wait; `None` if the queue does not answer.
@@ -54,7 +54,7 @@ pub struct ServiceOverview {
     pub oldest_s: Option<f64>,
     /// Jobs that run, longest first, some of them.
     pub working: Vec<ActiveIngestion>,
-    /// What ended within 1, 10 and 60 minutes.
+    /// Ingestions that ended within 1, 10 and 60 minutes.
     pub throughput: Vec<Throughput>,
     /// Failures within the last day, by reason.
     pub failures: Vec<FailureCount>,
@@ -99,7 +99,8 @@ async fn load_depths(queue: &dyn MessageQueue) -> Result<(QueueDepth, Vec<TierDe
     Ok((depth, tiers.collect()))
 }
 
-/// Where a local model is with the workers that may call it, in words: `loaded in 2, loading in 1 of 3`.
+/// Where a local model is with the workers that may call it, in words: `loaded in 2, loading in 1
+/// of 3`.
 pub fn describe_turns(model: &LocalModelTotals) -> String {
     let counts = [(model.loaded, "loaded"), (model.loading, "loading"), (model.idle, "idle")];
     let told = counts.iter().filter(|(count, _)| *count > 0);

@@ -1,8 +1,8 @@
-//! Dead letters: what they stand for, sending lost triggers again, and moving them back by hand.
+//! Dead letters: the ingestion behind each, sending lost triggers again, and redrive by hand.
 //!
 //! A message lands in the dead-letter queue when it was received too often, whatever its row says.
-//! A live row's dead letter is a lost trigger; a completed row's stands for nothing; a failed
-//! row's stays, for a person to look at, reopen and redrive.
+//! A live row's dead letter is a lost trigger; a completed row's is obsolete; a failed row's stays,
+//! for a person to inspect, reopen and redrive.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use docmill_ledger::db::operators::janitor::{self as rows, DeadLetterRow};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
 
-/// Letters that are only looked at stay hidden from other readers for so long.
+/// Inspected letters stay hidden from other readers this long.
 const LOOKED_AT: Duration = Duration::from_secs(30);
 /// Letters that are worked on: longer than the work, or they would come round again.
 pub(crate) const WORKED_ON: Duration = Duration::from_secs(600);
@@ -33,7 +33,7 @@ const TOGETHER: usize = 100;
 pub struct DeadLetterView {
     /// The service's id of the message.
     pub message_id: String,
-    /// The ingestion it stands for; `None`: it stands for none or for several.
+    /// Its ingestion; `None` if there is none or several.
     pub ingestion: Option<IngestionId>,
     /// `no row`, `in-progress`, `completed`, `failed`, `cancelled`, or `not one ingestion`.
     pub state: String,
@@ -45,7 +45,7 @@ pub struct DeadLetterView {
     pub sent_at: Option<String>,
     #[serde(skip)]
     receipt: Option<ReceiptHandle>,
-    /// What is sent in its place: same tier, tenant and trace.
+    /// The replacement message: same tier, tenant and trace.
     #[serde(skip)]
     successor: OutgoingMessage,
     #[serde(skip)]
@@ -86,12 +86,12 @@ impl DeadLetterView {
     }
 }
 
-/// What a reconciliation did, or would do.
+/// Counts of a reconciliation, or of its dry run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReconcileReport {
     /// Live rows whose message was sent again.
     pub revived: usize,
-    /// Letters that stand for nothing any more.
+    /// Obsolete letters.
     pub cleared: usize,
     /// Live rows whose attempts are used up by crashes: they failed, their letters stay.
     pub given_up: usize,
@@ -102,7 +102,7 @@ pub struct ReconcileReport {
 pub struct ReconcileTerms {
     /// Most letters that are looked at.
     pub most: usize,
-    /// After so many attempts that no worker survived a row is failed; see `retry.crash_attempts`.
+    /// Crashed attempts after which a row is failed; see `retry.crash_attempts`.
     pub crash_limit: u32,
     /// Nothing is changed.
     pub dry_run: bool,
@@ -113,7 +113,7 @@ pub struct ReconcileTerms {
 pub struct RedriveReport {
     /// Failed ingestions that were reopened, and open ones that waited; sent again.
     pub sent: Vec<IngestionId>,
-    /// Letters sent again as they were: they stand for several ingestions.
+    /// Letters sent again unchanged: they name several ingestions.
     pub as_they_were: usize,
     /// Letters of ingestions that were completed or cancelled: deleted.
     pub cleared: usize,
@@ -144,7 +144,7 @@ pub async fn list_letters(
 }
 
 /// Reads a dead-letter queue once: to its end, to the first letter that comes a second time, or to
-/// as many as were asked for. What is read stays hidden from other readers meanwhile.
+/// the limit. The letters read stay hidden from other readers meanwhile.
 pub(crate) struct LetterReader<'a> {
     queue: &'a dyn MessageQueue,
     hidden: Duration,
@@ -167,7 +167,7 @@ impl<'a> LetterReader<'a> {
         }
     }
 
-    /// Up to `most` further letters; none: that was the end.
+    /// Up to `most` further letters; empty at the end.
     pub(crate) async fn read_letters(&mut self, most: usize) -> fault::Result<Vec<DeadLetter>> {
         let mut read = Vec::new();
         while !self.is_at_end && read.len() < most && self.left > 0 {
@@ -187,8 +187,8 @@ impl<'a> LetterReader<'a> {
         Ok(read)
     }
 
-    /// Lets other readers see these letters again, and those that came twice. One that cannot be
-    /// released shows again by itself.
+    /// Releases these letters and their duplicates to other readers. A letter that cannot be
+    /// released reappears when its visibility timeout ends.
     pub(crate) async fn release_others(self, mut receipts: Vec<ReceiptHandle>) {
         receipts.extend(self.again);
         if receipts.is_empty() {
@@ -247,11 +247,11 @@ async fn load_rows(
     Ok(states.into_iter().map(|state| (state.id, state)).collect())
 }
 
-/// What becomes of a letter.
+/// The action for a letter.
 enum LetterFate {
     /// It stays for a person, or until its row can be judged.
     Stay,
-    /// It stands for nothing any more.
+    /// It is obsolete.
     Clear,
     /// Its row lost its trigger, or it is an event or a group that intake has not taken in.
     Revive,
@@ -272,8 +272,8 @@ fn judge_letter(letter: &DeadLetterView, crash_limit: u32) -> LetterFate {
     }
 }
 
-/// Sends again what is a lost trigger, fails what no worker survived, deletes what stands for
-/// nothing; batch by batch, until `turn` is over.
+/// Sends lost triggers again, fails rows whose workers crashed too often, deletes obsolete letters;
+/// batch by batch, until `turn` is over.
 ///
 /// # Errors
 /// As [`list_letters`]; without a dead-letter queue there is nothing to do.
@@ -311,7 +311,7 @@ pub async fn reconcile_letters(
     ended.map(|()| done)
 }
 
-/// Fails a document that workers died on; `false`: somebody holds it, or it has ended.
+/// Fails a document that workers crashed on; `false` if it is claimed or has ended.
 async fn give_up(db: &Db, row: &DeadLetterRow) -> fault::Result<bool> {
     let detail = format!("dead-lettered after {} deaths", row.crashes);
     let failed = rows::fail_unclaimed(db, row.id, OutcomeReason::Crashed, &detail).await?;
@@ -361,9 +361,9 @@ async fn reconcile_batch(
 }
 
 /// Reopens the failed ingestions of dead letters and sends them again; `reason` narrows it to one
-/// code. What is still open is sent, what was completed or cancelled stays so and its letter goes.
-/// Reopened first: a message that came back before its row was open would find it terminal. Batch by
-/// batch; what was done until an error stays done.
+/// code. Open ingestions are sent; completed and cancelled ones stay so and their letters are
+/// deleted. Reopened first: a message that came back before its row was open would find it
+/// terminal. Batch by batch; an error keeps the work done before it.
 ///
 /// # Errors
 /// As [`list_letters`].
@@ -426,7 +426,7 @@ async fn redrive_batch(
     rows::mark_enqueued(db, &ids).await?;
     done.as_they_were += sent.iter().filter(|letter| letter.ingestion.is_none()).count();
     done.sent.extend(sent.iter().filter_map(|letter| letter.ingestion));
-    // Completed or cancelled, perhaps only a moment ago: its letter stands for nothing.
+    // Completed or cancelled, perhaps a moment ago: its letter is obsolete.
     let over: Vec<&DeadLetterView> = letters.iter().filter(|it| !is_sent(it)).collect();
     done.cleared += over.len();
     delete_letters(queue, &over).await

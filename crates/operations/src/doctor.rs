@@ -1,7 +1,7 @@
-//! What is wrong with a set-up, and what to change: the findings of `docmill doctor`.
+//! Faults of a set-up with their remedies: the findings of `docmill doctor`.
 //!
-//! Every check is a small function from facts to a [`DoctorFinding`]; `app`, which knows the
-//! implementations, gathers the facts. Nothing here changes anything: permissions are found out by
+//! Every check is a small function from facts to a [`DoctorFinding`]; `app`, which has the
+//! implementations, gathers the facts. Nothing here changes anything: permissions are probed by
 //! requests that cannot succeed. Not promised: that a set-up without a finding works for ever.
 
 pub mod clock;
@@ -34,9 +34,9 @@ pub struct DoctorFinding {
     pub check: &'static str,
     /// How serious the finding is.
     pub verdict: Severity,
-    /// What was found, in words.
+    /// The finding in words.
     pub found: String,
-    /// What to change; `None` if nothing.
+    /// The remedy; `None` if nothing has to change.
     pub advice: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl DoctorFinding {
         Self { verdict: Severity::Wrong, ..Self::warn(check, found, advice) }
     }
 
-    /// What is needed does not answer or refuses us; such errors say themselves what to check.
+    /// A dependency does not answer or refuses access; the error names what to check.
     pub fn unusable(check: &'static str, error: &impl std::fmt::Display) -> Self {
         let (verdict, found) = (Severity::Wrong, error.to_string());
         Self { check, verdict, found, advice: None }
@@ -67,7 +67,7 @@ impl DoctorFinding {
 /// Everything that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorReport {
-    /// Whether nothing must be changed.
+    /// Whether the set-up can stay as it is.
     pub well: bool,
     /// In the order of the checks.
     pub findings: Vec<DoctorFinding>,
@@ -81,7 +81,7 @@ impl DoctorReport {
     }
 }
 
-/// The finding of a check that had to ask somebody; a question without an answer is `unusable`.
+/// The finding of a check that made a request; without an answer it is `unusable`.
 pub fn findings_or_unusable(
     check: &'static str,
     answer: fault::Result<Vec<DoctorFinding>>,

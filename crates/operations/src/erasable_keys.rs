@@ -1,9 +1,9 @@
-//! Which objects go with a tenant's documents. Rows are written by many hands, so what they name is
-//! looked at: an original goes only if nobody else's row names it, by whatever of its names, and of
-//! artefacts only what lies below the ingestions' own prefixes.
+//! The objects to erase with a tenant's documents. Rows have many writers, so their keys are
+//! checked: an original goes only if no row of another tenant names it, by any of its names; of
+//! artefacts, only those below the ingestions' own prefixes.
 //!
-//! Not promised: that an original is the tenant's because its row says so; that is what
-//! `store.allow` with tenants is for.
+//! Not promised: that an original belongs to the tenant because its row says so; `store.allow` with
+//! tenants is for that.
 
 use std::collections::HashSet;
 
@@ -24,8 +24,8 @@ pub(super) struct ErasableKeys {
     pub(super) shared: usize,
 }
 
-/// Adds the documents that events made of the same objects, if nobody has said whose those are: an
-/// object that is announced and registered has two rows, and both are about the tenant.
+/// Adds the documents that events made of the same objects, if no tenant is recorded for them: an
+/// object that is announced and registered has two rows, and both concern the tenant.
 pub(super) async fn with_twins(
     places: ErasureBackends<'_>,
     mut batch: Vec<ErasableDocument>,

@@ -1,14 +1,14 @@
-//! Forgetting a tenant: rows, objects, messages; or what of it is old enough.
+//! Erasing a tenant: rows, objects, messages; or those past their retention.
 //!
-//! Retention goes the same way with one step more: what is past it is marked first, and from then on
-//! gets no new ingestion, so that nobody's original is deleted who still needs it. A document whose
-//! objects cannot be deleted holds up no other; it stays marked and is tried again.
+//! Retention takes one step more: expired documents are marked first. From then on they get no new
+//! ingestion, so that no original is deleted while it is needed. A document whose objects cannot be
+//! deleted delays no other; it stays marked and is tried again.
 //!
-//! Order matters. What is open is cancelled first and workers are given time to notice, so that
-//! nobody writes behind our back; then objects, then the rows that lead to them; then dead letters.
-//! A message that is still in the queue finds the id among the erased ones when it is received and
-//! is deleted then. Stopped half way, the next run goes on. Not promised: copies that the store
-//! keeps itself (versions of a bucket), backups, and what a producer hands in meanwhile.
+//! Order matters. Open ingestions are cancelled first and workers are given time to notice, so that
+//! no write comes later; then objects, then the rows that lead to them; then dead letters. A
+//! message still in the queue names an erased id when it is received, and is deleted then. After an
+//! interruption the next run continues. Not promised: copies that the store keeps itself (versions
+//! of a bucket), backups, and documents handed in meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -55,12 +55,12 @@ pub struct ErasureBackends<'a> {
     pub queue: &'a dyn MessageQueue,
 }
 
-/// What was erased, or would be.
+/// Counts of the objects and rows erased, or of the dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ErasureReport {
     /// The tenant whose documents these were.
     pub tenant: String,
-    /// Whether nothing was changed.
+    /// Whether this was a dry run.
     pub dry_run: bool,
     /// Documents that were erased.
     pub documents: usize,
@@ -70,13 +70,13 @@ pub struct ErasureReport {
     pub cancelled: usize,
     /// Objects: originals and artefacts.
     pub objects: usize,
-    /// Originals that stay because a document of somebody else refers to them.
+    /// Originals that stay because another tenant's document refers to them.
     pub shared: usize,
     /// Dead letters that were deleted.
     pub dead_letters: usize,
 }
 
-/// What became of documents past their retention.
+/// Counts of documents past their retention.
 #[derive(Debug, Default)]
 pub struct ExpiryReport {
     /// Documents that were erased.
@@ -144,7 +144,7 @@ pub async fn erase_tenant(
     Ok(done)
 }
 
-/// Where the look for what is past its retention goes on. Kept as it goes: whoever looks may be cut off.
+/// Where the search for expired documents continues. Saved on the way: the search may be cut off.
 #[derive(Debug, Default)]
 pub struct RetentionSweep(Mutex<RetentionPosition>);
 
@@ -166,11 +166,11 @@ impl RetentionSweep {
     }
 }
 
-/// Erases what is older than its tenant's retention, batch by batch until `turn` is over: first what is marked
-/// already, so that marking, which may take longer than a turn, cannot keep anything from being erased.
+/// Erases documents past their tenant's retention, batch by batch until `turn` is over. Marked ones
+/// come first: marking may take longer than a turn and must not keep anything from being erased.
 ///
 /// # Errors
-/// Postgres does not answer. What goes wrong with one document or one tenant stops no other; see
+/// Postgres does not answer. A failure of one document or tenant stops no other; see
 /// [`ExpiryReport::failed`].
 pub async fn erase_expired(
     places: ErasureBackends<'_>,
@@ -291,14 +291,14 @@ async fn cancel_open(
     Ok(cancelled)
 }
 
-/// Objects first: the rows lead to them. Returns the ingestions that are gone; `None`: nothing was
-/// left.
+/// Objects first: the rows lead to them. Returns the ingestions that are gone; `None` if there were
+/// none left.
 async fn erase_batch(
     places: ErasureBackends<'_>,
     tenant: &str,
     done: &mut ErasureReport,
 ) -> Result<Option<Vec<IngestionId>>> {
-    // From the beginning each time: what was erased is gone. A page may hold none of the tenant's and
+    // From the beginning each time: erased rows are gone. A page may hold none of the tenant's and
     // not be the last.
     let mut page = find_page(places.db, tenant, TenantPosition::START).await?;
     while let (true, Some(next)) = (page.documents.is_empty(), page.next) {
@@ -353,7 +353,7 @@ async fn delete_dead_letters(places: ErasureBackends<'_>) -> Result<usize> {
             Err(error) => break Err(error),
         }
     };
-    // Whoever looks next sees the others at once, or, if that fails, when the time is over.
+    // The next reader sees the others at once, or, if that fails, after the visibility timeout.
     reader.release_others(others).await;
     ended.map(|()| buried)
 }

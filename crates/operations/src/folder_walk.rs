@@ -1,9 +1,9 @@
 //! The files below a folder, found one folder at a time, so that a tree of any size costs no more
 //! memory than the names of one folder.
 //!
-//! Names that begin with a dot are passed over. Links are named and not followed, whatever they lead
-//! to, so that no walk leaves its folder or goes in a circle, and whoever may put files into a folder
-//! does not choose by it what else is found. Not promised: a whole picture of a folder that changes meanwhile.
+//! Names that begin with a dot are skipped. Links are reported and not followed: no walk leaves its
+//! folder or loops, and a writer of the folder cannot add other files by a link. Not promised: a
+//! consistent picture of a folder that changes meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -45,7 +45,8 @@ impl FolderWalk {
         Self { entries: VecDeque::new(), folders: vec![(root.to_owned(), 0)] }
     }
 
-    /// The next step; the files and links of a folder by name, then its folders by name. `None` at the end.
+    /// The next step; the files and links of a folder by name, then its folders by name. `None` at
+    /// the end.
     pub async fn next_step(&mut self) -> Option<WalkStep> {
         loop {
             match self.entries.pop_front() {

@@ -1,4 +1,4 @@
-//! Looking: what an id means, how that ingestion stands, what there is and what it cost.
+//! Read-only queries: the ingestions behind an id, their state, lists and costs.
 
 use std::time::{Duration, Instant};
 
@@ -31,10 +31,10 @@ const MOST: u32 = 100;
 /// A century: what is longer ago than calendars reach could not be reckoned with.
 const MAX_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// How far back somebody wants to look: a length of time such as `2h` or `3days`.
+/// How far back to look: a length of time such as `2h` or `3days`.
 ///
 /// # Errors
-/// Says what is accepted, for what is no length of time, none at all, or longer than a century.
+/// The text is no length of time, zero, or longer than a century; the error names the format.
 pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
@@ -45,7 +45,7 @@ pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
 /// Documents that a search looks through in one statement: some tens of milliseconds.
 const PIECE: u32 = 10_000;
 
-/// What a search for words has found, and how far it has looked.
+/// Hits of a word search, and how far back it went.
 #[derive(Debug, Clone, Default)]
 pub struct FoundDocuments {
     /// The newest that pass.
@@ -56,8 +56,8 @@ pub struct FoundDocuments {
     pub looked_back_to: Option<OffsetDateTime>,
 }
 
-/// Up to `limit` documents that pass, newest first, after `after`; looks through them piece by piece and
-/// ends at the first piece after `patience`, so that nobody waits for the whole table.
+/// Up to `limit` matching documents, newest first, after `after`. Searches piece by piece and ends
+/// at the first piece after `patience`, so that a request never waits for the whole table.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -105,8 +105,8 @@ pub struct IngestionHistory {
     pub grounded: Option<Value>,
 }
 
-/// What an operator's id means: an ingestion id, a document id (all its ingestions, newest first)
-/// or the beginning of a document's SHA-256.
+/// The ingestions behind an operator's id: an ingestion id, a document id (all its ingestions,
+/// newest first) or the beginning of a document's SHA-256.
 ///
 /// # Errors
 /// `Missing` if nothing has it; no answer from Postgres.
@@ -139,7 +139,7 @@ pub async fn find_one(db: &Db, id: &str) -> Result<IngestionId> {
     }
 }
 
-/// How the ingestions stand that `id` means, newest first, with their attempts.
+/// The ingestions behind `id`, newest first, with state and attempts.
 ///
 /// # Errors
 /// As [`find_ingestions`].

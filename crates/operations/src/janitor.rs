@@ -1,9 +1,10 @@
-//! Finds what was lost between Postgres and the queue, wakes what was parked, keeps the tables small.
+//! Finds what was lost between Postgres and the queue, wakes what was parked, keeps the tables
+//! small.
 //!
 //! One worker at a time leads, by a lease in Postgres that is renewed before every chore; `docmill
 //! janitor` makes one pass by hand, as the leader too. Chores do not depend on each other: one that
-//! fails is counted and the next begins. Each has a limit of time below that of the lead, and what a
-//! chore leaves undone when it is cut off is what a crash would leave: the next pass goes on.
+//! fails is counted and the next begins. Each has a limit of time below that of the lead, and what
+//! a chore leaves undone when it is cut off is what a crash would leave: the next pass goes on.
 //!
 //! Not promised: that a lost message is noticed while the queue holds as many as there should be.
 
@@ -38,10 +39,10 @@ const LEADS: Duration = Duration::from_secs(180);
 const MAX_CHORE: Duration = Duration::from_secs(60);
 /// A chore that works in batches begins no other after this time.
 const CHORE_TURN: Duration = Duration::from_secs(30);
-/// A chore under way at the stop may take so long to end.
+/// Time for a running chore to end at the stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// What maintenance works on.
+/// Dependencies of maintenance.
 pub struct MaintenanceBackends {
     /// The Postgres database.
     pub db: Db,
@@ -59,7 +60,7 @@ pub struct Maintenance {
     config: JanitorConfig,
     webhooks: WebhooksConfig,
     crash_limit: u32,
-    /// Messages are deleted before the work: a row that is worked on needs none.
+    /// Messages are deleted before the work: a claimed row needs none.
     early: bool,
     /// The name of this worker, for the lease.
     holder: String,
@@ -91,7 +92,7 @@ pub enum MaintenanceChore {
     DeadLetters,
     /// Deletes rows that are old enough.
     OldRows,
-    /// What the queue's backend needs from time to time.
+    /// Periodic maintenance of the queue's backend.
     QueueRepairs,
     /// Erases what is past its tenant's retention.
     Retention,
@@ -122,7 +123,7 @@ impl MaintenanceChore {
         }
     }
 
-    /// Whether it can say what it would do.
+    /// Whether it has a dry run.
     fn has_preview(self) -> bool {
         matches!(self, Self::ResendLost | Self::DeadLetters)
     }
@@ -133,14 +134,14 @@ impl MaintenanceChore {
 pub struct FailedChore {
     /// Which one.
     pub chore: MaintenanceChore,
-    /// What went wrong.
+    /// The error.
     pub error: String,
 }
 
-/// What one pass did, or would do.
+/// Counts of one pass, or of its dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct JanitorReport {
-    /// Whether nothing was changed.
+    /// Whether this was a dry run.
     pub dry_run: bool,
     /// Parked rows whose message was sent.
     pub woken: usize,
@@ -152,7 +153,7 @@ pub struct JanitorReport {
     pub queue_is_behind: bool,
     /// Dead letters that were sent again: lost triggers of live rows, events, groups.
     pub revived: usize,
-    /// Dead letters that stand for nothing any more and were deleted.
+    /// Obsolete dead letters that were deleted.
     pub cleared: usize,
     /// Dead-lettered rows that no worker survived, failed as `crashed`.
     pub given_up: usize,
@@ -242,10 +243,10 @@ impl Maintenance {
         }
     }
 
-    /// One pass, if nobody else leads; `None`: somebody does.
+    /// One pass; `None` if another process leads.
     ///
     /// # Errors
-    /// Postgres does not say who leads.
+    /// Postgres does not answer who leads.
     pub async fn run_pass_as_leader(
         &self,
         stop: &Shutdown,
@@ -256,12 +257,12 @@ impl Maintenance {
         Ok(Some(self.run_chores(false, Some(stop)).await))
     }
 
-    /// One pass over everything, whoever leads.
+    /// One pass over everything, without the lead.
     pub async fn run_pass(&self, dry_run: bool) -> JanitorReport {
         self.run_chores(dry_run, None).await
     }
 
-    /// Who leads now, if anybody does.
+    /// The leader, if there is one.
     ///
     /// # Errors
     /// No answer from Postgres.
@@ -280,7 +281,7 @@ impl Maintenance {
         rows::try_acquire_lead(&self.db, LEASE, &self.holder, LEADS).await
     }
 
-    /// Renews the lead before a chore; `false`: it is gone, or nobody says whose it is.
+    /// Renews the lead before a chore; `false` if it is lost or Postgres does not answer.
     async fn keep_lead(&self, before: MaintenanceChore, pass: &mut JanitorReport) -> bool {
         match self.take_lead().await {
             Ok(true) => return true,
@@ -355,7 +356,7 @@ impl Maintenance {
     }
 }
 
-/// Resolves when a chore that is under way has had its time to end; never if nobody can ask.
+/// Resolves when a running chore has had its time to end; never without a stop signal.
 async fn wait_for_stop(led: Option<&Shutdown>) {
     match led {
         Some(stop) => {

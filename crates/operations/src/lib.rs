@@ -1,7 +1,7 @@
-//! What operators do; each function returns a report and prints nothing.
+//! Operations behind commands and pages; each function returns a report and prints nothing.
 //!
-//! Commands know this layer and not the one of the database below it; what needs no more than one
-//! statement is offered here as it is.
+//! Commands use this layer and not the database below it; operations of a single statement are
+//! re-exported here as they are.
 
 pub mod batches;
 pub mod dashboard;

@@ -30,10 +30,10 @@ use docmill_storage::{GetResult, ObjectStore};
 const FIT: PictureFit = PictureFit { longest_side: 2000, pixels: 4_000_000, quarter_turns: 0 };
 /// Pages that are drawn at the same time: each has its original in memory meanwhile.
 const PLACES: usize = 2;
-/// How long somebody waits for a place: a browser asks for several pages at once.
+/// How long a request waits for a place: a browser asks for several pages at once.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a page may take to be opened and drawn, so that its place is free before a connection ends
-/// and it is known that nobody gets to see it.
+/// How long opening and drawing a page may take: its place is free before the connection ends and
+/// the answer would be lost.
 const MAX_DRAWING: Duration = Duration::from_secs(15);
 /// How long a page that could not be drawn is not tried again.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
@@ -110,7 +110,7 @@ impl PictureMemory {
         Self { pictures: LruCache::new(REMEMBERED), bytes: 0, refused: LruCache::new(REMEMBERED) }
     }
 
-    /// What is known of a page already.
+    /// Facts already recorded about a page.
     fn recall(&mut self, page: &OriginalPage) -> Option<Result<DrawnPage, PageDrawingError>> {
         if let Some(drawn) = self.pictures.get(page) {
             return Some(Ok(drawn.clone()));
@@ -147,10 +147,10 @@ impl PageDrawer {
         Self { store, config, largest, processes, places, remembered }
     }
 
-    /// Waits for a place among those who draw; `tenant`: the only one that the visitor sees.
+    /// Waits for a drawing place; `tenant` is the visitor's tenant, if it is limited to one.
     ///
     /// # Errors
-    /// There is none for too long.
+    /// No place became free in time.
     pub async fn wait_for_place(
         &self,
         tenant: Option<&str>,
@@ -162,8 +162,8 @@ impl PageDrawer {
     /// The picture of a page.
     ///
     /// # Errors
-    /// There is no such page or no picture of it; the original is gone or another one; what the
-    /// store or a page process says.
+    /// There is no such page or no picture of it; the original is gone or has changed; the store or
+    /// a page process fails.
     pub async fn draw_page(
         &self,
         _place: &DrawingPlace,

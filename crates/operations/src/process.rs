@@ -2,9 +2,9 @@
 //! `eval`.
 //!
 //! The same pipeline as in a worker, over a ledger and a store in memory that are dropped with the
-//! document. So nothing is stored, each run asks anew, and nothing is known of what was spent
-//! elsewhere: the day's budget does not apply here. Where artefacts are kept, a later run finds them
-//! as a worker finds those of an earlier attempt.
+//! document. Nothing is stored and each run starts anew. Spending elsewhere is not visible: the
+//! day's budget does not apply here. Where artefacts are kept, a later run finds them as a worker
+//! finds those of an earlier attempt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub struct ProcessReport {
     pub file: String,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
-    /// What the bytes are, e.g. `pdf`; null if none of ours.
+    /// The media type of the bytes, e.g. `pdf`; null if it is not supported.
     pub format: Option<String>,
     /// How it ended: `completed` or `failed`.
     pub status: IngestionStatus,
@@ -73,7 +73,7 @@ pub struct ProcessReport {
     pub certainty: Option<f32>,
     /// Where on the pages the data's values were found.
     pub grounded: Vec<docmill_gate::GroundedField>,
-    /// The pages and their texts; null if nothing was read.
+    /// The pages and their texts; null if no page was read.
     pub transcription: Option<TranscriptionView>,
     /// Milliseconds that each step took.
     pub timings_ms: TimingsView,
@@ -158,8 +158,9 @@ impl LocalPipeline {
         Ok(read)
     }
 
-    /// As [`LocalPipeline::transcribe_file`], with the searchable copy of the document: none if
-    /// `ocr.searchable_pdf` is off, if no page was read from its picture, or if it would be too large.
+    /// As [`LocalPipeline::transcribe_file`], with the searchable copy of the document. There is
+    /// none if `ocr.searchable_pdf` is off, if no page was read from its picture, or if it would be
+    /// too large.
     ///
     /// # Errors
     /// As there.
@@ -180,7 +181,7 @@ impl LocalPipeline {
     }
 }
 
-/// An attempt at a document that nobody else can work on, and backends for it alone.
+/// An attempt at a document of this process alone, with backends of its own.
 struct LocalAttempt {
     context: PipelineContext,
     claimed: ClaimedIngestion,

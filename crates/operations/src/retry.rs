@@ -12,7 +12,7 @@ use docmill_core::model::{IngestionId, Priority};
 use docmill_ledger::db::{Db, operators, operators::routes};
 use docmill_queue::MessageQueue;
 
-/// What became of one ingestion that was to be retried or cancelled.
+/// The result for one ingestion that was to be retried or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IngestionAction {
@@ -26,7 +26,7 @@ pub enum IngestionAction {
     Moved,
     /// It will not be worked on any more.
     Cancelled,
-    /// It had ended before; nothing was done.
+    /// It had ended before; nothing changed.
     AlreadyEnded,
     /// It is open, but its message could not be sent: the janitor will do that, or try again.
     NotSent,
@@ -37,17 +37,17 @@ pub enum IngestionAction {
 pub struct IngestionChange {
     /// The id of the ingestion.
     pub ingestion_id: IngestionId,
-    /// What was done with it.
+    /// The action taken.
     pub change: IngestionAction,
-    /// Why nothing was done, for people.
+    /// Why nothing changed, in words.
     pub problem: Option<String>,
 }
 
-/// Works on ingestions once more, from the artefacts that are stored. Reopened first, then sent:
+/// Works on ingestions once more, from the stored artefacts. Reopened first, then sent:
 /// a message for a row that is still closed would be acknowledged as done.
 ///
 /// # Errors
-/// No answer from Postgres. What the queue refuses is said per ingestion.
+/// No answer from Postgres. A refusal of the queue is reported per ingestion.
 pub async fn retry_ingestions(
     db: &Db,
     queue: &dyn MessageQueue,
@@ -72,7 +72,7 @@ pub async fn retry_ingestions(
     Ok(ids.iter().map(line).collect())
 }
 
-/// Withdraws ingestions. The messages of those that were waiting find nothing to do.
+/// Withdraws ingestions. Messages of waiting ones find nothing to do.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -90,11 +90,11 @@ pub async fn cancel_ingestions(
     Ok(ids.iter().map(line).collect())
 }
 
-/// Gives ingestions that have not ended another priority. Those that wait get a message in its
-/// tier; the old one finds the row taken, or ended.
+/// Gives ingestions that have not ended another priority. Waiting ones get a message in its
+/// tier; the old message finds the row taken, or ended.
 ///
 /// # Errors
-/// No answer from Postgres. What the queue refuses is said per ingestion.
+/// No answer from Postgres. A refusal of the queue is reported per ingestion.
 pub async fn reprioritize_ingestions(
     db: &Db,
     queue: &dyn MessageQueue,
@@ -118,10 +118,10 @@ pub async fn reprioritize_ingestions(
     Ok(ids.iter().map(line).collect())
 }
 
-/// Stops workers from taking up what is named; they obey within seconds.
+/// Stops workers from claiming documents of this scope; it takes effect within seconds.
 ///
 /// # Errors
-/// No answer from Postgres; a name that is missing, or one where none belongs.
+/// No answer from Postgres; the scope lacks a name, or has one that it must not have.
 pub async fn pause_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Result<()> {
     operators::add_pause(db, what.scope, what.checked_name()?, by).await
 }
@@ -134,7 +134,7 @@ pub async fn resume_target(db: &Db, what: &PauseTarget, by: &AuditNote) -> Resul
     operators::remove_pause(db, what.scope, what.checked_name()?, by).await
 }
 
-/// What an operator pauses or resumes.
+/// The scope of a pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseTarget {
     /// Whether everything, a kind, a tenant or a provider is meant.

@@ -1,8 +1,7 @@
-//! What reviewers decide about documents: the data is right, other data is right, or it is no
-//! document to be recorded.
+//! Decisions of reviewers: accept the data, correct it, or reject the document.
 //!
-//! Data that a person gives fits the schema of the kind. The gate's rules are not asked: they are
-//! why a person was called.
+//! Corrected data fits the schema of the kind. The gate's rules are not applied: they are the
+//! reason why a person was asked.
 
 mod export;
 mod four_eyes;
@@ -40,32 +39,31 @@ use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, U
 /// Which data a reviewer accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcceptedData {
-    /// What a first person has decided, if a second has to say the same; else what the document
-    /// carries; if that is nothing, what its newest ingestion read.
+    /// The pending decision of a first person, if there is one; else the document's data; else the
+    /// data of its newest ingestion.
     #[default]
     Document,
-    /// What its newest ingestion read.
+    /// The data of its newest ingestion.
     Newest,
 }
 
-/// What is right in the place of what was read.
+/// The corrected data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DataCorrection {
     /// The whole data.
     Whole(Value),
-    /// These fields, as a person types their values (nothing: the document has none); the others
-    /// are as they were.
+    /// These fields, in the form in which a person types them (empty for null); the others stay.
     Fields(BTreeMap<String, String>),
 }
 
-/// Who decides, and by which rules.
+/// The reviewer, and the rules for decisions.
 #[derive(Debug, Clone)]
 pub struct DecidingReviewer<'a> {
     /// The reviewer, and why.
     pub by: AuditNote,
-    /// What holds for decisions.
+    /// The settings for decisions.
     pub config: &'a ReviewConfig,
-    /// Whether the decision holds also if somebody else has the document open.
+    /// Whether to decide even if another reviewer has the document open.
     pub take_over: bool,
 }
 
@@ -74,11 +72,11 @@ pub struct DecidingReviewer<'a> {
 pub struct RecordedDecision {
     /// The document decided about.
     pub document_id: Uuid,
-    /// What was decided.
+    /// The decision.
     pub decision: ReviewDecision,
-    /// What the document carries now; while a second person is waited for, what it will carry.
+    /// The document's data now; while a second decision is pending, its data after that.
     pub data: Option<Value>,
-    /// Whether it holds only once a second person has said the same.
+    /// Whether it takes effect only with the same decision of a second person.
     pub awaits_second: bool,
     /// Until when it can be undone; `None`: it cannot.
     #[serde(with = "time::serde::rfc3339::option")]
@@ -115,10 +113,10 @@ impl From<DecisionRefusal> for Error {
     }
 }
 
-/// The document that `id` means, as a reviewer sees it.
+/// The document behind `id`, as a reviewer sees it.
 ///
 /// # Errors
-/// `Missing` if nothing has the id; `Rejected` if it means several documents; no answer from
+/// `Missing` if nothing has the id; `Rejected` if several documents have it; no answer from
 /// Postgres.
 pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
     let ingestion = inspect::find_one(db, id).await?;
@@ -130,8 +128,8 @@ pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
 /// Confirms the data of a document.
 ///
 /// # Errors
-/// `Rejected` if there is no data, if the document is no longer as in `case`, if somebody else has it
-/// open, or if it waits for a second person and this is the first; no answer from Postgres.
+/// `Failed` if there is no data or Postgres does not answer; the other refusals as documented
+/// there.
 pub async fn accept_document(
     db: &Db,
     case: &ReviewCase,
@@ -219,7 +217,7 @@ pub fn parse_typed_cell(kind: &Kind, list: &str, field: &str, text: &str) -> Res
     }
 }
 
-/// A text without blanks around it; nothing is null.
+/// The value of a typed text, trimmed; empty is null.
 fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value> {
     if text.is_empty() {
         return Ok(Value::Null);
@@ -243,24 +241,24 @@ fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value>
     })
 }
 
-/// What is right as far as is known: what a first person said, else what the document carries, else
-/// what its newest ingestion read.
+/// The best known data: a pending decision, else the document's data, else that of its newest
+/// ingestion.
 fn standing_data(case: &ReviewCase) -> Option<&Value> {
     let pending = case.pending.as_ref().map(|pending| &pending.data);
     pending.or(case.document_data.as_ref()).or(case.ingestion_data.as_ref())
 }
 
-/// The fields that a correction of single ones starts from: what a first person said, else those of
-/// the document, else what its newest ingestion read; `None` if there are none.
+/// The fields that a correction of single ones starts from: those of a pending decision, else of
+/// the document, else of its newest ingestion; `None` if there are none.
 pub fn read_fields(case: &ReviewCase) -> Option<Map<String, Value>> {
     standing_data(case)?.as_object().cloned()
 }
 
-/// Says that the document is not to be recorded: it carries no data from now on.
+/// Rejects the document: it carries no data from now on.
 ///
 /// # Errors
-/// `Rejected` without words on why, if the document is no longer as in `case`, or if somebody else has
-/// it open; no answer from Postgres.
+/// `Failed` without a reason in words, or if Postgres does not answer; the other refusals as
+/// documented there.
 pub async fn reject_document(
     db: &Db,
     case: &ReviewCase,
@@ -272,11 +270,11 @@ pub async fn reject_document(
     record(db, case, ReviewDecision::Rejected, None, by).await
 }
 
-/// Undoes the newest decision about a document: it is as it was before.
+/// Undoes the newest decision about a document and restores the state before it.
 ///
 /// # Errors
-/// `Rejected` if it was somebody else's, its time (`review.undo`) is over, something has happened to
-/// the document since, or there is none; no answer from Postgres.
+/// `Rejected` if it was another reviewer's, its time (`review.undo`) is over, the document has
+/// changed since, or there is no decision; no answer from Postgres.
 pub async fn undo_decision(db: &Db, document: Uuid, by: &AuditNote) -> Result<RecordedDecision> {
     let refused = |text: String| Err(Error::new(Fault::Rejected, text));
     match decisions::undo_decision(db, document, by).await? {

@@ -11,7 +11,7 @@ use docmill_queue::{MessageQueue, OutgoingMessage};
 /// a row.
 ///
 /// # Errors
-/// No answer from Postgres; nothing was sent then.
+/// No answer from Postgres; no message was sent.
 pub async fn send_messages(
     db: &Db,
     queue: &dyn MessageQueue,
@@ -20,7 +20,7 @@ pub async fn send_messages(
     send_traced(db, queue, ids, |_| None).await
 }
 
-/// The same; `trace` says which trace (W3C `traceparent`) the work on an ingestion goes on with.
+/// The same, with a trace (W3C `traceparent`) that the work on an ingestion continues.
 ///
 /// # Errors
 /// As [`send_messages`].

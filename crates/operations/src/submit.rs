@@ -1,12 +1,11 @@
 //! Handing documents in: files, folders, patterns and buckets into store, database and queue.
 //!
-//! In this order: upload, rows committed, message sent. A crash between them leaves an object that
-//! nothing refers to, or a row whose message the janitor sends; never a message without a row. The
-//! same bytes of the same tenant are one document with one ingestion, however often and under
-//! however many names they are handed in: ids are made of the content, so that two runs at once
-//! agree as well, and a run that died is simply repeated. What lies in the store already is
-//! referred to and not copied; an object of a bucket is known by its name and version, as its own
-//! event would know it. Not promised: deleting what was uploaded for a row that could not be
+//! In this order: upload, rows committed, message sent. A crash between them leaves an unreferenced
+//! object, or a row whose message the janitor sends; never a message without a row. The same bytes
+//! of the same tenant are one document with one ingestion, under any number of names. Ids derive
+//! from the content, so two runs at once agree, and a crashed run is simply repeated. Objects
+//! already in the store are referenced and not copied; an object of a bucket is identified by name
+//! and version, as in its own event. Not promised: deleting the upload of a row that could not be
 //! written; finding an object's content among that of files.
 
 mod batch;
@@ -35,7 +34,7 @@ pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSourc
 
 /// Rows of one transaction and messages of one call.
 const TOGETHER: usize = 200;
-/// A batch waits so long for more, so that a list that trickles in is handed in as it comes.
+/// How long a batch waits for more files, so that a slow list is handed in as it comes.
 const LINGER: Duration = Duration::from_millis(50);
 /// Files inspected, and objects asked for, at the same time.
 const AT_ONCE: usize = 8;
@@ -55,12 +54,12 @@ pub struct SubmitContext<'a> {
     pub destination: &'a QueueDestination,
 }
 
-/// What is to be known about the documents, besides their content.
+/// Properties of the documents besides their content.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitOptions {
     /// Make a new ingestion even if the content was handed in before.
     pub again: bool,
-    /// Name of the documents' kind; none: the configured default.
+    /// Name of the documents' kind; `None` for the configured default.
     pub kind: Option<String>,
     /// The tenant that the documents belong to.
     pub tenant: Option<String>,
@@ -80,7 +79,7 @@ pub enum SubmitStatus {
     Known,
     /// In store and database, but the message could not be sent; the janitor will.
     NotSent,
-    /// Nothing was done; `problem` says why.
+    /// It was refused; `problem` says why.
     Refused,
 }
 
@@ -130,7 +129,7 @@ impl Submission {
         }
     }
 
-    /// The same, its message sent or not; without an answer none was due.
+    /// The same with its message sent or not; without an answer no message was due.
     fn with_send_result(mut self, answer: Option<Result<()>>) -> Self {
         if let Some(Err(error)) = answer {
             self.fate = SubmitStatus::NotSent;
@@ -143,8 +142,8 @@ impl Submission {
 /// Hands one file in.
 ///
 /// # Errors
-/// Store or database do not answer: the next file would fare no better. What is wrong with the
-/// file itself is in the report.
+/// Store or database do not answer: the next file would fail as well. A fault of the file itself is
+/// in the report.
 pub async fn submit_file(
     context: SubmitContext<'_>,
     file: &Path,
@@ -161,10 +160,10 @@ pub async fn submit_file(
 }
 
 /// Hands in an object that stays where it is, as its own event would. `address` is
-/// `s3://bucket/key`, `name` what the store calls it.
+/// `s3://bucket/key`, `name` the store's name for it.
 ///
 /// # Errors
-/// Store or database do not answer. What is wrong with the object itself is in the answer.
+/// Store or database do not answer. A fault of the object itself is in the answer.
 pub async fn submit_object(
     context: SubmitContext<'_>,
     address: &str,

@@ -1,8 +1,8 @@
-//! What those who look and hand in share: places, or bytes. No tenant has more than half at once, so
-//! that one that takes all it can get leaves the others theirs.
+//! Places or bytes that requests share. No tenant has more than half at once, so that a greedy one
+//! leaves the others theirs.
 //!
-//! Whoever sees all tenants may have all of it. Tenants are those of the settings: few, and never
-//! forgotten. Not promised: that several greedy tenants together leave something.
+//! A visitor of all tenants may have all of it. Tenants are those of the settings: few, and never
+//! removed. Not promised: that several greedy tenants together leave something.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct TenantShares {
     halves: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// What somebody has of it, until it is dropped.
+/// A share that is held until it is dropped.
 pub struct TakenShare {
     own: Option<OwnedSemaphorePermit>,
     all: OwnedSemaphorePermit,
@@ -42,14 +42,14 @@ impl TenantShares {
         Some(TakenShare { own, all })
     }
 
-    /// One of them as soon as one is left; `None`: none was for this long.
+    /// One share as soon as one is free; `None` if none was within this time.
     pub async fn wait_for_one(
         &self,
         tenant: Option<&str>,
         patience: Duration,
     ) -> Option<TakenShare> {
         let waiting = async {
-            // Its own first: those of a tenant that wait stand in nobody else's way.
+            // Its own first: waiting requests of one tenant block no other tenant.
             let own = match self.half_of(tenant) {
                 Some(half) => Some(half.acquire_owned().await.ok()?),
                 None => None,

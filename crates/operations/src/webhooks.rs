@@ -1,6 +1,6 @@
-//! Telling others of outcomes and decisions: delivery, and what operators see and do about it.
+//! Webhooks for outcomes and decisions: delivery, and the operators' view of it.
 //!
-//! What is to be told is in the outbox once it is recorded; nothing is told from memory.
+//! An event is in the outbox once it is recorded; nothing is sent from memory.
 
 mod deliver;
 mod payload;
@@ -26,7 +26,7 @@ use docmill_ledger::db::operators::AuditNote;
 /// Deliveries that are replayed between two rows of the audit.
 const REPLAYED_TOGETHER: u32 = 500;
 
-/// What a replay did.
+/// Counts of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReplayReport {
     /// Deliveries that are open again.
@@ -57,7 +57,7 @@ pub async fn replay_deliveries(db: &Db, ids: &[i64], by: &AuditNote) -> Result<R
     replay_each(db, &ids).await
 }
 
-/// Sends once more what a target was not told because it was given up, oldest first.
+/// Sends the dead deliveries of a target once more, oldest first.
 ///
 /// # Errors
 /// `Missing` if no target has the name; no answer from Postgres.

@@ -1,13 +1,13 @@
-//! Handing a batch in, once: the questions go to the vendor, the fence is asked, the vendor makes the
-//! batch, its name there is written down.
+//! Hands a batch in, once: upload the questions, check the fence, create the batch, record its
+//! handle.
 //!
-//! A worker may stand still at any of these for longer than its lead, and go on beside another that leads
-//! by then. So the fence is asked right before the vendor is: Postgres says whether this try is still the
-//! last. Whoever begins another one looks for the batch at the vendor's first, removes the file of the
-//! try before, so that no batch can be made of it any more (OpenAI, Gemini), and looks again; at Bedrock
-//! the batch's token makes both one job. What all the same was made twice, because a worker stood still
-//! between fence and request where there is neither file nor token (Anthropic), is cancelled by whoever
-//! finds that the batch has another name by then.
+//! A worker may pause at any step for longer than its lead, and resume beside the next leader.
+//! Therefore the fence is checked right before the vendor is called: Postgres confirms that this
+//! try is the last. A new try first looks for the batch at the vendor. It then removes the input
+//! file of the earlier try, so that no batch can be made of it (OpenAI, Gemini), and looks again;
+//! at Bedrock the batch's token makes both one job. Where there is neither file nor token
+//! (Anthropic), a pause between fence and request can still create a second batch. The worker that
+//! finds another handle recorded cancels its own.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use docmill_llm::batch::{BatchApi, BatchSubmission, FoundBatch, SoughtBatch, Sub
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 
 impl BatchCollector {
-    /// Hands a batch in. What went before says that the vendor does not have it.
+    /// Hands a batch in. The caller has checked that the vendor does not have it.
     pub(super) async fn hand_in(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
         let name = &batch.name;
         let questions = self.load_questions(name).await?;
@@ -42,7 +42,7 @@ impl BatchCollector {
         let file = guard_call(FailureSeam::BatchUpload, api.upload(name, &questions)).await?;
         let fence = TryFence::new(&self.db, tried, file.as_deref());
         let submission = BatchSubmission { name, file: file.as_deref(), questions: &questions };
-        // From here on it may have arrived, whatever happens.
+        // From here on it may have arrived.
         match guard_call(FailureSeam::BatchCreate, api.create(submission, &fence)).await {
             Ok(handle) => self.keep_handle(api, batch, &handle).await,
             Err(error) if error.fault == Fault::ClaimLost => {
@@ -67,7 +67,8 @@ impl BatchCollector {
         }
     }
 
-    /// Writes down under which name the vendor has a batch, or cancels it, if it has another by now.
+    /// Writes down under which name the vendor has a batch, or cancels it, if it has another by
+    /// now.
     async fn keep_handle(
         &self,
         api: &dyn BatchApi,
@@ -122,8 +123,8 @@ impl BatchCollector {
         }
     }
 
-    /// Takes from an earlier try what it would make its batch of. What was on its way until then shows
-    /// up as after a try.
+    /// Removes the input file of an earlier try. A request already under way shows up as after a
+    /// try.
     async fn remove_earlier_input(
         &self,
         api: &dyn BatchApi,

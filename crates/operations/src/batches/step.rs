@@ -1,5 +1,5 @@
-//! The next step of one batch: it is handed in or found again (`hand_in`), asked for, cancelled, or its
-//! answers are taken.
+//! The next step of one batch: it is handed in or found again (`hand_in`), asked for, cancelled, or
+//! its answers are taken.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ impl BatchCollector {
     /// Takes the next step of a batch.
     ///
     /// # Errors
-    /// What vendor, store or Postgres say; the step is taken again later.
+    /// Vendor, store or Postgres fail; the step is taken again later.
     pub(super) async fn advance(
         &self,
         api: &dyn BatchApi,
@@ -87,7 +87,7 @@ impl BatchCollector {
         let name = &batch.name;
         match guard_call(FailureSeam::BatchCancel, api.cancel(handle)).await {
             Ok(()) => tracing::warn!(batch = name, "batch {name} is late and cancelled"),
-            // It will say the same again: the batch has ended by itself, or cannot be cancelled.
+            // A second cancel gives the same answer: the batch has ended, or cannot be cancelled.
             Err(error) if !is_passing(error.fault) => {
                 tracing::warn!(batch = name, "batch {name} is late, not cancelled: {error}");
             }
@@ -137,13 +137,14 @@ impl BatchCollector {
         if let Some(handle) = &batch.handle
             && let Err(error) = guard_call(FailureSeam::BatchDiscard, api.discard(handle)).await
         {
-            // The vendor removes it by itself in the end.
+            // The vendor removes it in the end.
             tracing::info!(batch = batch.name, "what the vendor keeps of it stays: {error}");
         }
         Ok(StepEnd::Ended)
     }
 
-    /// The questions of a batch, as they were stored. One whose object is gone went with its document.
+    /// The questions of a batch, as they were stored. One whose object is gone went with its
+    /// document.
     pub(super) async fn load_questions(&self, name: &str) -> Result<Vec<BatchQuestion>> {
         let mut questions = Vec::new();
         for sent in rows::list_requests(&self.db, name).await?.iter().filter(|it| it.is_waiting) {

@@ -1,7 +1,7 @@
-//! Our clock against those of the services: signatures fail when they differ by minutes.
+//! The local clock against those of the services: signatures fail when they differ by minutes.
 //!
-//! Nothing of ours decides by the local clock who owns a document, so a small offset only shifts
-//! what logs and dashboards say.
+//! Leases never depend on the local clock, so a small offset only shifts times in logs and
+//! dashboards.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ const MUCH: Duration = Duration::from_secs(10);
 /// How long the other side may take to answer with its time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The time that somebody's clock showed when ours showed `at`.
+/// The time of the other clock when the local one showed `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockSample {
     /// The time that the other side reported.
@@ -45,7 +45,7 @@ pub fn check(check: &'static str, whose: &str, reading: ClockSample) -> DoctorFi
     DoctorFinding::ok(check, text)
 }
 
-/// What the `Date` header of whatever a server answers says.
+/// The time in the `Date` header of the server's answer.
 ///
 /// # Errors
 /// No answer, or one without a readable date.

@@ -33,7 +33,7 @@ pub async fn check(db: &Db) -> Vec<DoctorFinding> {
     }
     let roles = check_roles(&facts);
     if roles.verdict == Severity::Wrong {
-        // What may not be read says nothing about the schema.
+        // A table without read permission proves nothing about the schema.
         findings.push(roles);
         return findings;
     }
@@ -67,7 +67,7 @@ fn check_standby(facts: &DatabaseInspection) -> DoctorFinding {
     DoctorFinding::ok(CHECK, "takes writes")
 }
 
-/// What is known of the way to the server.
+/// Facts about the connection to the server.
 #[derive(Debug, Clone, Copy)]
 struct ServerTrust {
     leaves_machine: bool,

@@ -5,7 +5,7 @@ use time::Date;
 use super::DoctorFinding;
 use docmill_core::config::Config;
 
-/// Every model that somebody may charge for has a price on this day.
+/// Every model with a price of its own has one on this day.
 pub fn check(config: &Config, day: Date) -> DoctorFinding {
     const CHECK: &str = "cost.price";
     let unpriced = config.unpriced_models(day);

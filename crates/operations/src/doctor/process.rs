@@ -11,12 +11,12 @@ use docmill_core::model::{ReadRecipe, RepairSwitches};
 use docmill_documents::sandbox::confine::ConfinementStatus;
 use docmill_documents::sandbox::{ProcessMemory, ProcessSetup, process_memory};
 
-/// The variable in which our manifests say how long the platform waits after SIGTERM.
+/// The variable in which our manifests pass the platform's grace period after SIGTERM.
 pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";
-/// Jobs that were cancelled at the end of the drain may take so long to be released.
+/// Time to release the jobs that are cancelled at the end of the drain.
 const SETTLE: Duration = Duration::from_secs(8);
 
-/// What the platform grants, as far as it says so.
+/// The platform's grace period, if it is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlatformLimits {
     /// The text of [`STOP_TIMEOUT_VARIABLE`].
@@ -40,7 +40,7 @@ impl PlatformLimits {
     }
 }
 
-/// What the platform grants after SIGTERM, in seconds (`120`) or with a unit (`2m`).
+/// A grace period after SIGTERM, in seconds (`120`) or with a unit (`2m`).
 fn parse_stop_timeout(text: &str) -> Option<Duration> {
     let seconds = text.trim().parse().ok().map(Duration::from_secs);
     seconds.or_else(|| humantime::parse_duration(text.trim()).ok())
@@ -140,8 +140,8 @@ fn process_setup(config: &Config, threads: usize) -> ProcessSetup {
     ProcessSetup::new(&config.cpu, &config.limits, &OcrConfig::default(), recipe, threads)
 }
 
-/// Whether documents are kept away from this machine and from secrets; `found`: what a page process
-/// said of itself.
+/// Whether documents are isolated from this machine and from secrets; `found` is the report of a
+/// page process.
 pub fn check_confinement(
     mode: ConfinementMode,
     found: fault::Result<ConfinementStatus>,
@@ -168,8 +168,8 @@ pub fn check_confinement(
     }
 }
 
-/// Who reads pictures of pages on this machine; `found`: the readers' names and whether the neural
-/// one is among them.
+/// The OCR readers of this machine; `found` holds their names and whether the neural one is among
+/// them.
 pub fn check_engines(
     choice: OcrEngineChoice,
     found: fault::Result<(String, bool)>,

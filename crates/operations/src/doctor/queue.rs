@@ -9,12 +9,12 @@ use super::DoctorFinding;
 /// Hides raise a message's receive count: fewer than this and messages that only wait die.
 const FEW_RECEIVES: u32 = 50;
 
-/// What a queue says about itself.
+/// Facts that a queue reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueFacts {
     /// Receives after which a message goes to the dead-letter queue; `None`: never.
     pub receives: Option<u32>,
-    /// How long a message is kept, if the service says so.
+    /// The retention period of a message, if the service reports it.
     pub retention: Option<Duration>,
     /// The same of the dead-letter queue.
     pub dead_retention: Option<Duration>,

@@ -1,8 +1,8 @@
 //! The chores of a pass, one function each.
 //!
 //! A row that waits, is not parked, and has no lease must have a message somewhere. After a long
-//! quiet it is sent again, but only as many as the queue holds too few: in which order messages come
-//! says nothing, because tiers, groups of tenants and the parts of one queue overtake each other.
+//! quiet it is sent again, but only as many as the queue lacks. The order of messages proves
+//! nothing: tiers, groups of tenants and the parts of one queue overtake each other.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -34,18 +34,18 @@ const ROWS_TOGETHER: u32 = 5000;
 /// Batches of old attempts that one pass deletes: however many there are, it stays short, and what
 /// waits to be woken does not wait for them. A pass a minute deletes 14 million a day.
 const BATCHES_PER_PASS: usize = 2;
-/// Attempts whose pages are cleared and which are deleted before the next ones: a pass that is cut off has got
-/// somewhere, however slow the store.
+/// Attempts whose pages are cleared and which are deleted before the next ones: a pass that is cut
+/// off has got somewhere, however slow the store.
 const ATTEMPTS_TOGETHER: usize = 100;
 /// Ingestions whose pages are cleared at the same time.
 const CLEARED_AT_ONCE: usize = 16;
 /// No message can come any more for what was erased longer ago (SQS keeps 14 days).
 const MESSAGES_LIVE: Duration = Duration::from_secs(15 * 24 * 3600);
-/// A worker not heard of for so long is gone.
+/// A worker without a heartbeat for this long is gone.
 const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// A queue's counts may be off by this part of what it holds.
 const COUNT_ERROR: u64 = 50;
-/// No message is hidden for longer; a row that was silent for so long is sent again in any case, one
+/// No message is hidden for longer; a row that was silent this long is sent again in any case, one
 /// in a pass.
 const MAX_SILENCE: Duration = Duration::from_secs(12 * 3600);
 
@@ -56,7 +56,7 @@ impl Maintenance {
         Ok(())
     }
 
-    /// What could not be sent is parked again, due at once.
+    /// Ingestions whose message could not be sent are parked again, due at once.
     pub(super) async fn wake_parked(
         &self,
         pass: &mut JanitorReport,
@@ -117,7 +117,7 @@ impl Maintenance {
         Ok(())
     }
 
-    /// How many of the candidates have lost their message, as far as numbers can tell.
+    /// How many of the candidates have lost their message, estimated by counts.
     async fn count_lost(&self, candidates: &[ResendCandidate]) -> Result<usize> {
         let Some(silence) = candidates.iter().map(|row| row.silent_for).max() else {
             return Ok(0);
@@ -129,8 +129,8 @@ impl Maintenance {
         Ok(usize::try_from(lost_messages(messages, rows, silence)).unwrap_or(usize::MAX))
     }
 
-    /// Noted first, then sent: a crash in between costs one longer quiet, never a flood. What could
-    /// not be sent is as before.
+    /// Noted first, then sent: a crash in between costs one longer quiet, never a flood. Unsent
+    /// rows stay as before.
     async fn send_again(
         &self,
         mut chosen: Vec<ResendCandidate>,
@@ -199,7 +199,7 @@ impl Maintenance {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Gives up what nobody sends any more, and deletes what ended long ago.
+    /// Gives up deliveries that no process sends any more, and deletes those that ended long ago.
     async fn tidy_webhooks(&self, pass: &mut JanitorReport, turn: ChoreTurn<'_>) -> Result<()> {
         let (patience, age) = (self.webhooks.give_up_after, self.webhooks.retention);
         for id in webhooks::find_stale(&self.db, patience, ROWS_TOGETHER).await? {
@@ -220,7 +220,8 @@ impl Maintenance {
     }
 
     /// Finished pages that were left in the store go before the attempts, which are what leads to
-    /// them. Attempts whose pages cannot be removed stay, the others go: how many, and why one stays.
+    /// them. Attempts whose pages cannot be removed stay, the others go: how many, and why one
+    /// stays.
     async fn delete_attempts(&self, old: &[ExpiredAttempt]) -> Result<(u64, Option<Error>)> {
         let left_over: BTreeSet<IngestionId> =
             old.iter().filter(|attempt| attempt.left_pages).map(|old| old.ingestion).collect();
@@ -261,7 +262,7 @@ impl Maintenance {
 /// longest silent row has been so for `silence`. A few too few are an error of counting.
 pub fn lost_messages(messages: u64, rows: u64, silence: Duration) -> u64 {
     if mend::is_taken_out(SwitchableMend::ResendCount) {
-        // Whoever was quiet for so long was taken for lost, once a later message had come.
+        // A row quiet for this long was taken for lost, once a later message had come.
         return rows;
     }
     let missing = rows.saturating_sub(messages);

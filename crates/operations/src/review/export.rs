@@ -1,9 +1,9 @@
-//! What people decided, written as a folder that `docmill eval` scores against, or as examples that a
-//! kind shows to models.
+//! Reviewed data, written as a folder that `docmill eval` scores against, or as examples of a kind
+//! for models.
 //!
-//! `KIND_ID.ext` is the document as it lies in the store, `truth/KIND_ID.json` what its newest decision
-//! says of it. As examples: `KIND/examples/ID.txt` what was read of it, `ID.json` the same data. What was
-//! rejected is left out. Not promised: that what a person left alone is right.
+//! `KIND_ID.ext` is the stored document, `truth/KIND_ID.json` the data of its newest decision. As
+//! examples: `KIND/examples/ID.txt` is the transcript, `ID.json` the same data. Rejected documents
+//! are left out. Not promised: that fields a person left alone are right.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const MAX_TRANSCRIPT_BYTES: u64 = 4 << 20;
 /// Documents that are asked for together.
 const TOGETHER: u32 = 200;
 
-/// What is exported, and where to.
+/// Contents and destination of an export.
 #[derive(Clone, Copy)]
 pub struct TruthExport<'a> {
     /// The folder; files of the same name are replaced.
@@ -37,7 +37,7 @@ pub struct TruthExport<'a> {
     pub as_examples: bool,
 }
 
-/// What an export wrote.
+/// Counts of an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TruthReport {
     /// Documents written with their truth.
@@ -46,7 +46,7 @@ pub struct TruthReport {
     pub left_out: Vec<Uuid>,
 }
 
-/// Writes the documents that people decided about, with what they said is right.
+/// Writes the documents that people decided about, with the decided data.
 ///
 /// # Errors
 /// Postgres or the store do not answer; the folder cannot be written.
@@ -117,7 +117,7 @@ async fn write_example(
     Ok(())
 }
 
-/// What was read of the document; `None`: it is gone, or in the form of an earlier system.
+/// The transcript of the document; `None` if it is gone, or in the form of an earlier system.
 async fn load_text(store: &dyn ObjectStore, decided: &DecidedDocument) -> Result<Option<String>> {
     let Some(key) = &decided.transcription_file_path else { return Ok(None) };
     let what = GetOptions { at_most: MAX_TRANSCRIPT_BYTES, if_match: None };

@@ -1,9 +1,9 @@
-//! Which decisions need a second person: those about more than `review.four_eyes_above`.
+//! The decisions that need a second person: amounts above `review.four_eyes_above`.
 //!
-//! The amount is the largest number, whatever its sign, at the top of the data: of an invoice its
-//! total, its net amount, its tax. What was read and what the document carries count like what was
-//! decided, each in its own currency, so that nobody gets below the amount by correcting it. Not
-//! promised: amounts that stand in lists or objects alone.
+//! The amount is the largest absolute number at the top of the data: of an invoice its total, its
+//! net amount, its tax. Data read and data of the document count like the decided data, each in its
+//! own currency, so that a correction cannot lower the amount below the limit. Not promised:
+//! amounts only in lists or objects.
 
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn is_above(config: &ReviewConfig, data: &Value) -> bool {
     fields.values().filter_map(Value::as_number).any(|number| {
         let text = number.to_string();
         let amount = text.parse::<Decimal>().or_else(|_| Decimal::from_scientific(&text));
-        // What is no amount at all for its size is above every limit.
+        // A number too large for an amount is above every limit.
         amount.map_or(true, |amount| amount.abs() > limit)
     })
 }

@@ -1,7 +1,6 @@
-//! What the gate would say of data while a person types it. Advice: a decision does not ask for it.
+//! The gate's findings about data while a person types it. Advice only: a decision ignores it.
 //!
-//! Rules about how the data was read, and not about what it says, are left out: it is read no more,
-//! it is typed.
+//! Rules about the reading are left out: typed data is not read.
 
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -10,15 +9,15 @@ use docmill_core::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfid
 use docmill_gate::kinds::{Kind, RuleCheck};
 use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
 
-/// What the rules of the kind object to in `data`, which is to stand on the pages of `transcript`: as
-/// `rule` or `rule:field`.
+/// Violations of the kind's rules by `data`, compared with the pages of `transcript`, as `rule` or
+/// `rule:field`.
 pub fn check_typed_data(
     kind: &Kind,
     data: Map<String, Value>,
     transcript: &Transcript,
 ) -> Vec<String> {
     let extraction = Extraction {
-        // Its rules ask for most: that values stand on the pages.
+        // Its rules are the strictest: values have to appear on the pages.
         reader: ExtractionMethod::Llm,
         model: None,
         kind: kind.name.clone(),
@@ -46,7 +45,7 @@ pub fn check_typed_data(
     verdict.review_reasons().into_iter().filter(is_of_data).collect()
 }
 
-/// Whether the rule asks what the data says, and not how it was read.
+/// Whether the rule concerns the data, and not the reading.
 fn is_about_data(check: &RuleCheck) -> bool {
     !matches!(
         check,

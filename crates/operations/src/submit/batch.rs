@@ -28,7 +28,7 @@ pub(super) struct SubmitCandidate {
     pub(super) what: CandidateContent,
 }
 
-/// What is known of a candidate.
+/// Facts about a candidate.
 #[derive(Debug, Clone)]
 pub(super) enum CandidateContent {
     /// A local file; `lies_at` is its key if it lies in the store already.
@@ -37,7 +37,7 @@ pub(super) enum CandidateContent {
     Object(ObjectMeta),
 }
 
-/// What is to be done about a candidate.
+/// The action for a candidate.
 enum SubmitPlan {
     /// Its content was handed in before. An object's rows may lack what an event could not know.
     Known(DocumentId, IngestionId, IngestionStatus, Option<Box<NewRows>>),
@@ -106,7 +106,7 @@ pub(super) async fn submit_batch(
     Ok(submissions.collect())
 }
 
-/// What the database knows of a batch.
+/// The database's facts about a batch.
 #[derive(Default)]
 struct KnownRows {
     by_sha256: HashMap<String, KnownDocument>,
@@ -227,7 +227,7 @@ impl SubmitCandidate {
 }
 
 impl SubmitOptions {
-    /// Whether the ingestion was read already, and not as what it is said to be now.
+    /// Whether the ingestion was read already, as another kind than the one given now.
     fn contradicts(&self, newest: &NewestIngestion) -> bool {
         newest.begun && self.kind.is_some() && newest.kind != self.kind
     }
@@ -290,7 +290,7 @@ async fn send_messages(
         .collect::<HashSet<_>>()
         .into_iter()
         .collect();
-    // A trace of its own for each: what follows goes on with it, on whatever machine.
+    // A trace of its own for each: later work continues it, on any machine.
     let spans: HashMap<IngestionId, _> =
         due.iter().map(|id| (*id, spans::send_span(context.destination))).collect();
     let trace = |id| spans.get(&id).and_then(|span| span.in_scope(spans::current_traceparent));

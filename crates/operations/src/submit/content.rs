@@ -1,6 +1,6 @@
 //! The content of a file: its size, whether it is a document, its SHA-256. Read in pieces, so that
-//! a file of any size costs the memory of one piece. What is no larger is kept, and so read once; a
-//! larger file is read again when it is uploaded.
+//! a file of any size costs the memory of one piece. A file of at most one piece is kept and so
+//! read once; a larger file is read again when it is uploaded.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use docmill_documents::DocumentFormat;
 /// Bytes read at a time.
 const PIECE: usize = 128 << 10;
 
-/// What is known of a file's content.
+/// Facts about a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileContent {
     /// SHA-256 of the bytes, in hex.
@@ -43,7 +43,7 @@ pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileConten
             );
         }
         if read == 0 {
-            // What came in one piece still lies in it.
+            // Content of one piece is still in it.
             let in_one = u64::try_from(last).is_ok_and(|last| last == seen);
             piece.truncate(last);
             let (sha256, whole) =

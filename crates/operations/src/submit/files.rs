@@ -2,8 +2,8 @@
 //!
 //! They are handed on one by one while the search goes on, so that a folder of any size costs no
 //! memory but the names of one folder. A link is followed only if a person named it, hidden files
-//! are passed over. Not promised: order across paths that lie in each other; a file found twice is handed on
-//! once.
+//! are passed over. Not promised: order across paths that lie in each other; a file found twice is
+//! handed on once.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,10 +17,9 @@ use docmill_storage::{ObjectEntry, ObjectStore};
 
 /// Enough to know a document by.
 const BEGINNING: u64 = 4096;
-/// What is said of a link: whoever may put files into a folder must not choose by it what else of
-/// this machine is handed in.
+/// The report of a link: a writer of the folder must not hand in other files of this machine by it.
 const LINK: &str = "a link, which is followed only if it is named itself";
-/// What is said of a prefix without objects.
+/// The report of a prefix without objects.
 const EMPTY_PREFIX: &str = "no objects under this prefix";
 /// Objects of one listing.
 const LISTED: usize = 1000;
@@ -43,12 +42,12 @@ pub enum SearchStep {
     Skipped(SkippedPath),
 }
 
-/// What is to be handed in, as a whole.
+/// Everything that is to be handed in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchResult {
     /// Files, in the order of the paths, within a folder by name.
     pub files: Vec<PathBuf>,
-    /// Paths that lead to nothing, and folders' files that are no documents.
+    /// Paths without a file, and files in folders that are no documents.
     pub skipped: Vec<SkippedPath>,
 }
 
@@ -86,10 +85,10 @@ pub async fn find_paths(paths: &[PathBuf]) -> SearchResult {
     tokio::join!(search, collect).1
 }
 
-/// A search that hands on what it finds; it ends early when nobody listens any more.
+/// A search that passes its finds on; it ends early when the receiver is dropped.
 pub struct SubmitSearch<'a> {
     steps: mpsc::Sender<SearchStep>,
-    /// For `s3://` prefixes; none: local files only.
+    /// For `s3://` prefixes; `None` for local files only.
     store: Option<&'a dyn ObjectStore>,
     /// Which files of a folder are meant as well, though they are no documents.
     also: fn(&Path) -> bool,
@@ -99,7 +98,7 @@ pub struct SubmitSearch<'a> {
 }
 
 impl<'a> SubmitSearch<'a> {
-    /// A search that has found nothing yet.
+    /// A search without finds yet.
     pub fn new(steps: mpsc::Sender<SearchStep>, store: Option<&'a dyn ObjectStore>) -> Self {
         let (also, seen) = ((|_: &Path| false) as fn(&Path) -> bool, HashSet::new());
         Self { steps, store, also, seen, hasher: RandomState::new() }
@@ -147,14 +146,14 @@ impl<'a> SubmitSearch<'a> {
     }
 
     async fn send_step(&self, step: SearchStep) {
-        // Nobody listens: what asked for the search has failed and says so itself.
+        // The receiver is gone: the caller of the search has failed and reports it.
         self.steps.send(step).await.ok();
     }
 
     async fn search_pattern(&mut self, path: &Path, pattern: &str, missing: &std::io::Error) {
         let matches = match glob::glob(pattern) {
             Ok(matches) => matches,
-            // What looks like a pattern and is none was meant as a name.
+            // An invalid pattern was meant as a name.
             Err(_) => return self.skip(path, missing.to_string(), true).await,
         };
         let mut any = false;
@@ -176,7 +175,7 @@ impl<'a> SubmitSearch<'a> {
         }
     }
 
-    /// A prefix as it is written; only where nothing lies under it, a pattern.
+    /// A prefix as it is written; a pattern only if no object lies under it.
     async fn search_objects(&mut self, named: &str) {
         let Some(store) = self.store else {
             return self.skip(Path::new(named), "there is no bucket here", true).await;
@@ -257,13 +256,13 @@ impl<'a> SubmitSearch<'a> {
 
 /// A pattern of keys: `*` and `?` stay within one folder, `**` does not.
 struct ObjectPattern<'a> {
-    /// What stands before the first wildcard: all that is listed lies under it.
+    /// The text before the first wildcard: all listed keys begin with it.
     prefix: &'a str,
     pattern: glob::Pattern,
 }
 
 impl<'a> ObjectPattern<'a> {
-    /// Nothing if there is no wildcard, one in the name of the bucket, or a pattern that is none.
+    /// `None` if there is no wildcard, one in the name of the bucket, or an invalid pattern.
     fn parse(named: &'a str) -> Option<Self> {
         let bucket = named.find("://").map_or(0, |at| at + 3);
         let key = bucket + named.get(bucket..)?.find('/')? + 1;
@@ -285,7 +284,7 @@ impl<'a> ObjectPattern<'a> {
 async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
-    // What was a file when the folder was listed may be a link by now.
+    // A file in the listing may be a link by now.
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let file = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).await?;
     file.take(BEGINNING).read_to_end(&mut bytes).await?;

@@ -1,9 +1,9 @@
-//! Delivers what is in the outbox: for each target a task of its own, so that none waits for another.
+//! Delivers the outbox: a task for each target, so that none waits for another.
 //!
-//! Any number of processes may do so at once: each takes what nobody holds. What is held by one that
-//! dies is due again when its lease ends, with the same id. Of one document a target is told in order,
-//! because the outbox lets only its oldest open delivery become due. Not promised: that something is
-//! told once only, or order between documents.
+//! Any number of processes may do so at once: each claims free deliveries. Deliveries of a crashed
+//! process are due again when its lease ends, with the same id. A target receives the events of one
+//! document in order, because only the oldest open delivery becomes due. Not promised: exactly one
+//! delivery, or order between documents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +34,11 @@ use docmill_pipeline::shutdown::Shutdown;
 
 /// The lease of a delivery beyond the time of its request: for the data before, the row afterwards.
 const LEASE_MARGIN: Duration = Duration::from_secs(30);
-/// Targets say so often that they are still there, and are counted.
+/// How often targets are marked as configured, and counted.
 const REGISTER_EVERY: Duration = Duration::from_secs(60);
 /// After Postgres did not answer.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// What is being sent at the stop has so long to end; then its lease runs out.
+/// Time for running deliveries to end at the stop; then their lease runs out.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// So many failures in a row make a target be asked with one message at a time.
 const SUSPECT_AFTER: u32 = 5;
@@ -90,7 +90,7 @@ struct TargetRoute {
     place: TargetPlace,
 }
 
-/// Where a target is told.
+/// The address of a target.
 enum TargetPlace {
     /// By a signed message of the specification.
     Web { url: Url, secrets: SecretSource },
@@ -135,10 +135,10 @@ impl TargetRoute {
 }
 
 impl WebhookDelivery {
-    /// Delivery to the targets of the settings; `None` if there are none.
+    /// Delivery to the targets of the settings; `None` without targets.
     ///
     /// # Errors
-    /// `Misconfigured` if an address may not be sent to or a secret is none; no TLS on this machine.
+    /// `Misconfigured` if an address is not allowed or a secret is invalid; no TLS on this machine.
     pub fn new(db: Db, terms: WebhookTerms, names: Arc<dyn NameResolver>) -> Result<Option<Self>> {
         let config = &terms.config;
         if config.targets.is_empty() {
@@ -195,7 +195,7 @@ impl WebhookDelivery {
             };
             tokio::select! {
                 () = stop.wait_until_requested() => break,
-                // A target whose lane is gone would be told nothing more, and nobody would notice.
+                // A target without its task would receive nothing more, unnoticed.
                 Some(ended) = tasks.join_next() => pass_on_panic(ended),
                 () = tokio::time::sleep(pause) => {}
             }
@@ -215,7 +215,7 @@ impl WebhookDelivery {
     }
 }
 
-/// Whoever runs the delivery hears that a part of it died.
+/// Passes the death of a task on to the process that runs the delivery.
 fn pass_on_panic(ended: std::result::Result<(), JoinError>) {
     if let Err(died) = ended
         && let Ok(panic) = died.try_into_panic()
@@ -224,7 +224,7 @@ fn pass_on_panic(ended: std::result::Result<(), JoinError>) {
     }
 }
 
-/// What one target is told by this process.
+/// Deliveries of this process to one target.
 struct TargetLane {
     db: Db,
     route: Arc<TargetRoute>,
@@ -290,7 +290,7 @@ impl TargetLane {
         if is_full { self.terms.lease() } else { self.terms.config.poll }
     }
 
-    /// A target that is back is told at once what waited for its next try.
+    /// A recovered target gets its waiting deliveries at once.
     async fn note_end(&mut self, news: LaneNews) {
         if news == LaneNews::Reached && self.failures >= SUSPECT_AFTER {
             let name = &self.route.target.name;
@@ -310,7 +310,7 @@ impl TargetLane {
     }
 }
 
-/// What a try says of the target as such.
+/// The result of a try for the target itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LaneNews {
     /// It answered, be it that it did not take this message.

@@ -1,12 +1,12 @@
-//! What a target is told: ids, outcome, kind and links; the data only if the settings say so.
+//! The payload for a target: ids, outcome, kind and links; the data only if the settings say so.
 
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
 use docmill_ledger::db::lanes::webhooks::ClaimedWebhookDelivery;
 
-/// The body of a message. `pages`: where people find the ingestion, if that is known; `data`: what was
-/// read or decided, if it is to be told.
+/// The body of a message. `pages`: the address of the web console, if it is set; `data`: the data
+/// read or decided, if it is to be sent.
 pub(super) fn write_payload(
     of: &ClaimedWebhookDelivery,
     pages: &str,
