@@ -16,9 +16,9 @@ use docmill_core::model::digest::encode_hex;
 use docmill_operations::retry::AuditNote;
 
 /// An idle session ends after this time.
-const IDLE: Duration = Duration::from_secs(8 * 3600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(8 * 3600);
 /// A session ends after this time in any case.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_SESSION_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Sessions at the same time; one more ends the one that was not used for longest.
 const MAX_SESSIONS: usize = 1_000;
 
@@ -84,7 +84,7 @@ struct OpenSession {
 
 impl OpenSession {
     fn is_over(&self) -> bool {
-        self.used.elapsed() > IDLE || self.opened.elapsed() > LONGEST
+        self.used.elapsed() > IDLE_TIMEOUT || self.opened.elapsed() > MAX_SESSION_AGE
     }
 }
 
@@ -258,7 +258,8 @@ mod tests {
         assert!(access.visitor_of_session(&first, true).is_none());
         let id = access.open_session("a").unwrap().unwrap();
         if let Some(session) = access.sessions.lock().get_mut(&hash_secret(&id))
-            && let Some(long_ago) = Instant::now().checked_sub(IDLE + Duration::from_secs(1))
+            && let Some(long_ago) =
+                Instant::now().checked_sub(IDLE_TIMEOUT + Duration::from_secs(1))
         {
             session.used = long_ago;
         }

@@ -31,9 +31,9 @@ use super::state::ConsoleState;
 use docmill_operations::review::{self, AcceptedData, DataCorrection};
 
 /// Longest wait for the end of an ingestion, in seconds.
-const MAX_WAIT: u64 = 20;
+const MAX_WAIT_SECONDS: u64 = 20;
 /// Between two looks whether it has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What a reviewer has decided.
 #[derive(Debug, Deserialize)]
@@ -134,19 +134,21 @@ pub(super) async fn get_ingestion(
     let (id, until) = (read_id(&id)?, Instant::now() + read_wait(&asked)?);
     loop {
         let found = find_visible(&state, &visitor, id).await?;
-        if found.ingestion.status != "in-progress" || Instant::now() + LOOK_EVERY > until {
+        if found.ingestion.status != "in-progress" || Instant::now() + POLL_INTERVAL > until {
             return tagged_json(&headers, &found);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 /// How long to wait for the end of an ingestion; the connection lives a little longer.
 fn read_wait(asked: &FieldValues) -> Result<Duration, ConsoleFailure> {
     let Some(text) = asked.get("wait") else { return Ok(Duration::ZERO) };
-    let seconds = text.parse().ok().filter(|seconds| *seconds <= MAX_WAIT);
+    let seconds = text.parse().ok().filter(|seconds| *seconds <= MAX_WAIT_SECONDS);
     seconds.map(Duration::from_secs).ok_or_else(|| {
-        ConsoleFailure::wrong_request(format!("wait is a number of seconds up to {MAX_WAIT}"))
+        ConsoleFailure::wrong_request(format!(
+            "wait is a number of seconds up to {MAX_WAIT_SECONDS}"
+        ))
     })
 }
 

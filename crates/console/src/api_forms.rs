@@ -10,13 +10,13 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::failure::ConsoleFailure;
-use super::fields::FieldValues;
+use super::fields::{FieldValues, without_nul};
 use docmill_core::model::digest::encode_hex;
 
 /// Rows of a page by default.
-const USUAL_PAGE: u32 = 50;
+const DEFAULT_PAGE_ROWS: u32 = 50;
 /// Most rows of a page.
-pub(super) const MAX_PAGE: u32 = 200;
+pub(super) const MAX_PAGE_ROWS: u32 = 200;
 
 /// A body of JSON; an empty body is `{}`.
 pub(super) struct JsonBody<T>(pub(super) T);
@@ -47,7 +47,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
             // The parser's own words may quote the body.
             let (line, column) = (error.line(), error.column());
             ConsoleFailure::wrong_request(format!(
-                "The body is not what is expected, at line {line}, column {column}."
+                "The body is invalid at line {line}, column {column}."
             ))
         })
     }
@@ -58,14 +58,13 @@ const NUL: &[u8] = b"\\u0000";
 
 /// Replaces each NUL by the replacement character, as forms do.
 fn replace_nul(value: &mut Value) {
-    let clean = |text: &str| text.replace('\0', "\u{fffd}");
     match value {
-        Value::String(text) => *text = clean(text),
+        Value::String(text) => *text = without_nul(text),
         Value::Array(items) => items.iter_mut().for_each(replace_nul),
         Value::Object(fields) => {
             let cleaned = std::mem::take(fields).into_iter().map(|(name, mut value)| {
                 replace_nul(&mut value);
-                (clean(&name), value)
+                (without_nul(&name), value)
             });
             *fields = cleaned.collect();
         }
@@ -79,15 +78,19 @@ fn replace_nul(value: &mut Value) {
 pub(super) struct WholeNumber(pub(super) i64);
 
 /// Up to here floats hold every whole number.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 impl TryFrom<serde_json::Number> for WholeNumber {
     type Error = &'static str;
 
     fn try_from(number: serde_json::Number) -> Result<Self, Self::Error> {
-        let whole = |float: &f64| float.fract() == 0.0 && float.abs() <= EXACT;
-        let written = || format!("{:.0}", number.as_f64().filter(whole)?).parse().ok();
-        number.as_i64().or_else(written).map(Self).ok_or("no whole number")
+        if let Some(whole) = number.as_i64() {
+            return Ok(Self(whole));
+        }
+        let float = number.as_f64();
+        let float = float.filter(|it| it.fract() == 0.0 && it.abs() <= MAX_EXACT_FLOAT);
+        let whole = float.and_then(|float| format!("{float:.0}").parse().ok());
+        whole.map(Self).ok_or("no whole number")
     }
 }
 
@@ -175,10 +178,10 @@ pub(super) fn tagged_content(
 
 /// The rows of a page that are asked for.
 pub(super) fn read_limit(wanted: &FieldValues) -> Result<u32, ConsoleFailure> {
-    let Some(text) = wanted.get("limit") else { return Ok(USUAL_PAGE) };
-    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    let Some(text) = wanted.get("limit") else { return Ok(DEFAULT_PAGE_ROWS) };
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE_ROWS).contains(limit));
     limit.ok_or_else(|| {
-        ConsoleFailure::wrong_request(format!("limit is a number from 1 to {MAX_PAGE}"))
+        ConsoleFailure::wrong_request(format!("limit is a number from 1 to {MAX_PAGE_ROWS}"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The page of one review: the reasons, the form beside the pictured pages, and earlier decisions.
 //! Nothing is written here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Html;
 use maud::{Markup, html};
@@ -66,7 +66,7 @@ pub(super) async fn case_page(
         (lock_notice(&turn.lock, may))
         p id="review-says" .notice.bad role="alert" {}
         @if !turn.lost.is_empty() {
-            p { "What you had typed:" }
+            p { "Your unsaved input:" }
             dl.facts { @for (name, text) in &turn.lost { (fact(name, Some(text))) } }
         }
         (case_facts(state, case, &findings))
@@ -83,10 +83,10 @@ pub(super) async fn case_page(
 fn case_facts(state: &ConsoleState, case: &ReviewCase, findings: &[ReviewFinding]) -> Markup {
     let whole = findings.iter().filter(|finding| finding.fields.is_empty());
     html! {
-        p { @if case.needs_human_review { "Calls for a person." } @else { "Nothing to review." } }
+        p { @if case.needs_human_review { "Needs review." } @else { "Nothing to review." } }
         @if let Some(first) = &case.pending {
             p { (foreign_name(&first.reviewer)) " has " (first.decision) " it at " (moment(first.decided_at))
-                ", as the form shows it: a second person has to accept that. What anybody changes has to be accepted by another one again." }
+                ", as the form shows it. A second person has to accept it; a change needs another second person." }
         }
         ul { @for finding in whole { li.finding { (finding.words) " " span.hint { (finding.code) } } } }
         dl.facts {
@@ -94,7 +94,7 @@ fn case_facts(state: &ConsoleState, case: &ReviewCase, findings: &[ReviewFinding
             (fact("Tenant", case.tenant.as_deref()))
             (fact("Status of the newest ingestion", case.status.as_deref()))
             (fact("Its reason", case.reason.as_deref()))
-            (fact("Lies at", Some(&case.file_path)))
+            (fact("Stored at", Some(&case.file_path)))
         }
         @if let Some(id) = case.ingestion_id {
             p { a href=(state.link(&format!("/ingestions/{id}"))) { "The ingestion" } }
@@ -133,25 +133,29 @@ async fn load_pages(
     PicturedPages::new(state, case.ingestion_id, sheets, FieldPlaces::read(places))
 }
 
+fn is_doubtful(findings: &[ReviewFinding], field: &str) -> bool {
+    let whole = field_of_place(field);
+    findings.iter().any(|finding| finding.fields.iter().any(|it| it == whole))
+}
+
 /// The text of the pages, open where there is something to be checked.
 fn page_sheets(pages: &PicturedPages, findings: &[ReviewFinding]) -> Markup {
-    let is_doubtful = |field: &str| {
-        let whole = field_of_place(field);
-        findings.iter().any(|finding| finding.fields.iter().any(|it| it == whole))
-    };
     let sheets = pages.sheets();
-    let has_doubt = |number| pages.has_mark_on(number, is_doubtful);
-    let none = !sheets.iter().any(|sheet| has_doubt(sheet.number));
+    let doubtful: BTreeSet<u32> = sheets
+        .iter()
+        .map(|sheet| sheet.number)
+        .filter(|number| pages.has_mark_on(*number, |field| is_doubtful(findings, field)))
+        .collect();
     html! {
         @if !sheets.is_empty() {
             // It scrolls beside the form, for which it has to be reached by keys.
             section.sheets aria-labelledby="pages" tabindex="0" {
-                h2 id="pages" { "What stands on the pages" }
+                h2 id="pages" { "Text of the pages" }
                 button.plain type="button" data-whole hidden { "Whole page" }
                 @for (at, sheet) in sheets.iter().enumerate() {
-                    details open[has_doubt(sheet.number) || (none && at == 0)] {
+                    details open[doubtful.contains(&sheet.number) || (doubtful.is_empty() && at == 0)] {
                         summary { "Page " (sheet.number) }
-                        (pages.picture(sheet.number, is_doubtful))
+                        (pages.picture(sheet.number, |field| is_doubtful(findings, field)))
                         pre { (sheet.text) }
                     }
                 }
@@ -185,7 +189,7 @@ fn decision_form(
         typed: turn.typed,
     });
     let may = visitor.role >= WebRole::Reviewer;
-    let link = |rest: &str| state.link(&format!("/reviews/{}{rest}", case.document_id));
+    let path = state.link(&format!("/reviews/{}", case.document_id));
     let own = match &turn.lock {
         ReviewLock::Own(page) => Some(page),
         _ => None,
@@ -194,8 +198,9 @@ fn decision_form(
     let newer =
         newer.filter(|_| case.document_data.is_some() && case.document_data != case.ingestion_data);
     html! {
-        form id="review" method="post" action=(link(""))
-            data-check=[may.then(|| link("/check"))] data-renew=[own.map(|_| link("/renew"))] data-release=[own.map(|_| link("/release"))]
+        form id="review" method="post" action=(path)
+            data-check=[may.then(|| format!("{path}/check"))] data-renew=[own.map(|_| format!("{path}/renew"))]
+            data-release=[own.map(|_| format!("{path}/release"))]
             data-every=[own.map(|_| (state.review().lease / 3).as_secs())] {
             @if may { (form_secret(visitor)) }
             @if let Some(page) = own { input type="hidden" name="page" value=(page); }
@@ -210,7 +215,7 @@ fn decision_form(
                 }
             }
             @if let Some(newer) = newer {
-                h2 { "The newest ingestion read something else" }
+                h2 { "The newest ingestion has other data" }
                 (data_table(newer))
             }
             @if may {
@@ -241,10 +246,10 @@ fn keys() -> Markup {
         ("Enter", "save what I changed"),
         ("access key a", "accept as it is"),
         ("access key c", "save what I changed"),
-        ("access key r", "reject; say why before"),
+        ("access key r", "reject; needs a reason"),
         ("access key u", "undo my last decision"),
-        ("access key s", "skip: give it back, on to the next free one"),
-        ("access key t", "take over what somebody else has"),
+        ("access key s", "skip: release it, on to the next free one"),
+        ("access key t", "take over from another reviewer"),
         ("access key l", "to the first empty line of the longest list"),
         ("access key h", "open and close this list"),
         ("Alt+Down, Alt+Up", "next and previous field; among items the next and previous line"),
@@ -267,7 +272,7 @@ fn decision_buttons(case: &ReviewCase, has_data: bool, has_kind: bool, has_newer
             // unchanged form.
             @if has_kind { button.first name="decision" value="correct" accesskey="c" { "Save what I changed" } }
             @if has_data { button name="decision" value="accept" accesskey="a" { "Accept as it is" } }
-            @if has_newer { button name="decision" value="accept_newest" { "Accept the newer reading" } }
+            @if has_newer { button name="decision" value="accept_newest" { "Accept the newer data" } }
             button name="decision" value="reject" accesskey="r" { "Reject" }
             @if case.needs_human_review { button name="decision" value="skip" accesskey="s" { "Skip" } }
         }

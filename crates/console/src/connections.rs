@@ -39,9 +39,9 @@ pub(super) struct ConnectionLimits {
 }
 
 /// After a connection could not be taken, the next is tried this much later.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// How often a failing `accept` is logged.
-const SAY_EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Answers all connections, until it is dropped.
 pub(super) async fn serve_connections(
@@ -57,7 +57,7 @@ pub(super) async fn serve_connections(
             Ok((stream, peer)) => (stream, PeerAddress(peer.ip())),
             Err(error) if is_of_one_connection(&error) => continue,
             Err(error) => {
-                if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+                if said.is_none_or(|said| said.elapsed() >= LOG_INTERVAL) {
                     said = Some(Instant::now());
                     tracing::warn!(
                         error = %error,
@@ -66,7 +66,7 @@ pub(super) async fn serve_connections(
                         limits.port
                     );
                 }
-                sleep(AFTER_FAILURE).await;
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };

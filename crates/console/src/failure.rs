@@ -27,12 +27,12 @@ impl ConsoleFailure {
 
     /// The thing does not exist, or not for this visitor: the answer does not differ.
     pub(super) fn missing() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", "There is nothing of this name.")
+        Self::new(StatusCode::NOT_FOUND, "not_found", "Not found.")
     }
 
     /// The visitor is not signed in.
     pub(super) fn unknown_visitor() -> Self {
-        let text = "Sign in, or send a token that is known: Authorization: Bearer TOKEN.";
+        let text = "Sign in, or send a valid token: Authorization: Bearer TOKEN.";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text)
     }
 
@@ -68,25 +68,25 @@ impl ConsoleFailure {
 
     /// A decision without the version it is about.
     pub(super) fn version_needed() -> Self {
-        let text = "Say with If-Match which version the decision is about: the ETag of the review.";
+        let text = "If-Match must name the version decided about: the ETag of the review.";
         Self::new(StatusCode::PRECONDITION_REQUIRED, "version_needed", text)
     }
 
     /// Too many unknown tokens: known ones are taken all the same.
     pub(super) fn too_many_unknown() -> Self {
-        let text = "Too many tokens that are not known were sent; those that are known are taken.";
+        let text = "Too many invalid tokens were sent. Valid tokens still work.";
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_unknown", text)
     }
 
     /// As many do the same as may at once.
     pub(super) fn busy() -> Self {
-        let text = "As many are doing this as may at once. Try again soon.";
+        let text = "Too many requests of this kind at once. Try again soon.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text)
     }
 
     /// Another request had this name.
     pub(super) fn key_reused() -> Self {
-        let text = "Another request was sent with this Idempotency-Key.";
+        let text = "This Idempotency-Key was used for another request.";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", text)
     }
 
@@ -95,10 +95,10 @@ impl ConsoleFailure {
         match status {
             StatusCode::NOT_FOUND => Self::missing(),
             StatusCode::METHOD_NOT_ALLOWED => {
-                Self::new(status, "method_not_allowed", "This cannot be done with that method.")
+                Self::new(status, "method_not_allowed", "Method not allowed.")
             }
             StatusCode::PAYLOAD_TOO_LARGE => {
-                Self::new(status, "too_large", "The request is larger than what is taken here.")
+                Self::new(status, "too_large", "The request is too large.")
             }
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 Self::new(status, "unsupported_media_type", "Send application/json.")
@@ -106,7 +106,7 @@ impl ConsoleFailure {
             _ if status.is_client_error() => {
                 Self::new(status, "bad_request", "The request cannot be understood.")
             }
-            _ => Self::new(status, "internal", "This went wrong on our side; the log says more."),
+            _ => Self::new(status, "internal", "Internal error; see the log."),
         }
     }
 }
@@ -118,13 +118,13 @@ impl From<Error> for ConsoleFailure {
             Fault::Rejected => Self::refused(error.to_string()),
             Fault::Misconfigured => Self::conflict(error.to_string()),
             Fault::Transient | Fault::Unavailable | Fault::Throttled(_) => {
-                tracing::warn!(error = %error, "a page could not be made: {error}");
+                tracing::warn!(error = %error, "a page failed: {error}");
                 let text = "Postgres, the queue or the store does not answer in time. Ask again; \
                             a search may be too wide: give it more.";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", text)
             }
             _ => {
-                tracing::error!(error = %error, "a page could not be made: {error}");
+                tracing::error!(error = %error, "a page failed: {error}");
                 Self::from_status(StatusCode::INTERNAL_SERVER_ERROR)
             }
         }

@@ -15,19 +15,27 @@ const MAX_FIELDS: usize = 50_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct FieldValues(Vec<(String, String)>);
 
+/// Replaces NUL, which Postgres refuses, by the replacement character.
+pub(super) fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
 impl FieldValues {
     /// Parses a form as a browser sends it.
     pub(super) fn parse(text: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(text).take(MAX_FIELDS);
-        // NUL is no sign that Postgres takes.
-        let clean = |text: &str| text.replace('\0', "\u{fffd}");
-        Self(pairs.map(|(name, value)| (clean(&name), clean(&value))).collect())
+        Self(pairs.map(|(name, value)| (without_nul(&name), without_nul(&value))).collect())
     }
 
     /// The first value of this name, trimmed; `None` if it is missing or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(known, _)| known == name)?.1.trim();
         (!value.is_empty()).then_some(value)
+    }
+
+    /// As [`FieldValues::get`]; empty if it is missing.
+    pub(super) fn value(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
     }
 
     /// The first value of this name, as it was sent but for its line ends.

@@ -42,53 +42,49 @@ pub(super) fn field_of_place(place: &str) -> &str {
 
 fn words_of_check(check: &RuleCheck) -> &'static str {
     match check {
-        RuleCheck::Required(_) => "This has to be there and is not.",
-        RuleCheck::Format(..) => "This has not the form that it should have.",
-        RuleCheck::Magnitude { .. } => "This number has more digits than it should have.",
+        RuleCheck::Required(_) => "A required value is missing.",
+        RuleCheck::Format(..) => "The value has the wrong format.",
+        RuleCheck::Magnitude { .. } => "The number has too many digits.",
         RuleCheck::Sum { .. } => "The amounts do not add up to the total.",
         RuleCheck::NoGap { .. } => "An amount between these seems to be missing.",
         RuleCheck::TaxRate { .. } | RuleCheck::TaxByRate { .. } => {
             "The tax does not follow from the net amount and the printed rates."
         }
-        RuleCheck::BeforePayment { .. } => "This looks like what is left after a payment.",
-        RuleCheck::AmountOrder { .. } => "One of these amounts is larger than it can be.",
+        RuleCheck::BeforePayment { .. } => "This looks like the balance after a payment.",
+        RuleCheck::AmountOrder { .. } => "One of these amounts is too large.",
         RuleCheck::ListSum { .. } => "The lines do not add up to a total.",
-        RuleCheck::TaxBreakdown { .. } => "The taxes by rate do not make the tax.",
-        RuleCheck::ListProduct { .. } => "In a line the factors do not make the amount.",
+        RuleCheck::TaxBreakdown { .. } => "The taxes by rate do not add up to the tax.",
+        RuleCheck::ListProduct { .. } => "In a line, quantity times price differs from the amount.",
         RuleCheck::Confirmed { .. } => "Nothing else on the document confirms this total.",
         RuleCheck::DateOrder(_) => "A later date is before an earlier one.",
         RuleCheck::DateRange { .. } => "This date is too far from today.",
         RuleCheck::Grounded { .. } | RuleCheck::GroundedWords { .. } => {
-            "This does not stand on the document."
+            "This value is not on the document."
         }
         RuleCheck::CurrencyPrinted(_) => "The document prints another currency.",
-        RuleCheck::Legible { .. } => "This was hard to read on the page.",
-        RuleCheck::Certain { .. } => "The reader is not certain of this.",
-        RuleCheck::NoInstructions { .. } => "A line of the document speaks to a model.",
+        RuleCheck::Legible { .. } => "This was hard to read.",
+        RuleCheck::Certain { .. } => "The reader is uncertain.",
+        RuleCheck::NoInstructions { .. } => "A line of the document addresses a model.",
         RuleCheck::Complete { .. } => "Lines of the document seem to be missing here.",
-        RuleCheck::NotContradicted(_) => "The pages print something else than the attached XML.",
-        RuleCheck::EinvoiceSeen => "The pages show what the attached XML was not held against.",
+        RuleCheck::NotContradicted(_) => "The pages differ from the attached XML.",
+        RuleCheck::EinvoiceSeen => "Pages were not compared with the attached XML.",
         RuleCheck::EinvoiceUsable => "The attached e-invoice could not be used.",
-        RuleCheck::PaymentCode(_) => "A code on the page orders another payment than this.",
-        RuleCheck::PaymentCodeUsable => "A code for payments on the page could not be used.",
-        RuleCheck::PaymentCodePrinted(_) => "Only a code on the page has this, no print.",
+        RuleCheck::PaymentCode(_) => "A payment code on the page differs.",
+        RuleCheck::PaymentCodeUsable => "A payment code on the page is unusable.",
+        RuleCheck::PaymentCodePrinted(_) => "Only a code on the page has this value.",
         RuleCheck::Duplicate => "There is an earlier document of this supplier and number.",
         RuleCheck::Quality => "The pages are of bad quality.",
-        RuleCheck::ReaderSucceeded => "The reader says that it did not succeed.",
+        RuleCheck::ReaderSucceeded => "The reader did not succeed.",
         RuleCheck::Confidence(_) => "The reader is not confident.",
-        RuleCheck::Score { .. } => "All things considered the data is too doubtful.",
+        RuleCheck::Score { .. } => "The score of the data is too low.",
     }
 }
 
 /// Words for a code that no rule of the kind has: a reason code, or a former rule.
 fn words_of_code(code: &str) -> String {
     match code {
-        "differs_from_correction" => {
-            "A later reading differs from what a person has decided.".to_owned()
-        }
-        "second_person" => {
-            "The amount is so large that a second person has to say the same.".to_owned()
-        }
+        "differs_from_correction" => "A later reading differs from a person's decision.".to_owned(),
+        "second_person" => "The amount needs a second person.".to_owned(),
         _ => {
             let words = code.replace('_', " ");
             let mut letters = words.chars();
@@ -109,7 +105,7 @@ mod tests {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let invoice = kinds.get("invoice").unwrap();
         let missing = explain_reason(Some(invoice), "required:total");
-        assert_eq!(missing.words, "This has to be there and is not.");
+        assert_eq!(missing.words, "A required value is missing.");
         assert_eq!(missing.fields, ["total"]);
         let item = explain_reason(Some(invoice), "line_product:line_items[2].amount");
         assert_eq!(item.fields, ["line_items"]);

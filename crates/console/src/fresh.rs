@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// How old an answer may be.
-const FRESH: Duration = Duration::from_secs(2);
+const MAX_ANSWER_AGE: Duration = Duration::from_secs(2);
 
 /// The last answer to one question. It is asked once at a time, however many want to know.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl<T: Clone + Send + 'static> SharedAnswer<T> {
         let asking = tokio::spawn(async move {
             let mut last = shared.last.lock().await;
             if let Some((at, known)) = &*last
-                && at.elapsed() < FRESH
+                && at.elapsed() < MAX_ANSWER_AGE
             {
                 return known.clone();
             }
@@ -62,7 +62,7 @@ mod tests {
         };
         let crowd = futures::future::join_all((0..1_000).map(|_| shared.find(ask()))).await;
         assert!(crowd.iter().all(|answer| *answer == Some(1)));
-        tokio::time::sleep(FRESH).await;
+        tokio::time::sleep(MAX_ANSWER_AGE).await;
         assert_eq!(shared.find(ask()).await, Some(2));
     }
 

@@ -149,8 +149,7 @@ fn check_origin(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<(), ConsoleFailure> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text("host").unwrap_or_default();
+    let host = header_text(headers, "host").unwrap_or_default();
     let known = &state.config().origin;
     let is_known_host = known.split_once("://").is_some_and(|(_, known)| known == host);
     if state.access().local_visitor().is_some() && !is_known_host && !is_loopback(host) {
@@ -161,7 +160,7 @@ fn check_origin(
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());
     }
-    let same = match (text("sec-fetch-site"), text("origin")) {
+    let same = match (header_text(headers, "sec-fetch-site"), header_text(headers, "origin")) {
         (Some(site), _) => matches!(site, "same-origin" | "none"),
         (None, Some(origin)) => {
             let of_host = origin.split_once("://").is_some_and(|(_, named)| named == host);
@@ -171,6 +170,10 @@ fn check_origin(
         (None, None) => !headers.contains_key("origin"),
     };
     if same { Ok(()) } else { Err(ConsoleFailure::forbidden("This was sent by another site.")) }
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 fn is_loopback(host: &str) -> bool {

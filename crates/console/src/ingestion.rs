@@ -78,19 +78,17 @@ pub(super) async fn show_ingestion(
 fn why_it_waits(story: &IngestionHistory) -> Markup {
     html! {
         @if let (Some(state), Some(why)) = (&story.state, &story.explanation) {
-            p.notice { "Why it does not move: " (state_mark(state)) " – " (foreign_name(why)) }
+            p.notice { "Why it waits: " (state_mark(state)) " – " (foreign_name(why)) }
         }
     }
 }
 
 fn facts(row: &IngestionRow) -> Markup {
-    let score = |value: Option<f64>| value.map(|value| format!("{value:.2}"));
-    let number = |value: Option<i64>| value.map(|value| value.to_string());
     html! {
         dl.facts {
             (fact("Detail", row.detail.as_deref()))
             (fact("File", row.original_name.as_deref()))
-            (fact("Lies at", Some(&row.file_path)))
+            (fact("Stored at", Some(&row.file_path)))
             (fact("Ingestion", Some(&row.id.to_string())))
             (fact("Document", Some(&row.document_id.to_string())))
             (fact("SHA-256", row.sha256.as_deref()))
@@ -99,10 +97,10 @@ fn facts(row: &IngestionRow) -> Markup {
             (fact("Pages", row.pages.map(|pages| pages.to_string()).as_deref()))
             (fact("Reader", row.reader.as_deref()))
             (fact("Model", row.extraction_model.as_deref()))
-            (fact("Tokens read", number(row.extraction_input_tokens).as_deref()))
-            (fact("Tokens written", number(row.extraction_output_tokens).as_deref()))
-            (fact("Quality of the pages", score(row.transcription_quality_score).as_deref()))
-            (fact("Score of the gate", score(row.gate_score.map(f64::from)).as_deref()))
+            (fact("Tokens read", row.extraction_input_tokens.map(|tokens| tokens.to_string()).as_deref()))
+            (fact("Tokens written", row.extraction_output_tokens.map(|tokens| tokens.to_string()).as_deref()))
+            (fact("Quality of the pages", row.transcription_quality_score.map(|score| format!("{score:.2}")).as_deref()))
+            (fact("Score of the gate", row.gate_score.map(|score| format!("{score:.2}")).as_deref()))
             (fact("Worker", row.worker.as_deref()))
             (fact("Attempts that count", Some(&row.attempt_count.to_string())))
             (fact("Transcript", row.transcription_file_path.as_deref()))
@@ -115,7 +113,7 @@ fn reasons(state: &ConsoleState, row: &IngestionRow) -> Markup {
     let findings = row.review_reasons.iter().map(|code| explain_reason(kind.map(|it| &**it), code));
     html! {
         @if row.needs_human_review {
-            h2 { "What the gate found" }
+            h2 { "Findings of the gate" }
             ul { @for finding in findings {
                 li { (finding.words) " " span.hint { (finding.code) } }
             } }
@@ -128,13 +126,13 @@ fn reasons(state: &ConsoleState, row: &IngestionRow) -> Markup {
 const LINKED_PAGES: i32 = 20;
 
 fn pages_links(state: &ConsoleState, row: &IngestionRow) -> Markup {
-    let link = |page: i32| state.link(&format!("/ingestions/{}/pages/{page}", row.id));
+    let path = state.link(&format!("/ingestions/{}/pages", row.id));
     let count = row.pages.unwrap_or(1);
     html! {
         @if row.transcription_file_path.is_some() {
             h2 { "Pages" }
             p.actions { @for page in 1..=count.min(LINKED_PAGES) {
-                a href=(link(page)) { "Page " (page) }
+                a href={ (path) "/" (page) } { "Page " (page) }
             } }
         }
     }
@@ -203,7 +201,7 @@ fn messages_facts(state: &ConsoleState, row: &IngestionRow, record: &MessageReco
         h2 { "Messages" }
         dl.facts {
             div { dt { "Now" } dd { (where_message_is(record, open)) } }
-            div { dt { "Last one sent" } dd { (moment(record.sent_at)) ", " (age_since(record.sent_at)) " ago" } }
+            div { dt { "Last message sent" } dd { (moment(record.sent_at)) ", " (age_since(record.sent_at)) " ago" } }
             (fact("Sent again because nothing came of it", Some(&record.resends.to_string())))
             (fact("Tier", Some(&record.priority)))
         }

@@ -69,7 +69,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 /// Bytes of a form, or of data with all lines of a document.
 const MAX_FORM_BYTES: usize = 4 << 20;
 /// Bytes of a body by default.
-const USUAL_BODY: usize = 64 << 10;
+const DEFAULT_BODY_BYTES: usize = 64 << 10;
 /// Media type of our scripts.
 const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 
@@ -113,7 +113,7 @@ fn build_router(state: &ConsoleState) -> Router {
         .merge(with_role(operator_pages(), WebRole::Operator))
         .nest("/api/v1", api_routes())
         .fallback(answer_nothing)
-        .layer(DefaultBodyLimit::max(USUAL_BODY))
+        .layer(DefaultBodyLimit::max(DEFAULT_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), guard::admit_visitor))
         .layer(from_fn_with_state(state.clone(), write_failures))
         .with_state(state.clone());

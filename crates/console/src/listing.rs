@@ -25,11 +25,11 @@ use docmill_operations::inspect::{
 };
 
 /// Rows of a page.
-pub(super) const PAGE: u32 = 50;
+pub(super) const PAGE_ROWS: u32 = 50;
 /// How long words are looked for, and the piece that is being looked through then.
-const PATIENCE: Duration = Duration::from_millis(100);
+const SEARCH_TIMEOUT: Duration = Duration::from_millis(100);
 /// The same for a request to look further back.
-const PATIENCE_FURTHER: Duration = Duration::from_secs(2);
+const WIDE_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One page of a list, and where the next begins.
 #[derive(Debug)]
@@ -87,11 +87,9 @@ fn read_filter(
 
 /// The id that the next page begins after.
 pub(super) fn read_cursor(wanted: &FieldValues) -> Result<Option<Uuid>, ConsoleFailure> {
-    let parse = |text: &str| {
-        let wrong = |_| ConsoleFailure::wrong_request("cursor is not one that we gave");
-        Uuid::parse_str(text).map_err(wrong)
-    };
-    wanted.get("cursor").map(parse).transpose()
+    let cursor = wanted.get("cursor").map(Uuid::parse_str).transpose();
+    cursor
+        .map_err(|_| ConsoleFailure::wrong_request("cursor is the next_cursor of the page before"))
 }
 
 /// `/ingestions`.
@@ -100,7 +98,7 @@ pub(super) async fn show_ingestions(
     Extension(visitor): Extension<ConsoleVisitor>,
     QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
-    let page = load_page(&state, &visitor, &wanted, PAGE).await?;
+    let page = load_page(&state, &visitor, &wanted, PAGE_ROWS).await?;
     let next = page
         .next
         .map(|id| state.link(&format!("/ingestions?{}", wanted.with("cursor", &id.to_string()))));
@@ -124,14 +122,13 @@ pub(super) async fn show_ingestions(
 
 fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {
     let id = row.id.to_string();
-    let dash = |text: Option<&str>| text.unwrap_or("–").to_owned();
     html! {
         tr {
             td { a href=(state.link(&format!("/ingestions/{id}"))) { (id) } }
             td { (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) }
             td { (state_mark(&row.status)) }
-            td { (dash(row.reason.as_deref().or(row.stage.as_deref()))) }
-            td { (dash(row.kind.as_deref())) }
+            td { (row.reason.as_deref().or(row.stage.as_deref()).unwrap_or("–")) }
+            td { (row.kind.as_deref().unwrap_or("–")) }
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td.number { (row.attempt_count) }
             td { @if row.needs_human_review { (row.review_reasons.join(", ")) } @else { "–" } }
@@ -142,26 +139,24 @@ fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {
 
 fn filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
     let statuses = ["in-progress", "completed", "failed", "cancelled"];
-    let chosen = |name: &str, value: &str| wanted.get(name) == Some(value);
-    let value = |name: &str| wanted.get(name).unwrap_or_default().to_owned();
     html! {
         form.filters method="get" action=(state.link("/ingestions")) {
             div { label for="status" { "Status" }
                 select id="status" name="status" { option value="" { "any" }
-                    @for code in statuses { option value=(code) selected[chosen("status", code)] { (code) } } } }
+                    @for code in statuses { option value=(code) selected[wanted.value("status") == code] { (code) } } } }
             div { label for="reason" { "Reason" }
                 select id="reason" name="reason" { option value="" { "any" }
                     @for code in OutcomeReason::ALL.map(OutcomeReason::code) {
-                        option value=(code) selected[chosen("reason", code)] { (code) } } } }
+                        option value=(code) selected[wanted.value("reason") == code] { (code) } } } }
             div { label for="kind" { "Kind" }
                 select id="kind" name="kind" { option value="" { "any" }
                     @for kind in state.kinds().iter() {
-                        option value=(kind.name) selected[chosen("kind", &kind.name)] { (kind.title) } } } }
+                        option value=(kind.name) selected[wanted.value("kind") == kind.name] { (kind.title) } } } }
             @if visitor.tenant.is_none() {
-                div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(value("tenant")); }
+                div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(wanted.value("tenant")); }
             }
             div { label for="since" { "Registered within" }
-                input id="since" name="since" placeholder="2h" value=(value("since")); }
+                input id="since" name="since" placeholder="2h" value=(wanted.value("since")); }
             button { "Show" }
         }
     }
@@ -181,11 +176,13 @@ pub(super) async fn show_search(
     if let Some(text) = &asked {
         let query = read_search(&visitor, text);
         let after = read_cursor(&wanted)?;
-        let patience = if after.is_some() { PATIENCE_FURTHER } else { PATIENCE };
+        let patience = if after.is_some() { WIDE_SEARCH_TIMEOUT } else { SEARCH_TIMEOUT };
         let database = state.database();
         found = match &query.sha256 {
             Some(_) => find_by_hash(database, &query, after).await?,
-            None => inspect::look_for_documents(database, &query, PAGE, after, patience).await?,
+            None => {
+                inspect::look_for_documents(database, &query, PAGE_ROWS, after, patience).await?
+            }
         };
     }
     let next = found.next.map(|last| {
@@ -214,8 +211,8 @@ async fn find_by_hash(
     query: &DocumentQuery,
     after: Option<Uuid>,
 ) -> Result<FoundDocuments, ConsoleFailure> {
-    let rows = inspect::find_documents(database, query, PAGE, after).await?;
-    let full = rows.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
+    let rows = inspect::find_documents(database, query, PAGE_ROWS, after).await?;
+    let full = rows.len() == usize::try_from(PAGE_ROWS).unwrap_or(usize::MAX);
     let next = rows.last().filter(|_| full).map(|row| row.id);
     Ok(FoundDocuments { rows, next, looked_back_to: None })
 }

@@ -410,7 +410,7 @@ fn role_word(role: WebRole) -> &'static str {
 }
 
 fn query_schema(operation: ApiOperation, name: &str) -> Value {
-    let (fewest, most) = super::transcripts::TOKENS;
+    let (fewest, most) = super::transcripts::CHUNK_TOKENS;
     match name {
         "format" => json!({ "enum": ["json", "text", "markdown", "pdf"] }),
         "tokens" => json!({ "type": "integer", "minimum": fewest, "maximum": most,
@@ -424,7 +424,7 @@ fn query_schema(operation: ApiOperation, name: &str) -> Value {
         }
         "priority" => json!({ "enum": ["critical", "high", "normal", "low", "background"] }),
         "limit" => {
-            json!({ "type": "integer", "minimum": 1, "maximum": super::api_forms::MAX_PAGE })
+            json!({ "type": "integer", "minimum": 1, "maximum": super::api_forms::MAX_PAGE_ROWS })
         }
         "wait" => json!({ "type": "integer", "minimum": 0, "maximum": 20,
             "description": "wait so many seconds for its end" }),

@@ -22,9 +22,9 @@ use docmill_operations::dashboard::{ServiceOverview, describe_turns};
 use docmill_operations::dead;
 
 /// Dead letters that are shown.
-const LETTERS: usize = 50;
+const MAX_LETTERS: usize = 50;
 /// How long a page waits for the end of a redrive.
-const REDRIVE_SHOWN: Duration = Duration::from_secs(20);
+const REDRIVE_WAIT: Duration = Duration::from_secs(20);
 
 /// Refuses visitors of one tenant: the page is about all documents.
 pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), ConsoleFailure> {
@@ -63,6 +63,10 @@ pub(super) async fn show_overview(
     Ok(frame_page(&state, Some(&visitor), "Overview", &body))
 }
 
+fn tile(name: &str, value: Option<String>) -> Markup {
+    html! { li { strong { (value.as_deref().unwrap_or("–")) } (name) } }
+}
+
 fn tiles(answer: &OverviewAnswer) -> Markup {
     let service = &answer.service;
     let open: i64 = service.in_flight.iter().map(|state| state.count).sum();
@@ -71,9 +75,6 @@ fn tiles(answer: &OverviewAnswer) -> Markup {
     let oldest = service.oldest_s.map(age_text_of);
     let workers = service.workers;
     let (live, used, slots) = (workers.live, workers.slots_used, workers.slots);
-    let tile = |name: &str, value: Option<String>| {
-        html! { li { strong { (value.as_deref().unwrap_or("–")) } (name) } }
-    };
     html! {
         ul.tiles {
             (tile("not ended", Some(open.to_string())))
@@ -109,7 +110,6 @@ fn queue_section(service: &ServiceOverview) -> Markup {
 }
 
 fn lanes_section(service: &ServiceOverview) -> Markup {
-    let is_well = |down: i64, denied: i64| down == 0 && denied == 0;
     html! {
         @if !service.lanes.is_empty() {
             h2 { "Calls to providers" }
@@ -117,7 +117,7 @@ fn lanes_section(service: &ServiceOverview) -> Markup {
                 thead { tr { th { "provider" } th { "breaker" } th.number { "under way" } th.number { "wait" } th.number { "a minute at most" } th.number { "workers" } } }
                 tbody { @for lane in &service.lanes { tr {
                     td { (lane.provider) " " (lane.model) }
-                    td { @if is_well(lane.down, lane.denied) { "closed" }
+                    td { @if lane.down == 0 && lane.denied == 0 { "closed" }
                         @else { (state_mark("failed")) " open in " (lane.down) " of them"
                             @if lane.denied > 0 { "; denied: credentials or money" } } }
                     td.number { (lane.in_flight) } td.number { (lane.waiting) }
@@ -228,7 +228,7 @@ pub(super) async fn show_dead_letters(
     QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
     require_all_tenants(&visitor)?;
-    let letters = match dead::list_letters(state.database(), state.queue(), LETTERS).await {
+    let letters = match dead::list_letters(state.database(), state.queue(), MAX_LETTERS).await {
         Ok(letters) => letters,
         Err(error) if error.fault == Fault::Misconfigured => {
             return Err(ConsoleFailure::conflict(error.to_string()));
@@ -237,7 +237,7 @@ pub(super) async fn show_dead_letters(
     };
     let body = html! {
         @if let Some(done) = wanted.get("done") { p.notice role="status" { (words_of_redrive(done)) } }
-        p.hint { "At most " (LETTERS) " are shown." }
+        p.hint { "At most " (MAX_LETTERS) " are shown." }
         @if visitor.role >= WebRole::Operator && !letters.is_empty() { (redrive_form(&state, &visitor)) }
         @if letters.is_empty() { p { "None." } } @else {
             div.wide tabindex="0" { table {
@@ -292,7 +292,7 @@ pub(super) async fn post_redrive(
         }
         done
     });
-    let done = match tokio::time::timeout(REDRIVE_SHOWN, redrive).await {
+    let done = match tokio::time::timeout(REDRIVE_WAIT, redrive).await {
         Ok(Ok(done)) => {
             let done = done?;
             format!("{}-{}-{}", done.sent.len() + done.as_they_were, done.cleared, done.left)

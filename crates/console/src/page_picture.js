@@ -6,7 +6,7 @@
   // Beside each other: else what is typed into would be scrolled away.
   const beside = matchMedia("(min-width: 64rem)");
   const whole = document.querySelector("[data-whole]");
-  const LARGEST = 3;
+  const MAX_SCALE = 3;
   // So much of what is seen is to be the mark's width, if that does not enlarge too much.
   const SHARE = 0.45;
   let shown = null;
@@ -29,7 +29,7 @@
     if (details) details.open = true;
     const page = mark.ownerSVGElement.viewBox.baseVal;
     const share = mark.width.baseVal.value / page.width;
-    const scale = Math.min(LARGEST, Math.max(1, SHARE / Math.max(share, 0.01)));
+    const scale = Math.min(MAX_SCALE, Math.max(1, SHARE / Math.max(share, 0.01)));
     sheet.style.width = scale * 100 + "%";
     if (whole) whole.hidden = scale === 1;
     const frame = sheet.closest(".sheets");

@@ -64,8 +64,7 @@ impl FieldPlaces {
     /// The stored places; invalid ones are left out.
     pub(super) fn read(grounded: Option<Value>) -> Self {
         let Some(Value::Array(places)) = grounded else { return Self::default() };
-        let read = |place| serde_json::from_value(place).ok();
-        Self(places.into_iter().filter_map(read).collect())
+        Self(places.into_iter().filter_map(|place| serde_json::from_value(place).ok()).collect())
     }
 
     /// All of them.
@@ -235,9 +234,8 @@ fn crop_around(value: BoundingBox, sheet: &PageSheet) -> BoundingBox {
     let w = (value.w * 1.5).max(sheet.width * CROP_WIDTH).min(sheet.width);
     let margin = value.h.max(sheet.height * CROP_MARGIN);
     let h = (value.h + 2.0 * margin).min(sheet.height);
-    let within = |start: f32, most: f32| start.min(most).max(0.0);
-    let x = within(value.x + value.w / 2.0 - w / 2.0, sheet.width - w);
-    let y = within(value.y + value.h / 2.0 - h / 2.0, sheet.height - h);
+    let x = (value.x + value.w / 2.0 - w / 2.0).min(sheet.width - w).max(0.0);
+    let y = (value.y + value.h / 2.0 - h / 2.0).min(sheet.height - h).max(0.0);
     BoundingBox { x, y, w, h }
 }
 

@@ -36,12 +36,12 @@ pub(super) async fn show_page(
     let pages = PicturedPages::new(&state, Some(row.id), sheets, places);
     let name = row.original_name.as_deref().unwrap_or(&row.file_path);
     let title = format!("Page {number} of {} · {name}", known.count);
-    let link = |number: u32| state.link(&format!("/ingestions/{}/pages/{number}", row.id));
+    let pages_path = state.link(&format!("/ingestions/{}/pages", row.id));
     let body = html! {
         nav aria-label="Pages of the document" { p.actions {
             a href=(state.link(&format!("/ingestions/{}", row.id))) { "The ingestion" }
-            @if number > 1 { a rel="prev" href=(link(number - 1)) { "Page before" } }
-            @if number < known.count { a rel="next" href=(link(number + 1)) { "Next page" } }
+            @if number > 1 { a rel="prev" href={ (pages_path) "/" (number - 1) } { "Previous page" } }
+            @if number < known.count { a rel="next" href={ (pages_path) "/" (number + 1) } { "Next page" } }
         } }
         (page_facts(&page))
         div.desk {
@@ -50,7 +50,7 @@ pub(super) async fn show_page(
             section tabindex="0" aria-labelledby="read-here" {
                 (values_read(&pages, number))
                 h2 id="read-here" { "Lines" }
-                @if page.lines.is_empty() { p { "Nothing was read on this page." } }
+                @if page.lines.is_empty() { p { "No text was found on this page." } }
                 ol.lines { @for (at, line) in page.lines.iter().take(MAX_LINES).enumerate() {
                     li { (line_link(at, line)) }
                 } }
@@ -68,7 +68,7 @@ fn page_facts(page: &PageText) -> Markup {
         page.defects.iter().map(|defect| words_of_defect(defect.kind)).collect();
     let provider = page.provider.as_ref().map(|provider| provider.name.as_str());
     let source = match page.source {
-        PageSource::Native => "the text that its file has",
+        PageSource::Native => "text in the file",
         PageSource::Ocr => "its picture",
     };
     html! {

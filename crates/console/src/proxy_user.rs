@@ -16,7 +16,7 @@ use super::state::ConsoleState;
 use crate::connections::PeerAddress;
 
 /// Bytes of a user's name.
-const MAX_NAME: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// The name of the user in the proxy's header, in lower case; `None` without a proxy or header.
 ///
@@ -52,9 +52,9 @@ pub(super) fn read_user(
 fn read_name(name: &HeaderValue) -> Result<String, ConsoleFailure> {
     let text = std::str::from_utf8(name.as_bytes()).ok().map(|text| text.trim().to_lowercase());
     text.filter(|name| {
-        !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
+        !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control)
     })
-    .ok_or_else(|| ConsoleFailure::forbidden("The name that the proxy gives is none."))
+    .ok_or_else(|| ConsoleFailure::forbidden("The proxy's user name is invalid."))
 }
 
 /// The visitor with the rights of the user's groups.
@@ -73,7 +73,7 @@ pub(super) fn find_visitor(
     };
     let groups: Vec<&str> = lines.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
     let group = proxy.find_group(&groups).ok_or_else(|| {
-        ConsoleFailure::forbidden("None of your groups may anything here (web.proxy.groups).")
+        ConsoleFailure::forbidden("None of your groups has access (web.proxy.groups).")
     })?;
     Ok(state.access().visitor_of_proxy(user, group))
 }

@@ -34,9 +34,9 @@ use docmill_operations::submit;
 use docmill_storage::{GetOptions, GetResult, keys};
 
 /// How long an address takes an upload.
-const SIGNED_FOR: Duration = Duration::from_secs(900);
+const SIGNATURE_LIFETIME: Duration = Duration::from_secs(900);
 /// Signs of the owner's digest in keys.
-const OWNER_SIGNS: usize = 16;
+const OWNER_CHARS: usize = 16;
 
 /// An object that stays where it is.
 #[derive(Debug, Deserialize)]
@@ -111,14 +111,14 @@ fn find_tenant(
     bucket: &str,
     key: &str,
 ) -> Result<Option<String>, ConsoleFailure> {
-    let refused = || Err(ConsoleFailure::forbidden("This place is not in store.allow for you."));
+    let refused = ConsoleFailure::forbidden("This place is not in store.allow for you.");
     let strange = key.is_empty() || key.ends_with('/') || key.contains('\0');
     if strange || keys::is_own_artefact(key) {
-        return refused();
+        return Err(refused);
     }
     match (state.places().find_place(bucket, key), &visitor.tenant) {
-        (None, _) => refused(),
-        (Some(place), Some(own)) if place.tenant != Some(own.as_str()) => refused(),
+        (None, _) => Err(refused),
+        (Some(place), Some(own)) if place.tenant != Some(own.as_str()) => Err(refused),
         (Some(place), _) => Ok(place.tenant.map(ToOwned::to_owned)),
     }
 }
@@ -147,10 +147,10 @@ pub(super) async fn post_upload(
         None => Uuid::new_v4(),
     };
     let key = keys::upload_key(&owner, id);
-    let until = OffsetDateTime::now_utc() + SIGNED_FOR;
-    let signed = state.store().presign_write(&key, size, SIGNED_FOR).await?;
+    let until = OffsetDateTime::now_utc() + SIGNATURE_LIFETIME;
+    let signed = state.store().presign_write(&key, size, SIGNATURE_LIFETIME).await?;
     let Some(signed) = signed else {
-        let text = "This store takes no uploads past us: send the document to /documents.";
+        let text = "This store takes no direct uploads: send the document to /documents.";
         return Err(ConsoleFailure::conflict(text));
     };
     let answer = json!({
@@ -163,7 +163,7 @@ pub(super) async fn post_upload(
 /// Uploads belong to the visitor who created them.
 fn owner_of(visitor: &ConsoleVisitor) -> String {
     let owner = format!("{}\n{}", visitor.name, visitor.tenant.as_deref().unwrap_or_default());
-    encode_hex(Sha256::digest(owner)).chars().take(OWNER_SIGNS).collect()
+    encode_hex(Sha256::digest(owner)).chars().take(OWNER_CHARS).collect()
 }
 
 /// `POST /uploads/{upload_id}/complete`: hands in the uploaded object.

@@ -64,11 +64,11 @@ pub(super) async fn post_check(
     };
     let bytes = load_transcript(&state, &visitor, key).await?;
     let rules = kind.clone();
-    let judge = move || {
+    let reasons = work_in_place(&state, &visitor, move || {
         let transcript: Transcript = serde_json::from_slice(&bytes).ok()?;
         Some(review::check_typed_data(&rules, data, &transcript))
-    };
-    let reasons = work_in_place(&state, &visitor, judge).await?;
+    });
+    let reasons = reasons.await?;
     let mut advice = TypedAdvice { changed, ..TypedAdvice::default() };
     for reason in reasons.unwrap_or_default() {
         let finding = explain_reason(Some(kind), &reason);

@@ -22,7 +22,7 @@ use docmill_core::config::WebRole;
 use docmill_operations::review::{self, LockRequest, ReviewCase, ReviewFilter, ReviewHold};
 
 /// Documents that are tried in a row when others are as quick.
-const TRIES: usize = 20;
+const MAX_TRIES: usize = 20;
 
 /// The document as a reviewer sees it, if the visitor may.
 pub(super) async fn load_visible_case(
@@ -88,11 +88,11 @@ pub(super) fn lock_notice(lock: &ReviewLock, may: bool) -> Markup {
     html! {
         @match lock {
             ReviewLock::Others(hold) => p.notice role="status" {
-                (foreign_name(&hold.reviewer)) " has it since " (review::clock_time(hold.since))
+                (foreign_name(&hold.reviewer)) " has had it since " (review::clock_time(hold.since))
                 " (UTC)." @if may { " Go on with the next free one, or take it over." }
             },
             ReviewLock::Unknown => p.notice.bad role="status" {
-                "It could not be noted that you have this document: somebody else may decide about it too."
+                "The lock failed: another reviewer may decide too."
             },
             ReviewLock::Own(_) | ReviewLock::Open => {}
         }
@@ -110,7 +110,7 @@ pub(super) async fn next_path(
     let reviewer = visitor.audit_name();
     let db = state.database();
     let (mut after, mut from_start) = (left, left.is_none());
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         let found = review::find_free_review(db, &wanted, &reviewer, after).await?;
         let Some(id) = found.filter(|id| !from_start || Some(*id) != left) else {
             if from_start {
@@ -183,7 +183,7 @@ pub(super) async fn post_renew(
             let since = review::clock_time(other.since);
             format!("{} has taken it over, since {since} (UTC).", other.reviewer)
         }
-        None => "Meanwhile somebody has decided about it.".to_owned(),
+        None => "Meanwhile it was decided.".to_owned(),
     };
     Ok(Json(json!({ "held": says.is_empty(), "says": says })).into_response())
 }
@@ -213,7 +213,7 @@ pub(super) async fn done_notice(
         Some("accepted") => "The last document is accepted.",
         Some("corrected") => "The last document is corrected.",
         Some("rejected") => "The last document is rejected.",
-        Some("first") => "The last document waits for a second person, who has to say the same.",
+        Some("first") => "The last document needs the same decision of a second person.",
         Some("undone") => "Your decision is undone: the document is as it was.",
         _ => "",
     };

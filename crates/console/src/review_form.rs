@@ -18,7 +18,7 @@ use docmill_operations::review;
 /// Empty lines at the end of a table of items.
 const BLANK_LINES: usize = 3;
 /// A longer text gets several lines.
-const ONE_LINE: usize = 70;
+const MAX_LINE_CHARS: usize = 70;
 
 /// The source of the form.
 pub(super) struct FormSource<'a> {
@@ -109,10 +109,9 @@ fn read_lines(
         return Ok(None);
     }
     let mut items = Vec::new();
-    let is_off = |line: usize| form.get(&off_name(list, line)).is_some();
     // Lines that the form did not carry stay.
     let all: BTreeSet<usize> = (0..before.len()).chain(typed.keys().copied()).collect();
-    for line in all.into_iter().filter(|line| !is_off(*line)) {
+    for line in all.into_iter().filter(|line| form.get(&off_name(list, *line)).is_none()) {
         let old = before.get(line);
         match typed.get(&line) {
             None => items.extend(old.cloned()),
@@ -130,9 +129,12 @@ fn read_line(
     old: Option<&Value>,
     cells: &BTreeMap<String, String>,
 ) -> Result<Option<Value>, ConsoleFailure> {
-    let is_same =
-        |field: &str, text: &String| *text == shown_text(old.and_then(|old| old.get(field)));
-    if cells.iter().all(|(field, text)| is_same(field, text)) {
+    let changed: BTreeMap<&str, &String> = cells
+        .iter()
+        .filter(|(field, text)| **text != shown_text(old.and_then(|old| old.get(field.as_str()))))
+        .map(|(field, text)| (field.as_str(), text))
+        .collect();
+    if changed.is_empty() {
         return Ok(old.cloned());
     }
     if cells.values().all(|text| text.trim().is_empty()) {
@@ -141,11 +143,9 @@ fn read_line(
     let mut item = Map::new();
     for (field, _) in kind.item_types(list) {
         let kept = old.and_then(|old| old.get(field)).cloned().unwrap_or_default();
-        let value = match cells.get(field) {
-            Some(text) if !is_same(field, text) => {
-                review::parse_typed_cell(kind, list, field, text)?
-            }
-            _ => kept,
+        let value = match changed.get(field) {
+            Some(text) => review::parse_typed_cell(kind, list, field, text)?,
+            None => kept,
         };
         item.insert(field.to_owned(), value);
     }
@@ -156,9 +156,8 @@ impl FormSource<'_> {
     /// The inputs, doubtful fields first.
     pub(super) fn inputs(&self) -> Markup {
         let fields: Vec<(&str, FieldType)> = self.kind.fields().collect();
-        let is_doubtful = |name: &str| !self.findings_of(name).is_empty();
         let (doubtful, sound): (Vec<_>, Vec<_>) =
-            fields.into_iter().partition(|(name, _)| is_doubtful(name));
+            fields.into_iter().partition(|(name, _)| !self.findings_of(name).is_empty());
         html! {
             @if !doubtful.is_empty() {
                 h2 { "To be checked" }
@@ -180,8 +179,7 @@ impl FormSource<'_> {
     }
 
     fn findings_of(&self, field: &str) -> Vec<&ReviewFinding> {
-        let of_field = |finding: &&ReviewFinding| finding.fields.iter().any(|it| it == field);
-        self.findings.iter().filter(of_field).collect()
+        self.findings.iter().filter(|it| it.fields.iter().any(|it| it == field)).collect()
     }
 
     /// `first`: where the reviewer begins.
@@ -219,7 +217,7 @@ impl FormSource<'_> {
         let input_name = format!("field.{name}");
         let typed = self.typed.and_then(|typed| typed.raw(&input_name));
         let text = typed.unwrap_or_else(|| shown_text(self.data.get(name)));
-        let long = text.contains('\n') || text.chars().count() > ONE_LINE;
+        let long = text.contains('\n') || text.chars().count() > MAX_LINE_CHARS;
         html! {
             @match field_type {
                 FieldType::Boolean => select id=(id) name=(input_name) aria-describedby=[described] autofocus[first] {

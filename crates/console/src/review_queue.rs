@@ -12,7 +12,7 @@ use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::layout::{age_since, foreign_name, frame_page, next_link, state_mark};
-use super::listing::{PAGE, read_cursor};
+use super::listing::{PAGE_ROWS, read_cursor};
 use super::review_desk::done_notice;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
@@ -68,7 +68,7 @@ pub(super) async fn show_reviews(
     Extension(visitor): Extension<ConsoleVisitor>,
     QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
-    let page = load_queue(&state, &visitor, &wanted, PAGE).await?;
+    let page = load_queue(&state, &visitor, &wanted, PAGE_ROWS).await?;
     let next = page
         .next
         .map(|id| state.link(&format!("/reviews?{}", wanted.with("cursor", &id.to_string()))));
@@ -78,7 +78,7 @@ pub(super) async fn show_reviews(
             p { a.button href=(state.link("/reviews/next")) { "Begin with the first free one" } }
         }
         (queue_filters(&state, &visitor, &wanted))
-        @if page.rows.is_empty() { p { "Nothing waits for a person." } } @else {
+        @if page.rows.is_empty() { p { "No document needs review." } } @else {
             div.wide { table {
                 thead { tr { th { "document" } th { "kind" } th { "tenant" } th { "reasons" } th { "status" } th.number { "amount" } th { "open at" } th { "waits" } } }
                 tbody { @for row in &page.rows { (queue_row(&state, row)) } }
@@ -108,7 +108,6 @@ fn queue_row(state: &ConsoleState, row: &ReviewRow) -> Markup {
 }
 
 fn queue_filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
-    let value = |name: &str| wanted.get(name).unwrap_or_default().to_owned();
     html! {
         form.filters method="get" action=(state.link("/reviews")) {
             div { label for="kind" { "Kind" }
@@ -116,13 +115,13 @@ fn queue_filters(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldV
                     @for kind in state.kinds().iter() {
                         option value=(kind.name) selected[wanted.get("kind") == Some(kind.name.as_str())] { (kind.title) } } } }
             @if visitor.tenant.is_none() {
-                div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(value("tenant")); }
+                div { label for="tenant" { "Tenant" } input id="tenant" name="tenant" value=(wanted.value("tenant")); }
             }
-            div { label for="reason" { "Reason" } input id="reason" name="reason" placeholder="required:total" value=(value("reason")); }
+            div { label for="reason" { "Reason" } input id="reason" name="reason" placeholder="required:total" value=(wanted.value("reason")); }
             div { label for="order" { "First" }
                 select id="order" name="order" {
-                    option value="age" { "what waits longest" }
-                    option value="amount" selected[wanted.get("order") == Some("amount")] { "the largest amount" } } }
+                    option value="age" { "oldest first" }
+                    option value="amount" selected[wanted.get("order") == Some("amount")] { "largest amount first" } } }
             button { "Show" }
         }
     }

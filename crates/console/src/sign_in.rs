@@ -52,7 +52,7 @@ pub(super) async fn sign_in(
         if refused.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(refused);
         }
-        let page = sign_in_page(&state, "This token is not known.");
+        let page = sign_in_page(&state, "Unknown token.");
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     };
     let cookie = session_cookie(&state, &id);

@@ -60,18 +60,18 @@ pub struct UploadLimits {
 
 /// Documents that are handed in at the same time: each is in memory as a whole for a moment. As
 /// many of the largest may lie on the disk.
-const UPLOADS: usize = 4;
+const UPLOAD_PLACES: usize = 4;
 /// Transcripts that are read and written in other forms at the same time: each takes a core
 /// meanwhile.
-const RENDERINGS: usize = 4;
+const RENDERING_PLACES: usize = 4;
 /// How long a request waits for one of these places.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PLACE_TIMEOUT: Duration = Duration::from_secs(8);
 /// Bytes of transcripts, and of the answers made from them, in memory until they are sent.
-const TRANSCRIPT_BYTES: usize = 256 << 20;
-/// Unknown tokens within [`STRANGER_WINDOW`] that are answered one by one.
-const STRANGERS: u32 = 100;
-/// See [`STRANGERS`].
-const STRANGER_WINDOW: Duration = Duration::from_secs(60);
+const MAX_TRANSCRIPT_BYTES: usize = 256 << 20;
+/// Unknown tokens within [`FAILED_SIGN_IN_WINDOW`] that are answered one by one.
+const MAX_FAILED_SIGN_INS: u32 = 100;
+/// See [`MAX_FAILED_SIGN_INS`].
+const FAILED_SIGN_IN_WINDOW: Duration = Duration::from_secs(60);
 
 /// How many unknown tokens came since when.
 #[derive(Debug)]
@@ -114,10 +114,9 @@ impl ConsoleState {
     /// The system gives no random numbers.
     pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
         let access = AccessControl::new(&parts.config)?;
-        let name_of = |asset: &str| hash_secret(asset).chars().take(12).collect::<String>();
-        let style_path = format!("/assets/{}.css", name_of(STYLE));
-        let review_script_path = format!("/assets/{}.js", name_of(REVIEW_SCRIPT));
-        let picture_script_path = format!("/assets/{}.js", name_of(PICTURE_SCRIPT));
+        let style_path = asset_path(STYLE, "css");
+        let review_script_path = asset_path(REVIEW_SCRIPT, "js");
+        let picture_script_path = asset_path(PICTURE_SCRIPT, "js");
         let overview = SharedAnswer::new();
         let largest = usize::try_from(parts.limits.largest).unwrap_or(usize::MAX);
         let strangers = Mutex::new(StrangerCount { since: Instant::now(), count: 0 });
@@ -128,10 +127,10 @@ impl ConsoleState {
             review_script_path,
             picture_script_path,
             overview,
-            uploads: TenantShares::new(UPLOADS),
-            arriving: TenantShares::new(largest.saturating_mul(UPLOADS)),
-            renderings: TenantShares::new(RENDERINGS),
-            transcripts: TenantShares::new(TRANSCRIPT_BYTES),
+            uploads: TenantShares::new(UPLOAD_PLACES),
+            arriving: TenantShares::new(largest.saturating_mul(UPLOAD_PLACES)),
+            renderings: TenantShares::new(RENDERING_PLACES),
+            transcripts: TenantShares::new(MAX_TRANSCRIPT_BYTES),
             strangers,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -182,7 +181,7 @@ impl ConsoleState {
         &self,
         visitor: &ConsoleVisitor,
     ) -> Result<TakenShare, ConsoleFailure> {
-        let place = self.shared.uploads.wait_for_one(visitor.tenant.as_deref(), PATIENCE);
+        let place = self.shared.uploads.wait_for_one(visitor.tenant.as_deref(), PLACE_TIMEOUT);
         place.await.ok_or_else(ConsoleFailure::busy)
     }
 
@@ -206,7 +205,7 @@ impl ConsoleState {
         &self,
         visitor: &ConsoleVisitor,
     ) -> Result<TakenShare, ConsoleFailure> {
-        let place = self.shared.renderings.wait_for_one(visitor.tenant.as_deref(), PATIENCE);
+        let place = self.shared.renderings.wait_for_one(visitor.tenant.as_deref(), PLACE_TIMEOUT);
         place.await.ok_or_else(ConsoleFailure::busy)
     }
 
@@ -225,19 +224,19 @@ impl ConsoleState {
     /// Logs a proxy header from an address that is not the proxy. The log has the address and not
     /// the header, and of a flood only its beginning.
     pub(super) fn note_pretender(&self, peer: Option<IpAddr>) -> ConsoleFailure {
-        if self.count_stranger() <= STRANGERS {
+        if self.count_stranger() <= MAX_FAILED_SIGN_INS {
             let peer = peer.map_or_else(|| "nowhere".to_owned(), |peer| peer.to_string());
             tracing::warn!(
                 peer,
                 "a request from {peer}, which is not in web.proxy.networks, has a header of the proxy"
             );
         }
-        ConsoleFailure::forbidden("Only the proxy may say who asks.")
+        ConsoleFailure::forbidden("Only the proxy may name the user.")
     }
 
     fn count_stranger(&self) -> u32 {
         let mut strangers = self.shared.strangers.lock();
-        if strangers.since.elapsed() >= STRANGER_WINDOW {
+        if strangers.since.elapsed() >= FAILED_SIGN_IN_WINDOW {
             *strangers = StrangerCount { since: Instant::now(), count: 0 };
         }
         strangers.count = strangers.count.saturating_add(1);
@@ -251,8 +250,8 @@ impl ConsoleState {
             return ConsoleFailure::unknown_visitor();
         }
         match self.count_stranger() {
-            count @ ..=STRANGERS => {
-                tracing::warn!(within_a_minute = count, "a token that is not known was sent");
+            count @ ..=MAX_FAILED_SIGN_INS => {
+                tracing::warn!(within_a_minute = count, "an unknown token was sent");
                 ConsoleFailure::unknown_visitor()
             }
             _ => ConsoleFailure::too_many_unknown(),
@@ -297,9 +296,13 @@ impl ConsoleState {
             let costs = inspect::sum_costs(state.database(), CostGrouping::Day, today, 1).await?;
             Ok(Arc::new(OverviewAnswer { service, cost: costs.into_iter().next() }))
         });
-        let crashed = || Err(ConsoleFailure::from_status(http_500()));
-        found.await.unwrap_or_else(crashed)
+        found.await.unwrap_or_else(|| Err(ConsoleFailure::from_status(http_500())))
     }
+}
+
+/// The path of an asset, named after its content.
+fn asset_path(content: &str, ending: &str) -> String {
+    format!("/assets/{:.12}.{ending}", hash_secret(content))
 }
 
 fn take_bytes(

@@ -28,13 +28,13 @@ use docmill_storage::{GetOptions, GetResult, keys};
 /// Larger ones are not given out over HTTP.
 const MAX_BYTES: u64 = 64 << 20;
 /// Text that is shown beside a form, in characters.
-const SHOWN: usize = 60_000;
+const MAX_SHOWN_CHARS: usize = 60_000;
 /// Pages that are shown there.
-const MAX_SHEETS_PAGES: usize = 200;
+const MAX_SHEET_PAGES: usize = 200;
 /// Estimated tokens of a chunk by default.
-const USUAL_TOKENS: u32 = 512;
+const DEFAULT_CHUNK_TOKENS: u32 = 512;
 /// Fewest and most tokens of a piece.
-pub(super) const TOKENS: (u32, u32) = (16, 8192);
+pub(super) const CHUNK_TOKENS: (u32, u32) = (16, 8192);
 
 /// A page with its blocks.
 #[derive(Serialize)]
@@ -105,7 +105,7 @@ pub(super) async fn work_in_place<T: Send + 'static>(
         work()
     });
     done.await.map_err(|_panicked| {
-        tracing::error!("what was to be made of a transcript could not be made");
+        tracing::error!("a transcript could not be rendered");
         ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
     })
 }
@@ -136,9 +136,9 @@ pub(super) async fn load_page_sheets(
 
 fn read_page_sheets(bytes: &[u8]) -> Vec<PageSheet> {
     let Ok(transcript) = serde_json::from_slice::<Transcript>(bytes) else { return Vec::new() };
-    let mut left = SHOWN;
+    let mut left = MAX_SHOWN_CHARS;
     let mut sheets = Vec::new();
-    for page in transcript.pages.iter().take(MAX_SHEETS_PAGES) {
+    for page in transcript.pages.iter().take(MAX_SHEET_PAGES) {
         if left == 0 {
             break;
         }
@@ -310,8 +310,8 @@ pub(super) async fn get_chunks(
 }
 
 fn read_tokens(asked: &FieldValues) -> Result<u32, ConsoleFailure> {
-    let Some(text) = asked.get("tokens") else { return Ok(USUAL_TOKENS) };
-    let (least, most) = TOKENS;
+    let Some(text) = asked.get("tokens") else { return Ok(DEFAULT_CHUNK_TOKENS) };
+    let (least, most) = CHUNK_TOKENS;
     let tokens = text.parse().ok().filter(|tokens| (least..=most).contains(tokens));
     tokens.ok_or_else(|| {
         ConsoleFailure::wrong_request(format!("tokens is a number from {least} to {most}"))

@@ -31,9 +31,9 @@ use docmill_operations::submit::{
 use docmill_operations::tenant_shares::TakenShare;
 
 /// Bytes of a file's name.
-const MAX_NAME: usize = 120;
+const MAX_NAME_BYTES: usize = 120;
 /// Signs of a key.
-const MAX_KEY: usize = 200;
+const MAX_KEY_BYTES: usize = 200;
 
 /// A document as it arrived, in a folder that goes with this value, and so does the room it takes.
 pub(super) struct ArrivedDocument {
@@ -170,9 +170,10 @@ fn answer_again(
 pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailure> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().map(|key| key.trim_matches('"'));
-    let key = key.filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
-    let wrong = || ConsoleFailure::wrong_request("Idempotency-Key is 1 to 200 plain signs.");
-    key.map(Some).ok_or_else(wrong)
+    let key = key.filter(|key| !key.is_empty() && key.len() <= MAX_KEY_BYTES);
+    key.map(Some).ok_or_else(|| {
+        ConsoleFailure::wrong_request("Idempotency-Key is 1 to 200 plain characters.")
+    })
 }
 
 /// Properties of a document besides its content.
@@ -193,7 +194,6 @@ impl NamedTerms {
         state: &ConsoleState,
         visitor: &ConsoleVisitor,
     ) -> Result<SubmitOptions, ConsoleFailure> {
-        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
         let tenant = match (&visitor.tenant, filled(self.tenant)) {
             (Some(own), Some(named)) if *own != named => {
                 return Err(ConsoleFailure::forbidden("Your token is for another tenant."));
@@ -223,7 +223,7 @@ pub(super) fn file_name(named: &str) -> String {
     let last = named.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = String::new();
     for sign in last.chars().filter(|sign| !sign.is_control()) {
-        if name.len() + sign.len_utf8() > MAX_NAME {
+        if name.len() + sign.len_utf8() > MAX_NAME_BYTES {
             break;
         }
         name.push(sign);
@@ -244,6 +244,15 @@ pub(super) async fn keep_bytes(
     receive(state, visitor, Body::from(bytes), name).await
 }
 
+fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn write_failed(error: std::io::Error) -> ConsoleFailure {
+    tracing::error!(error = %error, "an upload cannot be written to its file: {error}");
+    ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
 /// Writes the body to a file as it comes. Bytes not sent yet take no room.
 async fn receive(
     state: &ConsoleState,
@@ -251,26 +260,22 @@ async fn receive(
     body: Body,
     name: &str,
 ) -> Result<ArrivedDocument, ConsoleFailure> {
-    let failed = |error: std::io::Error| {
-        tracing::error!(error = %error, "an upload cannot be written down: {error}");
-        ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
-    };
-    let folder = tempfile::tempdir().map_err(failed)?;
+    let folder = tempfile::tempdir().map_err(write_failed)?;
     let path = folder.path().join(name);
-    let mut file = tokio::fs::File::create(&path).await.map_err(failed)?;
+    let mut file = tokio::fs::File::create(&path).await.map_err(write_failed)?;
     let (mut body, mut size, mut hash) = (body.into_data_stream(), 0_u64, Sha256::new());
     let (mut room, largest) = (state.arrival_room(visitor, 0)?, state.limits().largest);
     while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|_| ConsoleFailure::wrong_request("It did not arrive whole."))?;
+        let piece = piece.map_err(|_| ConsoleFailure::wrong_request("The body is incomplete."))?;
         size += u64::try_from(piece.len()).unwrap_or(u64::MAX);
         if size > largest {
             return Err(ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE));
         }
         room.add(state.arrival_room(visitor, piece.len())?);
         hash.update(&piece);
-        file.write_all(&piece).await.map_err(failed)?;
+        file.write_all(&piece).await.map_err(write_failed)?;
     }
-    file.flush().await.map_err(failed)?;
+    file.flush().await.map_err(write_failed)?;
     Ok(ArrivedDocument { _folder: folder, _room: room, path, sha256: encode_hex(hash.finalize()) })
 }
 
@@ -291,6 +296,6 @@ mod tests {
         ] {
             assert_eq!(file_name(sent), kept, "{sent:?}");
         }
-        assert!(file_name(&"ü".repeat(500)).len() <= MAX_NAME);
+        assert!(file_name(&"ü".repeat(500)).len() <= MAX_NAME_BYTES);
     }
 }

@@ -72,16 +72,17 @@ fn write_cursor(row: &DeliveryRow) -> String {
 
 fn read_cursor(wanted: &FieldValues) -> Result<Option<DeliveryPlace>, ConsoleFailure> {
     let Some(text) = wanted.get("cursor") else { return Ok(None) };
-    let read = || {
-        let (micros, id) = text.split_once('-')?;
-        let nanos = i128::from(micros.parse::<i64>().ok()?) * 1000;
-        let since = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
-        Some(DeliveryPlace { since, id: id.parse().ok()? })
-    };
-    let place = read().ok_or_else(|| {
+    let place = parse_cursor(text).ok_or_else(|| {
         ConsoleFailure::wrong_request("cursor is the next_cursor of the page before")
     });
     place.map(Some)
+}
+
+fn parse_cursor(text: &str) -> Option<DeliveryPlace> {
+    let (micros, id) = text.split_once('-')?;
+    let nanos = i128::from(micros.parse::<i64>().ok()?) * 1000;
+    let since = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
+    Some(DeliveryPlace { since, id: id.parse().ok()? })
 }
 
 /// `POST /webhooks/replay`.

@@ -16,7 +16,7 @@ use docmill_core::config::WebRole;
 use docmill_operations::webhooks::{self, COUNTED, DeliveryQuery, DeliveryRow, WebhookTargetState};
 
 /// Deliveries that are shown of a target.
-const SHOWN: u32 = 50;
+const MAX_SHOWN_ROWS: u32 = 50;
 
 /// `/webhooks`: targets, and of one of them (`?target=`) its open and dead deliveries.
 pub(super) async fn show_webhooks(
@@ -30,11 +30,11 @@ pub(super) async fn show_webhooks(
     if let Some(target) = asked.text("target") {
         for dead in [true, false] {
             let wanted = DeliveryQuery { target: target.clone(), dead, after: None };
-            lists.push(webhooks::list_deliveries(state.database(), &wanted, SHOWN).await?);
+            lists.push(webhooks::list_deliveries(state.database(), &wanted, MAX_SHOWN_ROWS).await?);
         }
     }
     let body = html! {
-        @if targets.is_empty() { p { "Nobody is told: there are no webhooks.targets in the settings." } }
+        @if targets.is_empty() { p { "There are no webhooks.targets in the settings." } }
         @else { (targets_table(&state, &targets)) }
         @for rows in &lists { (deliveries_table(&state, &visitor, rows)) }
     };
@@ -48,7 +48,7 @@ fn counted(count: i64) -> String {
 fn targets_table(state: &ConsoleState, targets: &[WebhookTargetState]) -> Markup {
     html! {
         div.wide { table {
-            thead { tr { th { "target" } th { "place" } th.number { "not told yet" } th { "oldest" } th.number { "given up" } th { "state" } } }
+            thead { tr { th { "target" } th { "place" } th.number { "open" } th { "oldest" } th.number { "dead" } th { "state" } } }
             tbody { @for target in targets { tr {
                 td { a href=(state.link(&format!("/webhooks?target={}", target.name))) { (target.name) } }
                 td { (foreign_name(&target.place)) } td.number { (counted(target.open)) }
@@ -70,8 +70,8 @@ fn deliveries_table(
 ) -> Markup {
     html! {
         @if let Some(first) = rows.first() {
-            h2 { @if first.state == "dead" { "Given up" } @else { "Not told yet" } }
-            p.hint { "At most " (SHOWN) ", oldest first." }
+            h2 { @if first.state == "dead" { "Dead" } @else { "Open" } }
+            p.hint { "At most " (MAX_SHOWN_ROWS) ", oldest first." }
             div.wide { table {
                 thead { tr { th { "event" } th { "ingestion" } th { "state" } th.number { "tries" } th { "last problem" } th { "once more" } } }
                 tbody { @for row in rows { tr {
@@ -96,7 +96,7 @@ fn replay_form(state: &ConsoleState, visitor: &ConsoleVisitor, row: &DeliveryRow
             input type="hidden" name="delivery" value=(row.id);
             input type="hidden" name="target" value=(row.target);
             label { input type="checkbox" name="confirm" value="yes" required; " I mean it" }
-            button { "Tell again" }
+            button { "Replay" }
         }
     }
 }

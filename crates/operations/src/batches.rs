@@ -37,21 +37,21 @@ use time::OffsetDateTime;
 /// The lease of the leader.
 const LEASE: &str = "batches";
 /// How long the leader leads without renewing: longer than any step.
-const LEADS: Duration = Duration::from_secs(300);
+const LEAD_LEASE: Duration = Duration::from_secs(300);
 /// A step that takes longer is cut off; the answers of one batch may take several.
 const MAX_STEP: Duration = Duration::from_secs(240);
 /// The vendor lists a batch at most this long after it was handed in.
-const SETTLES: Duration = Duration::from_secs(120);
+const LISTING_DELAY: Duration = Duration::from_secs(120);
 /// Batches that one pass puts together of one model.
 const BATCHES_PER_PASS: usize = 20;
 /// Documents that are woken together.
 const WOKEN_TOGETHER: u32 = 1000;
 /// Vendors keep answers for weeks; a batch that has not ended after this is given up.
-const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
+const GIVE_UP_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Batches settled longer ago are removed.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The longest poll interval of a batch, as a multiple of the first.
-const MAX_STRETCH: u32 = 16;
+const MAX_POLL_FACTOR: u32 = 16;
 
 /// Dependencies of the collector.
 pub struct BatchBackends {
@@ -155,7 +155,7 @@ impl BatchCollector {
         metrics::count_batched("any", "deadline", left);
         let woken = rows::wake_answered(&self.db, WOKEN_TOGETHER);
         pass.woken = guard_call(FailureSeam::BatchWake, woken).await?;
-        rows::clean_lane(&self.db, KEPT).await?;
+        rows::clean_lane(&self.db, RETENTION).await?;
         let depth = rows::lane_depth(&self.db).await?;
         metrics::batch_lane(depth.queued, depth.sent, depth.oldest);
         Ok(pass)
@@ -195,9 +195,8 @@ impl BatchCollector {
         route: &BatchRoute,
         batch: &OpenBatch,
     ) -> Result<StepEnd> {
-        let late = |_| Error::transient("it took too long and was cut off");
         let step = tokio::time::timeout(MAX_STEP, self.advance(api, route, batch)).await;
-        step.map_err(late).and_then(std::convert::identity)
+        step.unwrap_or_else(|_| Err(Error::transient("it took too long and was cut off")))
     }
 
     async fn note_failure(&self, batch: &OpenBatch, error: &Error) -> Result<()> {
@@ -209,12 +208,12 @@ impl BatchCollector {
 
     /// The wait before the next look at a batch that was looked at so often.
     fn next_look(&self, polls: i32) -> Duration {
-        let doublings = u32::try_from(polls / 4).unwrap_or(0).min(MAX_STRETCH.ilog2());
+        let doublings = u32::try_from(polls / 4).unwrap_or(0).min(MAX_POLL_FACTOR.ilog2());
         self.config.poll.saturating_mul(1 << doublings)
     }
 
     async fn take_lead(&self) -> Result<bool> {
-        let taken = try_acquire_lead(&self.db, LEASE, &self.holder, LEADS);
+        let taken = try_acquire_lead(&self.db, LEASE, &self.holder, LEAD_LEASE);
         guard_call(FailureSeam::BatchLead, taken).await
     }
 

@@ -14,7 +14,7 @@ use docmill_queue::{MessageQueue, QueueDepth};
 pub use docmill_ledger::db::reports::overview::{LaneTotals, LocalDeviceTotals, LocalModelTotals};
 
 /// Jobs that are listed one by one.
-const JOBS: u32 = 15;
+const MAX_JOBS: u32 = 15;
 
 /// How much waits in one tier. Approximate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,7 +81,7 @@ pub async fn load_overview(db: &Db, queue: &dyn MessageQueue) -> Result<ServiceO
         pauses: operators::list_pauses(db).await?,
         in_flight: overview::count_states(db).await?,
         oldest_s: overview::oldest_open_age(db).await?,
-        working: overview::list_active(db, JOBS).await?,
+        working: overview::list_active(db, MAX_JOBS).await?,
         throughput: overview::load_throughput(db).await?,
         failures: overview::count_failures(db).await?,
     })

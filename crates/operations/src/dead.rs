@@ -20,13 +20,13 @@ use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_queue::{DeadLetter, MessageQueue, OutgoingMessage, ReceiptHandle};
 
 /// Inspected letters stay hidden from other readers this long.
-const LOOKED_AT: Duration = Duration::from_secs(30);
+const INSPECTION_HIDE: Duration = Duration::from_secs(30);
 /// Letters that are worked on: longer than the work, or they would come round again.
-pub(crate) const WORKED_ON: Duration = Duration::from_secs(600);
+pub(crate) const REDRIVE_HIDE: Duration = Duration::from_secs(600);
 /// Letters asked for at a time.
-const AT_A_TIME: usize = 10;
+const RECEIVE_BATCH: usize = 10;
 /// Letters worked on together.
-const TOGETHER: usize = 100;
+const REDRIVE_BATCH: usize = 100;
 
 /// A dead letter and what is known about it.
 #[derive(Debug, Clone, Serialize)]
@@ -130,10 +130,10 @@ pub async fn list_letters(
     queue: &dyn MessageQueue,
     max: usize,
 ) -> fault::Result<Vec<DeadLetterView>> {
-    let mut reader = LetterReader::new(queue, LOOKED_AT, max);
+    let mut reader = LetterReader::new(queue, INSPECTION_HIDE, max);
     let mut letters = Vec::new();
     loop {
-        let batch = reader.read_letters(TOGETHER).await?;
+        let batch = reader.read_letters(REDRIVE_BATCH).await?;
         if batch.is_empty() {
             break;
         }
@@ -171,7 +171,7 @@ impl<'a> LetterReader<'a> {
     pub(crate) async fn read_letters(&mut self, most: usize) -> fault::Result<Vec<DeadLetter>> {
         let mut read = Vec::new();
         while !self.is_at_end && read.len() < most && self.left > 0 {
-            let wanted = (most - read.len()).min(AT_A_TIME).min(self.left);
+            let wanted = (most - read.len()).min(RECEIVE_BATCH).min(self.left);
             let batch = self.queue.receive_dead(wanted, self.hidden).await?;
             self.is_at_end = batch.is_empty();
             for letter in batch {
@@ -287,13 +287,13 @@ pub async fn reconcile_letters(
     if queue.depth().await?.dead.unwrap_or_default() == 0 {
         return Ok(done);
     }
-    let mut reader = LetterReader::new(queue, WORKED_ON, terms.most);
+    let mut reader = LetterReader::new(queue, REDRIVE_HIDE, terms.most);
     let mut left = Vec::new();
     let ended = loop {
         if turn.is_some_and(|turn| turn.is_over()) {
             break Ok(());
         }
-        let batch = match reader.read_letters(TOGETHER).await {
+        let batch = match reader.read_letters(REDRIVE_BATCH).await {
             Ok(batch) if batch.is_empty() => break Ok(()),
             Ok(batch) => batch,
             Err(error) => break Err(error),
@@ -374,10 +374,10 @@ pub async fn redrive_letters(
     by: &AuditNote,
 ) -> fault::Result<RedriveReport> {
     let mut done = RedriveReport::default();
-    let mut reader = LetterReader::new(queue, WORKED_ON, usize::MAX);
+    let mut reader = LetterReader::new(queue, REDRIVE_HIDE, usize::MAX);
     let mut left = Vec::new();
     let ended = loop {
-        let batch = match reader.read_letters(TOGETHER).await {
+        let batch = match reader.read_letters(REDRIVE_BATCH).await {
             Ok(batch) if batch.is_empty() => break Ok(()),
             Ok(batch) => batch,
             Err(error) => break Err(error),
@@ -403,6 +403,11 @@ pub async fn redrive_letters(
     ended.map(|()| done)
 }
 
+fn ingestions_in(letters: &[DeadLetterView], state: IngestionStatus) -> Vec<IngestionId> {
+    let letters = letters.iter().filter(|letter| letter.status() == Some(state));
+    letters.filter_map(|letter| letter.ingestion).collect()
+}
+
 async fn redrive_batch(
     db: &Db,
     queue: &dyn MessageQueue,
@@ -410,24 +415,17 @@ async fn redrive_batch(
     by: &AuditNote,
     done: &mut RedriveReport,
 ) -> fault::Result<()> {
-    let in_state = |state: IngestionStatus| {
-        let of = letters.iter().filter(move |letter| letter.status() == Some(state));
-        of.filter_map(|letter| letter.ingestion).collect::<Vec<_>>()
-    };
-    let mut ids = operators::reopen_failed(db, &in_state(IngestionStatus::Failed), by).await?;
-    ids.extend(in_state(IngestionStatus::InProgress));
-    let is_sent = |letter: &&DeadLetterView| match letter.ingestion {
-        Some(id) => ids.contains(&id),
-        None => true,
-    };
-    let sent: Vec<&DeadLetterView> = letters.iter().filter(is_sent).collect();
+    let failed = ingestions_in(letters, IngestionStatus::Failed);
+    let mut ids = operators::reopen_failed(db, &failed, by).await?;
+    ids.extend(ingestions_in(letters, IngestionStatus::InProgress));
+    let (sent, over): (Vec<&DeadLetterView>, Vec<&DeadLetterView>) =
+        letters.iter().partition(|letter| letter.ingestion.is_none_or(|id| ids.contains(&id)));
     resend_letters(queue, &sent).await?;
     metrics::count_resent(u64::try_from(sent.len()).unwrap_or(u64::MAX));
     rows::mark_enqueued(db, &ids).await?;
     done.as_they_were += sent.iter().filter(|letter| letter.ingestion.is_none()).count();
     done.sent.extend(sent.iter().filter_map(|letter| letter.ingestion));
     // Completed or cancelled, perhaps a moment ago: its letter is obsolete.
-    let over: Vec<&DeadLetterView> = letters.iter().filter(|it| !is_sent(it)).collect();
     done.cleared += over.len();
     delete_letters(queue, &over).await
 }

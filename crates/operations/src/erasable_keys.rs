@@ -14,7 +14,7 @@ use docmill_ledger::db::operators::erasure::{self, ErasableDocument};
 use docmill_storage::{ObjectStore, keys};
 
 /// Objects listed at a time.
-const LISTED: usize = 1000;
+const LIST_PAGE: usize = 1000;
 
 /// The keys that may be deleted.
 pub(super) struct ErasableKeys {
@@ -88,9 +88,9 @@ fn both_names(store: &dyn ObjectStore, path: &str) -> [String; 2] {
 async fn list_below(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<String>> {
     let (mut keys, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list(prefix, after.as_deref(), LISTED).await?;
+        let page = store.list(prefix, after.as_deref(), LIST_PAGE).await?;
         after = page.last().map(|entry| entry.key.clone());
-        let whole = page.len() < LISTED;
+        let whole = page.len() < LIST_PAGE;
         keys.extend(page.into_iter().map(|entry| entry.key));
         if whole {
             return Ok(keys);

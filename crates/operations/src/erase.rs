@@ -32,15 +32,15 @@ use docmill_queue::{DeadLetter, MessageQueue, ReceiptHandle};
 use docmill_storage::{ObjectStore, keys};
 
 /// Documents at a time: short transactions.
-const BATCH: u32 = 200;
+const BATCH_ROWS: u32 = 200;
 /// Pages of a tenant's documents that one pass looks through for those past their retention.
-const PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 /// Documents whose objects are deleted at the same time.
 const AT_ONCE: usize = 8;
 /// However lately they were handed in.
 const ANY_AGE: i32 = -36_500;
 /// Objects listed at a time.
-const LISTED: usize = 1000;
+const LIST_PAGE: usize = 1000;
 /// Dead letters that are checked together.
 const LETTERS: usize = 100;
 
@@ -112,7 +112,7 @@ pub async fn preview_erasure(places: ErasureBackends<'_>, tenant: &str) -> Resul
 }
 
 async fn find_page(db: &Db, tenant: &str, after: TenantPosition) -> Result<TenantPage> {
-    erasure::find_tenant_documents(db, tenant, ANY_AGE, after, BATCH).await
+    erasure::find_tenant_documents(db, tenant, ANY_AGE, after, BATCH_ROWS).await
 }
 
 /// Erases everything of a tenant. `notice` is how long workers need to notice a lost claim: a
@@ -138,8 +138,8 @@ pub async fn erase_tenant(
         done.objects += delete_below(places.store, *id).await?;
     }
     done.dead_letters = delete_dead_letters(places).await?;
-    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let (documents, ingestions) = (count(done.documents), count(done.ingestions));
+    let documents = i64::try_from(done.documents).unwrap_or(i64::MAX);
+    let ingestions = i64::try_from(done.ingestions).unwrap_or(i64::MAX);
     erasure::close_tenant(places.db, tenant, documents, ingestions, by).await?;
     Ok(done)
 }
@@ -201,11 +201,12 @@ async fn mark_expired(
     kept: &TenantRetention,
     is_over: impl Fn() -> bool,
 ) -> Result<()> {
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let after = sweep.0.lock().documents.get(&kept.tenant).copied();
         let after = after.unwrap_or(TenantPosition::START);
-        let page = erasure::find_tenant_documents(places.db, &kept.tenant, kept.days, after, BATCH)
-            .await?;
+        let page =
+            erasure::find_tenant_documents(places.db, &kept.tenant, kept.days, after, BATCH_ROWS)
+                .await?;
         let ids: Vec<_> = page.documents.iter().map(|document| document.id).collect();
         if !ids.is_empty() {
             erasure::doom_expired(places.db, &ids).await?;
@@ -230,7 +231,7 @@ async fn erase_marked(
     is_over: impl Fn() -> bool,
 ) -> Result<()> {
     while !is_over() {
-        let batch = erasure::take_doomed(places.db, BATCH).await?;
+        let batch = erasure::take_doomed(places.db, BATCH_ROWS).await?;
         // Those that failed a moment ago come round again.
         let fresh: Vec<_> = batch.into_iter().filter(|one| tried.insert(one.id)).collect();
         if fresh.is_empty() {
@@ -331,7 +332,7 @@ async fn delete_objects(store: &dyn ObjectStore, keys: &[String]) -> Result<usiz
 }
 
 async fn delete_below(store: &dyn ObjectStore, id: IngestionId) -> Result<usize> {
-    let left = store.list(&keys::ingestion_prefix(id), None, LISTED).await?;
+    let left = store.list(&keys::ingestion_prefix(id), None, LIST_PAGE).await?;
     for entry in &left {
         store.delete(&entry.key).await?;
     }
@@ -340,7 +341,7 @@ async fn delete_below(store: &dyn ObjectStore, id: IngestionId) -> Result<usize>
 
 /// Deletes the dead letters of erased ingestions.
 async fn delete_dead_letters(places: ErasureBackends<'_>) -> Result<usize> {
-    let mut reader = LetterReader::new(places.queue, dead::WORKED_ON, usize::MAX);
+    let mut reader = LetterReader::new(places.queue, dead::REDRIVE_HIDE, usize::MAX);
     let (mut buried, mut others) = (0, Vec::new());
     let ended = loop {
         let letters = match reader.read_letters(LETTERS).await {
@@ -363,19 +364,22 @@ async fn bury_letters(
     letters: Vec<DeadLetter>,
     others: &mut Vec<ReceiptHandle>,
 ) -> Result<usize> {
-    let id_of = |body: &str| match MessageBody::parse(body) {
-        MessageBody::Ingestion(id) => Some(id),
-        _ => None,
-    };
-    let ids: Vec<_> = letters.iter().filter_map(|l| id_of(&l.delivery.body)).collect();
+    let ids: Vec<_> = letters.iter().filter_map(ingestion_of).collect();
     let erased = erasure::find_erased(places.db, &ids).await?;
-    let is_ours =
-        |letter: &DeadLetter| id_of(&letter.delivery.body).is_some_and(|id| erased.contains(&id));
-    let (ours, left): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_ours);
+    let (ours, left): (Vec<_>, Vec<_>) = letters
+        .into_iter()
+        .partition(|letter| ingestion_of(letter).is_some_and(|id| erased.contains(&id)));
     others.extend(left.into_iter().map(|letter| letter.delivery.receipt));
     let receipts: Vec<_> = ours.into_iter().map(|letter| letter.delivery.receipt).collect();
     for answer in places.queue.acknowledge_dead(&receipts).await {
         answer?;
     }
     Ok(receipts.len())
+}
+
+fn ingestion_of(letter: &DeadLetter) -> Option<IngestionId> {
+    match MessageBody::parse(&letter.delivery.body) {
+        MessageBody::Ingestion(id) => Some(id),
+        _ => None,
+    }
 }

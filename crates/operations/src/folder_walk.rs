@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders are followed so deep.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// One step of a walk.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl FolderWalk {
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            if kind.is_dir() && depth < DEEPEST {
+            if kind.is_dir() && depth < MAX_DEPTH {
                 folders.push((path, depth + 1));
             } else if kind.is_file() || kind.is_symlink() {
                 found.push(WalkEntry { path, is_link: kind.is_symlink() });

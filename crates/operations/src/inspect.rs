@@ -26,10 +26,10 @@ use docmill_ledger::db::reports;
 use docmill_ledger::db::reports::search::find_piece_end;
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
-const MOST: u32 = 100;
+const MAX_ROWS: u32 = 100;
 
 /// A century: what is longer ago than calendars reach could not be reckoned with.
-const MAX_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
+const MAX_LOOK_BACK: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How far back to look: a length of time such as `2h` or `3days`.
 ///
@@ -38,12 +38,12 @@ const MAX_AGO: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
-        .filter(|length| !length.is_zero() && *length <= MAX_AGO)
+        .filter(|length| !length.is_zero() && *length <= MAX_LOOK_BACK)
         .ok_or_else(|| "it is a time such as 2h or 3days, a century at most".to_owned())
 }
 
 /// Documents that a search looks through in one statement: some tens of milliseconds.
-const PIECE: u32 = 10_000;
+const SEARCH_PIECE_ROWS: u32 = 10_000;
 
 /// Hits of a word search, and how far back it went.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +71,7 @@ pub async fn look_for_documents(
     let begun = Instant::now();
     let (mut found, mut from) = (FoundDocuments::default(), after);
     loop {
-        let end = find_piece_end(db, wanted.tenant.as_deref(), from, PIECE).await?;
+        let end = find_piece_end(db, wanted.tenant.as_deref(), from, SEARCH_PIECE_ROWS).await?;
         let piece = DocumentQuery { until: end.map(|end| end.last), ..wanted.clone() };
         let missing = limit.saturating_sub(u32::try_from(found.rows.len()).unwrap_or(limit));
         found.rows.extend(find_documents(db, &piece, missing, from).await?);
@@ -111,7 +111,7 @@ pub struct IngestionHistory {
 /// # Errors
 /// `Missing` if nothing has it; no answer from Postgres.
 pub async fn find_ingestions(db: &Db, id: &str) -> Result<Vec<IngestionRow>> {
-    let found = reports::find_ingestions(db, id, MOST).await?;
+    let found = reports::find_ingestions(db, id, MAX_ROWS).await?;
     if found.is_empty() {
         let text = format!(
             "nothing has the id `{id}`: write the UUID of an ingestion or document, or at least \

@@ -34,7 +34,7 @@ use docmill_storage::ObjectStore;
 /// The lease of the leader.
 const LEASE: &str = "janitor";
 /// How long the leader leads without renewing: longer than any chore.
-const LEADS: Duration = Duration::from_secs(180);
+const LEAD_LEASE: Duration = Duration::from_secs(180);
 /// A chore that takes longer is cut off.
 const MAX_CHORE: Duration = Duration::from_secs(60);
 /// A chore that works in batches begins no other after this time.
@@ -278,7 +278,7 @@ impl Maintenance {
     }
 
     async fn take_lead(&self) -> fault::Result<bool> {
-        rows::try_acquire_lead(&self.db, LEASE, &self.holder, LEADS).await
+        rows::try_acquire_lead(&self.db, LEASE, &self.holder, LEAD_LEASE).await
     }
 
     /// Renews the lead before a chore; `false` if it is lost or Postgres does not answer.
@@ -318,8 +318,10 @@ impl Maintenance {
                     return pass;
                 }
             };
-            let late = |_| Err(fault::Error::transient("it took too long and was cut off"));
-            if let Err(error) = ended.unwrap_or_else(late) {
+            let ended = ended.unwrap_or_else(|_| {
+                Err(fault::Error::transient("it took too long and was cut off"))
+            });
+            if let Err(error) = ended {
                 report_failure(chore, &error);
                 pass.failed.push(FailedChore { chore, error: error.to_string() });
             }

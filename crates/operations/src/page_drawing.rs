@@ -29,17 +29,17 @@ use docmill_storage::{GetResult, ObjectStore};
 /// A page of A4 with some 170 dots per inch: small print can be read, enlarged as well.
 const FIT: PictureFit = PictureFit { longest_side: 2000, pixels: 4_000_000, quarter_turns: 0 };
 /// Pages that are drawn at the same time: each has its original in memory meanwhile.
-const PLACES: usize = 2;
+const DRAWING_PLACES: usize = 2;
 /// How long a request waits for a place: a browser asks for several pages at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long opening and drawing a page may take: its place is free before the connection ends and
 /// the answer would be lost.
-const MAX_DRAWING: Duration = Duration::from_secs(15);
+const DRAWING_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a page that could not be drawn is not tried again.
-const REFUSED_FOR: Duration = Duration::from_secs(60);
+const REFUSAL_LIFETIME: Duration = Duration::from_secs(60);
 /// Bytes of pictures that are remembered, and how many at most; of refusals as many.
-const REMEMBERED_BYTES: usize = 48 << 20;
-const REMEMBERED: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+const CACHE_BYTES: usize = 48 << 20;
+const CACHE_ENTRIES: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
 /// A page of an original.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -107,7 +107,11 @@ struct PictureMemory {
 
 impl PictureMemory {
     fn new() -> Self {
-        Self { pictures: LruCache::new(REMEMBERED), bytes: 0, refused: LruCache::new(REMEMBERED) }
+        Self {
+            pictures: LruCache::new(CACHE_ENTRIES),
+            bytes: 0,
+            refused: LruCache::new(CACHE_ENTRIES),
+        }
     }
 
     /// Facts already recorded about a page.
@@ -116,7 +120,7 @@ impl PictureMemory {
             return Some(Ok(drawn.clone()));
         }
         let (since, why) = self.refused.get(page)?;
-        (since.elapsed() < REFUSED_FOR).then(|| Err(PageDrawingError::NotShown(why.clone())))
+        (since.elapsed() < REFUSAL_LIFETIME).then(|| Err(PageDrawingError::NotShown(why.clone())))
     }
 
     fn refuse(&mut self, page: OriginalPage, why: String) {
@@ -127,7 +131,7 @@ impl PictureMemory {
         self.bytes += drawn.bytes.len();
         let pushed_out = self.pictures.push(page, drawn);
         self.bytes -= pushed_out.map_or(0, |(_, old)| old.bytes.len());
-        while self.bytes > REMEMBERED_BYTES {
+        while self.bytes > CACHE_BYTES {
             let Some((_, old)) = self.pictures.pop_lru() else { break };
             self.bytes -= old.bytes.len();
         }
@@ -143,7 +147,8 @@ impl PageDrawer {
         largest: u64,
         processes: Arc<ProcessPool>,
     ) -> Self {
-        let (places, remembered) = (TenantShares::new(PLACES), Mutex::new(PictureMemory::new()));
+        let (places, remembered) =
+            (TenantShares::new(DRAWING_PLACES), Mutex::new(PictureMemory::new()));
         Self { store, config, largest, processes, places, remembered }
     }
 
@@ -155,7 +160,7 @@ impl PageDrawer {
         &self,
         tenant: Option<&str>,
     ) -> Result<DrawingPlace, PageDrawingError> {
-        let share = self.places.wait_for_one(tenant, PATIENCE).await;
+        let share = self.places.wait_for_one(tenant, PLACE_TIMEOUT).await;
         share.map(|share| DrawingPlace { _share: share }).ok_or(PageDrawingError::Busy)
     }
 
@@ -173,7 +178,7 @@ impl PageDrawer {
             return known;
         }
         let bytes = self.fetch_original(&page).await?;
-        let drawn = timeout(MAX_DRAWING, self.draw_original(bytes, &page)).await;
+        let drawn = timeout(DRAWING_TIMEOUT, self.draw_original(bytes, &page)).await;
         let drawn = drawn.unwrap_or_else(|_| {
             let text = "The page takes longer to be drawn than anybody waits.";
             Err(PageDrawingError::NotShown(text.to_owned()))
@@ -265,7 +270,7 @@ mod tests {
     #[test]
     fn no_more_bytes_of_pictures_are_remembered_than_there_is_room_for() {
         let mut memory = PictureMemory::new();
-        let third = REMEMBERED_BYTES / 3;
+        let third = CACHE_BYTES / 3;
         for number in 1..=3 {
             memory.keep(page(number), picture(third));
         }
@@ -275,7 +280,7 @@ mod tests {
         assert_eq!(kept, [true, false, true, true], "what nobody asked for goes first");
         memory.keep(page(4), picture(7));
         assert_eq!(memory.bytes, 2 * third + 7, "the same page counts once");
-        memory.keep(page(5), picture(REMEMBERED_BYTES + 1));
+        memory.keep(page(5), picture(CACHE_BYTES + 1));
         assert_eq!(
             (memory.pictures.len(), memory.bytes),
             (0, 0),
@@ -288,7 +293,7 @@ mod tests {
         let mut memory = PictureMemory::new();
         memory.refuse(page(1), "no".to_owned());
         assert!(memory.recall(&page(2)).is_none(), "another page");
-        tokio::time::advance(REFUSED_FOR - Duration::from_secs(1)).await;
+        tokio::time::advance(REFUSAL_LIFETIME - Duration::from_secs(1)).await;
         let known = memory.recall(&page(1));
         assert!(matches!(&known, Some(Err(PageDrawingError::NotShown(why))) if why == "no"));
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -21,7 +21,7 @@ use docmill_core::config::CostConfig;
 use docmill_core::fault::{self, Error};
 use docmill_core::model::{
     ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
-    OutcomeReason, PageDefect, PageSource, PageText, Transcript, digest,
+    OutcomeReason, PageDefect, PageSource, Transcript, digest,
 };
 use docmill_documents::DocumentFormat;
 use docmill_ledger::memory::MemoryLedger;
@@ -306,16 +306,13 @@ fn whole_milliseconds(time: Duration) -> u64 {
 }
 
 fn transcription_view(transcript: &Transcript) -> TranscriptionView {
-    let page = |page: &PageText| PageView {
+    let pages = transcript.pages.iter().map(|page| PageView {
         number: page.number,
         source: page.source,
         quality: page.quality,
         defects: page.defects.clone(),
         repaired: page.repaired,
         text: page.text(),
-    };
-    TranscriptionView {
-        quality: transcript.quality,
-        pages: transcript.pages.iter().map(page).collect(),
-    }
+    });
+    TranscriptionView { quality: transcript.quality, pages: pages.collect() }
 }

@@ -59,7 +59,7 @@ pub async fn retry_ingestions(
     let hurried = operators::make_due_now(db, &open).await?;
     let due: Vec<_> = reopened.iter().chain(&hurried).copied().collect();
     let sent = sending::send_messages(db, queue, &due).await?;
-    let line = |id: &IngestionId| {
+    let changes = ids.iter().map(|id| {
         let failed = due.iter().zip(&sent).find(|(due, _)| *due == id).map(|(_, sent)| sent);
         let (change, problem) = match failed {
             None => (IngestionAction::BeingWorkedOn, None),
@@ -68,8 +68,8 @@ pub async fn retry_ingestions(
             Some(Ok(())) => (IngestionAction::SentAgain, None),
         };
         IngestionChange { ingestion_id: *id, change, problem }
-    };
-    Ok(ids.iter().map(line).collect())
+    });
+    Ok(changes.collect())
 }
 
 /// Withdraws ingestions. Messages of waiting ones find nothing to do.
@@ -82,12 +82,12 @@ pub async fn cancel_ingestions(
     by: &AuditNote,
 ) -> Result<Vec<IngestionChange>> {
     let cancelled = operators::cancel_ingestions(db, ids, by).await?;
-    let line = |id: &IngestionId| {
+    let changes = ids.iter().map(|id| {
         let done = cancelled.contains(id);
         let change = if done { IngestionAction::Cancelled } else { IngestionAction::AlreadyEnded };
         IngestionChange { ingestion_id: *id, change, problem: None }
-    };
-    Ok(ids.iter().map(line).collect())
+    });
+    Ok(changes.collect())
 }
 
 /// Gives ingestions that have not ended another priority. Waiting ones get a message in its
@@ -105,7 +105,7 @@ pub async fn reprioritize_ingestions(
     let open: Vec<_> = routes::filter_open(db, ids).await?;
     let waiting = routes::reprioritize(db, &open, priority, by).await?;
     let sent = sending::send_messages(db, queue, &waiting).await?;
-    let line = |id: &IngestionId| {
+    let changes = ids.iter().map(|id| {
         let answer = waiting.iter().zip(&sent).find(|(of, _)| *of == id).map(|(_, sent)| sent);
         let (change, problem) = match answer {
             Some(Ok(())) => (IngestionAction::Moved, None),
@@ -114,8 +114,8 @@ pub async fn reprioritize_ingestions(
             None => (IngestionAction::AlreadyEnded, None),
         };
         IngestionChange { ingestion_id: *id, change, problem }
-    };
-    Ok(ids.iter().map(line).collect())
+    });
+    Ok(changes.collect())
 }
 
 /// Stops workers from claiming documents of this scope; it takes effect within seconds.

@@ -276,27 +276,28 @@ pub async fn reject_document(
 /// `Rejected` if it was another reviewer's, its time (`review.undo`) is over, the document has
 /// changed since, or there is no decision; no answer from Postgres.
 pub async fn undo_decision(db: &Db, document: Uuid, by: &AuditNote) -> Result<RecordedDecision> {
-    let refused = |text: String| Err(Error::new(Fault::Rejected, text));
-    match decisions::undo_decision(db, document, by).await? {
-        UndoEnd::Undone(data) => Ok(RecordedDecision {
-            document_id: document,
-            decision: ReviewDecision::Undone,
-            data,
-            awaits_second: false,
-            undo_until: None,
-        }),
-        UndoEnd::Nothing => refused("there is no decision that could be undone".to_owned()),
-        UndoEnd::Others(who) => refused(format!(
+    let refusal = match decisions::undo_decision(db, document, by).await? {
+        UndoEnd::Undone(data) => {
+            return Ok(RecordedDecision {
+                document_id: document,
+                decision: ReviewDecision::Undone,
+                data,
+                awaits_second: false,
+                undo_until: None,
+            });
+        }
+        UndoEnd::Nothing => "there is no decision that could be undone".to_owned(),
+        UndoEnd::Others(who) => format!(
             "the newest decision is {who}'s, who alone can undo it: decide otherwise instead"
-        )),
-        UndoEnd::TooLate => refused(
-            "it is too late to undo the decision (review.undo): decide otherwise instead"
-                .to_owned(),
         ),
-        UndoEnd::Changed => refused(
-            "something else has happened to the document since the decision: look again".to_owned(),
-        ),
-    }
+        UndoEnd::TooLate => {
+            "it is too late to undo the decision (review.undo): decide otherwise instead".to_owned()
+        }
+        UndoEnd::Changed => {
+            "something else has happened to the document since the decision: look again".to_owned()
+        }
+    };
+    Err(Error::new(Fault::Rejected, refusal))
 }
 
 async fn record(

@@ -37,13 +37,15 @@ pub async fn send_traced(
     let messages: Vec<OutgoingMessage> =
         routes.iter().map(|route| build_message(route, trace(route.id))).collect();
     let mut sent = routes.iter().map(|route| route.id).zip(queue.send(&messages).await).peekable();
-    let missing = || Err(Error::new(Fault::Missing, "no such ingestion"));
     // The routes are in the order of the ids, with gaps.
-    let answer = |id: &IngestionId| {
-        let answered = sent.next_if(|(of, _)| of == id);
-        answered.map_or_else(missing, |(_, answer)| answer)
-    };
-    Ok(ids.iter().map(answer).collect())
+    let mut answers = Vec::with_capacity(ids.len());
+    for id in ids {
+        answers.push(match sent.next_if(|(of, _)| of == id) {
+            Some((_, answer)) => answer,
+            None => Err(Error::new(Fault::Missing, "no such ingestion")),
+        });
+    }
+    Ok(answers)
 }
 
 fn build_message(route: &MessageRoute, traceparent: Option<String>) -> OutgoingMessage {

@@ -33,9 +33,9 @@ pub use docmill_ledger::db::operators::idempotency::{IdempotentAnswer, find_answ
 pub use files::{SearchResult, SearchStep, SkippedPath, SubmitSearch, SubmitSource, find_paths};
 
 /// Rows of one transaction and messages of one call.
-const TOGETHER: usize = 200;
+const MAX_BATCH_FILES: usize = 200;
 /// How long a batch waits for more files, so that a slow list is handed in as it comes.
-const LINGER: Duration = Duration::from_millis(50);
+const BATCH_LINGER: Duration = Duration::from_millis(50);
 /// Files inspected, and objects asked for, at the same time.
 const AT_ONCE: usize = 8;
 
@@ -152,8 +152,7 @@ pub async fn submit_file(
     match inspect_source(context, SubmitSource::File(file.to_owned())).await? {
         Ok(candidate) => {
             let mut done = batch::submit_batch(context, vec![candidate], terms).await?;
-            let nothing = || Submission::refused(file, "nothing was done");
-            Ok(done.pop().unwrap_or_else(nothing))
+            Ok(done.pop().unwrap_or_else(|| Submission::refused(file, "nothing was done")))
         }
         Err(refused) => Ok(refused),
     }
@@ -170,19 +169,18 @@ pub async fn submit_object(
     name: &str,
     terms: &SubmitOptions,
 ) -> Result<Submission> {
-    let refused = |problem: String| Ok(Submission::refused(Path::new(address), problem));
+    let path = Path::new(address);
     let meta = match context.store.head(name).await? {
         Some(meta) if meta.size > context.largest => {
-            return refused(too_large(meta.size, context.largest));
+            return Ok(Submission::refused(path, too_large(meta.size, context.largest)));
         }
         Some(meta) => meta,
-        None => return refused("no such object".to_owned()),
+        None => return Ok(Submission::refused(path, "no such object")),
     };
     let source = SubmitSource::Object(address.to_owned());
     let candidate = SubmitCandidate { source, what: CandidateContent::Object(meta) };
     let mut done = batch::submit_batch(context, vec![candidate], terms).await?;
-    let nothing = || Submission::refused(Path::new(address), "nothing was done");
-    Ok(done.pop().unwrap_or_else(nothing))
+    Ok(done.pop().unwrap_or_else(|| Submission::refused(path, "nothing was done")))
 }
 
 fn too_large(size: u64, largest: u64) -> String {
@@ -248,8 +246,8 @@ async fn inspect_step(context: SubmitContext<'_>, step: SearchStep) -> Result<In
 /// Waits for one and takes what follows it soon; `None` at the end.
 async fn next_batch<T>(mut items: Pin<&mut impl Stream<Item = T>>) -> Option<Vec<T>> {
     let mut batch = vec![items.next().await?];
-    let until = tokio::time::Instant::now() + LINGER;
-    while batch.len() < TOGETHER
+    let until = tokio::time::Instant::now() + BATCH_LINGER;
+    while batch.len() < MAX_BATCH_FILES
         && let Ok(Some(item)) = tokio::time::timeout_at(until, items.next()).await
     {
         batch.push(item);

@@ -169,7 +169,7 @@ async fn rules_are_checked_while_a_reviewer_types() {
     // Neither the sum of the parts, nor on the page.
     ann.click("#field-total").await;
     retype(&ann, "777").await;
-    until(SOON, || says("This does not stand on the document.")).await;
+    until(SOON, || says("This value is not on the document.")).await;
     assert!(says("confirms this total.").await, "{}", ann.run(advice).await);
     retype(&ann, "a lot").await;
     let told = "return document.getElementById('typed-says').textContent";
@@ -178,7 +178,7 @@ async fn rules_are_checked_while_a_reviewer_types() {
     retype(&ann, "130").await;
     ann.click("#field-vat_amount").await;
     retype(&ann, "30").await;
-    until(SOON, || async { !says("confirms").await && !says("does not stand").await }).await;
+    until(SOON, || async { !says("confirms").await && !says("is not on the document").await }).await;
     let decided = "SELECT count(*) FROM document_revision";
     assert_eq!(desk.scalar(decided).await, "0", "advice decides nothing");
     assert_stayed_here(&desk, &ann).await;
@@ -232,7 +232,7 @@ async fn a_doubtful_scan_goes_from_upload_to_corrected_and_accepted_by_mouse() {
     ann.until_at(&second).await;
     ann.click("button[value=accept]").await;
     ann.until_at("/reviews?done=accepted").await;
-    assert!(ann.text().await.contains("Nothing waits for a person."));
+    assert!(ann.text().await.contains("No document needs review."));
     assert_eq!(carried(&desk, &first).await["total"], 120);
     assert_eq!(carried(&desk, &second).await["total"], 130.0);
     assert_stayed_here(&desk, &ann).await;

@@ -167,7 +167,7 @@ async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancel
     assert_eq!(done.location(), format!("{path}?done=reopened"));
     let open = operator.get(done.location()).await.body;
     assert!(open.contains("It is open again, and its message is sent."));
-    assert!(open.contains("Why it does not move"), "{open}");
+    assert!(open.contains("Why it waits"), "{open}");
     assert!(open.contains("one in the queue; were it lost, another is sent"), "{open}");
     desk.execute("UPDATE ingestion SET parked_by = 'kind:<b>', parked_until = NULL").await;
     let parked = operator.get(&path).await.body;

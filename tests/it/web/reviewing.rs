@@ -40,7 +40,7 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
         place("name=\"field.total\"") < place("name=\"field.supplier_name\""),
         "doubtful first"
     );
-    assert!(place("This has to be there and is not.") < place("The rest"));
+    assert!(place("A required value is missing.") < place("The rest"));
     assert!(page.contains("The amounts do not add up to the total."), "rules in words");
     assert!(page.contains("found on page 2"));
     assert_usable_by_keyboard(&page);
@@ -81,7 +81,7 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
         .await;
     assert_eq!(last.location(), format!("/reviews?done=accepted&undo={second}"));
     assert_eq!(carried(&desk, second).await["total"], 13.0);
-    assert!(ann.get("/reviews").await.body.contains("Nothing waits for a person."));
+    assert!(ann.get("/reviews").await.body.contains("No document needs review."));
     let again = ann.get(&path).await.body;
     assert!(again.contains("corrected by <bdi>web:ann</bdi>"), "the decision stands on the page");
     assert!(ann.get(&format!("/ingestions/{ingestion}")).await.body.contains("failed"));
@@ -133,7 +133,7 @@ async fn of_two_reviewers_at_once_the_second_is_told_by_whom_and_keeps_what_was_
     let second = bob.send_form(&for_bob, &path, &corrects("14")).await;
     assert_eq!(second.status, StatusCode::PRECONDITION_FAILED);
     assert!(second.body.contains("Meanwhile web:ann has decided (corrected)."), "{}", second.body);
-    assert!(second.body.contains("What you had typed:") && second.body.contains("<bdi>14</bdi>"));
+    assert!(second.body.contains("Your unsaved input:") && second.body.contains("<bdi>14</bdi>"));
     assert_eq!(carried(&desk, document).await["total"], 13);
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "1");
     // Having looked again he may decide otherwise.
@@ -186,7 +186,7 @@ async fn an_open_page_has_its_document_until_it_is_left_skipped_decided_or_taken
     let for_ann = ann.get(&path).await.body;
     assert_eq!(holder(&desk, first).await, "web:ann");
     let for_bob = bob.get(&path).await.body;
-    assert!(for_bob.contains("<bdi>web:ann</bdi> has it since"), "{for_bob}");
+    assert!(for_bob.contains("<bdi>web:ann</bdi> has had it since"), "{for_bob}");
     assert!(!for_bob.contains("value=\"accept\""), "there is nothing to decide with");
     assert!(bob.get("/reviews").await.body.contains("<bdi>web:ann</bdi> since"));
     assert_eq!(bob.get("/reviews/next").await.location(), format!("/reviews/{second}"));

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::step::StepEnd;
-use super::{BatchCollector, FORGOTTEN, SETTLES};
+use super::{BatchCollector, GIVE_UP_AGE, LISTING_DELAY};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::lanes::batches::{self as rows, BatchRoute, BatchTry, OpenBatch};
@@ -104,12 +104,14 @@ impl BatchCollector {
                 guard_call(FailureSeam::BatchHandle, found).await?;
                 Ok(StepEnd::Open)
             }
-            FoundBatch::Undecided if batch.age < FORGOTTEN.as_secs_f64() => {
+            FoundBatch::Undecided if batch.age < GIVE_UP_AGE.as_secs_f64() => {
                 let detail = "the vendor has a batch that may be it, which has not ended";
                 self.look_again(batch, Some(detail)).await
             }
             FoundBatch::Undecided => self.give_up(api, batch).await,
-            FoundBatch::Nowhere if batch.tried_ago.unwrap_or(0.0) >= SETTLES.as_secs_f64() => {
+            FoundBatch::Nowhere
+                if batch.tried_ago.unwrap_or(0.0) >= LISTING_DELAY.as_secs_f64() =>
+            {
                 match &batch.input {
                     Some(file) => self.remove_earlier_input(api, batch, file).await,
                     None => self.hand_in(api, batch).await,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use super::{BatchCollector, FORGOTTEN};
+use super::{BatchCollector, GIVE_UP_AGE};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
@@ -17,7 +17,7 @@ use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_storage::{GetOptions, GetResult, keys};
 
 /// Larger questions are not stored, and so not read.
-const LARGEST: u64 = 64 << 20;
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// Whether a batch has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl BatchCollector {
                 self.leave_rest(api, batch, "ended").await?;
                 self.end(api, batch, &reason).await
             }
-            BatchProgress::Working if batch.age >= FORGOTTEN.as_secs_f64() => {
+            BatchProgress::Working if batch.age >= GIVE_UP_AGE.as_secs_f64() => {
                 self.give_up(api, batch).await
             }
             BatchProgress::Working if batch.overdue > 0.0 && !batch.is_cancelled => {
@@ -149,7 +149,7 @@ impl BatchCollector {
         let mut questions = Vec::new();
         for sent in rows::list_requests(&self.db, name).await?.iter().filter(|it| it.is_waiting) {
             let key = keys::batch_question_key(IngestionId(sent.ingestion_id), &sent.request);
-            let what = GetOptions { at_most: LARGEST, if_match: None };
+            let what = GetOptions { at_most: MAX_ANSWER_BYTES, if_match: None };
             let body = match self.store.get(&key, what).await? {
                 GetResult::Found(object) => String::from_utf8(object.bytes.to_vec()).ok(),
                 GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => None,

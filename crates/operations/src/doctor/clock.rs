@@ -13,11 +13,11 @@ use docmill_core::config::strip_credentials;
 use docmill_core::fault::{Error, Result};
 
 /// AWS refuses signatures that are off by 5 minutes.
-const TOO_MUCH: Duration = Duration::from_secs(240);
+const MAX_OFFSET: Duration = Duration::from_secs(240);
 /// Logs and metrics of several machines no longer fit together.
-const MUCH: Duration = Duration::from_secs(10);
+const WARN_OFFSET: Duration = Duration::from_secs(10);
 /// How long the other side may take to answer with its time.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time of the other clock when the local one showed `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub fn check(check: &'static str, whose: &str, reading: ClockSample) -> DoctorFi
     let seconds = offset.as_secs();
     let text = format!("the clock of {whose} and ours differ by {seconds} s");
     let advice = "set the clock of this machine by NTP (chrony, Amazon Time Sync)";
-    if offset >= TOO_MUCH {
+    if offset >= MAX_OFFSET {
         let advice = format!("{advice}, or theirs: AWS refuses signatures that are 5 minutes off");
         return DoctorFinding::wrong(check, text, advice);
     }
-    if offset >= MUCH {
+    if offset >= WARN_OFFSET {
         return DoctorFinding::warn(check, text, advice);
     }
     DoctorFinding::ok(check, text)
@@ -53,7 +53,7 @@ pub async fn sample_server(address: &str) -> Result<ClockSample> {
     let url = address
         .parse()
         .map_err(|_| Error::internal(format!("{} is no address", strip_credentials(address))))?;
-    let client = http::build_client(&url, PATIENCE)?;
+    let client = http::build_client(&url, PROBE_TIMEOUT)?;
     let before = SystemTime::now();
     let answer = client.head(url).send().await;
     let answer = answer.map_err(|error| http::no_answer_error(error, "asking for the time"))?;

@@ -9,8 +9,8 @@ use docmill_ledger::db::reports::inspect::{self, DatabaseInspection};
 use docmill_ledger::db::{Db, SchemaVersion};
 
 /// Versions that are tested.
-const OLDEST: i32 = 13;
-const NEWEST: i32 = 17;
+const MIN_VERSION: i32 = 13;
+const MAX_VERSION: i32 = 17;
 
 /// Every check of the database.
 pub async fn check(db: &Db) -> Vec<DoctorFinding> {
@@ -47,12 +47,13 @@ fn check_version(number: i32) -> DoctorFinding {
     const CHECK: &str = "database.version";
     let major = number / 10_000;
     let text = format!("Postgres {major}");
-    if major < OLDEST {
-        let advice = format!("upgrade the server: docmill needs Postgres {OLDEST} to {NEWEST}");
+    if major < MIN_VERSION {
+        let advice =
+            format!("upgrade the server: docmill needs Postgres {MIN_VERSION} to {MAX_VERSION}");
         return DoctorFinding::wrong(CHECK, text, advice);
     }
-    if major > NEWEST {
-        let advice = format!("docmill is tested with Postgres {OLDEST} to {NEWEST}");
+    if major > MAX_VERSION {
+        let advice = format!("docmill is tested with Postgres {MIN_VERSION} to {MAX_VERSION}");
         return DoctorFinding::warn(CHECK, text, advice);
     }
     DoctorFinding::ok(CHECK, text)

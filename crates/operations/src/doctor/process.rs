@@ -14,7 +14,7 @@ use docmill_documents::sandbox::{ProcessMemory, ProcessSetup, process_memory};
 /// The variable in which our manifests pass the platform's grace period after SIGTERM.
 pub const STOP_TIMEOUT_VARIABLE: &str = "DOCMILL_STOP_TIMEOUT";
 /// Time to release the jobs that are cancelled at the end of the drain.
-const SETTLE: Duration = Duration::from_secs(8);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The platform's grace period, if it is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn check(config: &Config, around: &PlatformLimits) -> Vec<DoctorFinding> {
 fn check_stop_timeout(config: &Config, around: &PlatformLimits) -> DoctorFinding {
     const CHECK: &str = "process.stop_timeout";
     let drain = config.worker.drain;
-    let wanted = format_duration(drain + SETTLE);
+    let wanted = format_duration(drain + RELEASE_TIMEOUT);
     let Some(text) = &around.stop_timeout else {
         return DoctorFinding::warn(
             CHECK,
@@ -73,7 +73,7 @@ fn check_stop_timeout(config: &Config, around: &PlatformLimits) -> DoctorFinding
     );
     match granted {
         None => DoctorFinding::wrong(CHECK, format!("{STOP_TIMEOUT_VARIABLE} is no time"), advice),
-        Some(granted) if granted < drain + SETTLE => DoctorFinding::wrong(
+        Some(granted) if granted < drain + RELEASE_TIMEOUT => DoctorFinding::wrong(
             CHECK,
             format!(
                 "the platform waits {} after SIGTERM, worker.drain is {}",
@@ -86,10 +86,13 @@ fn check_stop_timeout(config: &Config, around: &PlatformLimits) -> DoctorFinding
     }
 }
 
+fn mib(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20)
+}
+
 /// The worker and all its page processes against what they may take.
 fn check_memory(config: &Config, around: &PlatformLimits) -> DoctorFinding {
     const CHECK: &str = "process.memory";
-    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let (cpu, limits) = (&config.cpu, &config.limits);
     let worker = process_memory::worker_bytes(limits);
     let total = process_memory::bytes_for_processes(cpu, limits, around.memory);

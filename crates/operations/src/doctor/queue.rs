@@ -7,7 +7,7 @@ use humantime::format_duration;
 use super::DoctorFinding;
 
 /// Hides raise a message's receive count: fewer than this and messages that only wait die.
-const FEW_RECEIVES: u32 = 50;
+const MIN_RECEIVES: u32 = 50;
 
 /// Facts that a queue reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ fn check_redrive(facts: &QueueFacts) -> DoctorFinding {
                   without a policy a message nobody can handle comes back for ever";
     match facts.receives {
         None => DoctorFinding::wrong(CHECK, "the queue has no redrive policy", advice),
-        Some(count) if count < FEW_RECEIVES => {
+        Some(count) if count < MIN_RECEIVES => {
             DoctorFinding::wrong(CHECK, format!("maxReceiveCount is {count}"), advice)
         }
         Some(count) => DoctorFinding::ok(CHECK, format!("dead-lettered after {count} receives")),

@@ -30,24 +30,21 @@ pub fn check(
     if ours.is_empty() {
         return DoctorFinding::ok(CHECK, "the bucket notifies other queues or none");
     }
-    let catches_own = |rule: &&BucketNotification| {
-        keys::is_own_artefact(&rule.prefix) || OWN.iter().any(|own| own.starts_with(&rule.prefix))
-    };
-    if let Some(rule) = ours.iter().copied().find(catches_own) {
+    if let Some(rule) = ours.iter().find(|rule| catches_own(rule)) {
         return DoctorFinding::wrong(
             CHECK,
             format!("the notification for prefix `{}` fires for our own artefacts", rule.prefix),
             "give it a prefix filter such as documents/: every transcript would send a message",
         );
     }
-    let unheard = |rule: &&BucketNotification| {
+    let unheard = ours.iter().find(|rule| {
         !allowed.iter().any(|place| {
             let prefix = place.literal_prefix();
             place.bucket == bucket
                 && (rule.prefix.starts_with(prefix) || prefix.starts_with(&rule.prefix))
         })
-    };
-    if let Some(rule) = ours.iter().copied().find(unheard) {
+    });
+    if let Some(rule) = unheard {
         return DoctorFinding::wrong(
             CHECK,
             format!("the notification for prefix `{}` is outside store.allow", rule.prefix),
@@ -55,6 +52,10 @@ pub fn check(
         );
     }
     DoctorFinding::ok(CHECK, format!("{} notification(s) to our queue, filtered", ours.len()))
+}
+
+fn catches_own(rule: &BucketNotification) -> bool {
+    keys::is_own_artefact(&rule.prefix) || OWN.iter().any(|own| own.starts_with(&rule.prefix))
 }
 
 #[cfg(test)]

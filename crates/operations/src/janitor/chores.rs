@@ -40,7 +40,7 @@ const ATTEMPTS_TOGETHER: usize = 100;
 /// Ingestions whose pages are cleared at the same time.
 const CLEARED_AT_ONCE: usize = 16;
 /// No message can come any more for what was erased longer ago (SQS keeps 14 days).
-const MESSAGES_LIVE: Duration = Duration::from_secs(15 * 24 * 3600);
+const MESSAGE_LIFETIME: Duration = Duration::from_secs(15 * 24 * 3600);
 /// A worker without a heartbeat for this long is gone.
 const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// A queue's counts may be off by this part of what it holds.
@@ -172,7 +172,7 @@ impl Maintenance {
         let age = self.config.row_retention;
         pass.deleted_rows += retention::delete_workers(&self.db, WORKER_SILENCE).await?;
         pass.deleted_rows += retention::delete_quarantined(&self.db, age, ROWS_TOGETHER).await?;
-        pass.deleted_rows += erasure::forget_erased(&self.db, age.max(MESSAGES_LIVE)).await?;
+        pass.deleted_rows += erasure::forget_erased(&self.db, age.max(MESSAGE_LIFETIME)).await?;
         pass.deleted_rows += idempotency::delete_answers(&self.db, ROWS_TOGETHER).await?;
         self.tidy_webhooks(pass, turn).await?;
         let mut failed = None;

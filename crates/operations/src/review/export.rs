@@ -61,10 +61,9 @@ pub async fn export_truth(
         let Some(last) = page.last() else { return Ok(report) };
         after = last.document_id;
         for decided in &page {
-            let wanted = |only: Option<&str>, is: &Option<String>| {
-                only.is_none_or(|only| is.as_deref() == Some(only))
-            };
-            if wanted(export.tenant, &decided.tenant) && wanted(export.kind, &decided.kind) {
+            if is_wanted(export.tenant, decided.tenant.as_deref())
+                && is_wanted(export.kind, decided.kind.as_deref())
+            {
                 match export.as_examples {
                     true => write_example(store, export, decided, &mut report).await?,
                     false => write_document(store, export, decided, &mut report).await?,
@@ -72,6 +71,10 @@ pub async fn export_truth(
             }
         }
     }
+}
+
+fn is_wanted(only: Option<&str>, value: Option<&str>) -> bool {
+    only.is_none() || only == value
 }
 
 async fn write_document(
@@ -110,9 +113,9 @@ async fn write_example(
     };
     let kind = decided.kind.as_deref().unwrap_or("generic");
     let place = export.folder.join(kind).join("examples");
-    let file = |ending: &str| place.join(format!("{}.{ending}", decided.document_id));
-    write_file(&file("txt"), text.as_bytes()).await?;
-    write_file(&file("json"), &format_data(data)?).await?;
+    let id = decided.document_id;
+    write_file(&place.join(format!("{id}.txt")), text.as_bytes()).await?;
+    write_file(&place.join(format!("{id}.json")), &format_data(data)?).await?;
     report.written += 1;
     Ok(())
 }

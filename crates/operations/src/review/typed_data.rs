@@ -37,12 +37,12 @@ pub fn check_typed_data(
         pictures_shown: false,
     };
     let verdict = judge_extraction(&extraction, transcript, kind, &lookups);
-    let is_of_data = |reason: &String| {
+    let reasons = verdict.review_reasons().into_iter().filter(|reason| {
         let name = reason.split(':').next().unwrap_or_default();
         let rule = kind.rules.iter().find(|rule| rule.name == name);
         rule.is_some_and(|rule| is_about_data(&rule.check))
-    };
-    verdict.review_reasons().into_iter().filter(is_of_data).collect()
+    });
+    reasons.collect()
 }
 
 /// Whether the rule concerns the data, and not the reading.

@@ -259,19 +259,19 @@ async fn upload_bytes(
 }
 
 fn document_labels(document: &NewDocument) -> Vec<String> {
-    let label = |(name, value): (&String, &String)| {
+    let labels = document.tags.iter().map(|(name, value)| {
         if value.is_empty() { name.clone() } else { format!("{name}={value}") }
-    };
-    document.tags.iter().map(label).collect()
+    });
+    labels.collect()
 }
 
 fn new_rows(plans: &[SubmitPlan]) -> Vec<(NewDocument, NewIngestion)> {
-    let row = |plan: &SubmitPlan| match plan {
+    let rows = plans.iter().filter_map(|plan| match plan {
         SubmitPlan::New(new) => Some((new.document.clone(), new.ingestion.clone())),
         SubmitPlan::Known(.., Some(rows)) => Some((rows.document.clone(), rows.ingestion.clone())),
         SubmitPlan::Known(..) | SubmitPlan::Same(..) | SubmitPlan::Refused(_) => None,
-    };
-    plans.iter().filter_map(row).collect()
+    });
+    rows.collect()
 }
 
 /// Messages of what is new, and once more of what was registered and has not ended: the run that
@@ -299,8 +299,14 @@ async fn send_messages(
         // The rows are written: the janitor sends what this could not.
         Err(error) => return due.into_iter().map(|id| (id, Err(not_sent(&error)))).collect(),
     };
-    let silent = || Err(Error::internal("the queue did not say whether it took the message"));
-    due.into_iter().map(|id| (id, answers.next().unwrap_or_else(silent))).collect()
+    let mut results = HashMap::new();
+    for id in due {
+        let answer = answers.next().unwrap_or_else(|| {
+            Err(Error::internal("the queue did not answer whether it took the message"))
+        });
+        results.insert(id, answer);
+    }
+    results
 }
 
 fn not_sent(error: &Error) -> Error {

@@ -12,7 +12,7 @@ use docmill_core::model::digest;
 use docmill_documents::DocumentFormat;
 
 /// Bytes read at a time.
-const PIECE: usize = 128 << 10;
+const PIECE_BYTES: usize = 128 << 10;
 
 /// Facts about a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,17 +25,20 @@ pub(super) struct FileContent {
     pub(super) whole: Option<Bytes>,
 }
 
+fn describe(error: std::io::Error) -> String {
+    error.to_string()
+}
+
 /// Inspects a file; the error is in words for the report.
 pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileContent, String> {
-    let words = |error: std::io::Error| error.to_string();
-    let mut file = tokio::fs::File::open(path).await.map_err(words)?;
-    let size = file.metadata().await.map_err(words)?.len();
+    let mut file = tokio::fs::File::open(path).await.map_err(describe)?;
+    let size = file.metadata().await.map_err(describe)?.len();
     check_size(size, largest)?;
-    let mut piece = vec![0; PIECE.min(usize::try_from(size).unwrap_or(PIECE))];
+    let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(size).unwrap_or(PIECE_BYTES))];
     let mut hash = Sha256::new();
     let (mut seen, mut last) = (0_u64, 0);
     loop {
-        let read = file.read(&mut piece).await.map_err(words)?;
+        let read = file.read(&mut piece).await.map_err(describe)?;
         let bytes = piece.get(..read).unwrap_or_default();
         if seen == 0 && DocumentFormat::sniff(bytes).is_none() {
             return Err(
@@ -94,7 +97,7 @@ mod tests {
     async fn a_file_that_changed_after_it_was_looked_at_is_not_handed_in() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.pdf");
-        let long = "%PDF-".to_owned() + &"x".repeat(3 * PIECE);
+        let long = "%PDF-".to_owned() + &"x".repeat(3 * PIECE_BYTES);
         std::fs::write(&file, &long).unwrap();
         let known = inspect_file(&file, u64::MAX).await.unwrap();
         assert_eq!(known.whole, None, "a large file is not kept");
@@ -107,7 +110,7 @@ mod tests {
     async fn a_small_file_is_read_once_and_handed_in_as_it_was_looked_at() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.pdf");
-        for size in [6, PIECE - 5, PIECE] {
+        for size in [6, PIECE_BYTES - 5, PIECE_BYTES] {
             let text = "%PDF-".to_owned() + &"x".repeat(size - 5);
             std::fs::write(&file, &text).unwrap();
             let known = inspect_file(&file, u64::MAX).await.unwrap();

@@ -16,13 +16,13 @@ use crate::folder_walk::{FolderWalk, WalkStep};
 use docmill_storage::{ObjectEntry, ObjectStore};
 
 /// Enough to know a document by.
-const BEGINNING: u64 = 4096;
+const HEAD_BYTES: u64 = 4096;
 /// The report of a link: a writer of the folder must not hand in other files of this machine by it.
 const LINK: &str = "a link, which is followed only if it is named itself";
 /// The report of a prefix without objects.
 const EMPTY_PREFIX: &str = "no objects under this prefix";
 /// Objects of one listing.
-const LISTED: usize = 1000;
+const LIST_PAGE: usize = 1000;
 
 /// Something to hand in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +204,7 @@ impl<'a> SubmitSearch<'a> {
     ) -> docmill_core::fault::Result<bool> {
         let (mut after, mut any) = (None::<String>, false);
         while !self.steps.is_closed() {
-            let page = store.list(prefix, after.as_deref(), LISTED).await?;
+            let page = store.list(prefix, after.as_deref(), LIST_PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
             for ObjectEntry { key, size, .. } in page {
@@ -287,7 +287,7 @@ async fn read_prefix(path: &Path) -> std::io::Result<Vec<u8>> {
     // A file in the listing may be a link by now.
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let file = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).await?;
-    file.take(BEGINNING).read_to_end(&mut bytes).await?;
+    file.take(HEAD_BYTES).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 

@@ -35,16 +35,16 @@ use docmill_pipeline::shutdown::Shutdown;
 /// The lease of a delivery beyond the time of its request: for the data before, the row afterwards.
 const LEASE_MARGIN: Duration = Duration::from_secs(30);
 /// How often targets are marked as configured, and counted.
-const REGISTER_EVERY: Duration = Duration::from_secs(60);
+const REGISTER_INTERVAL: Duration = Duration::from_secs(60);
 /// After Postgres did not answer.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// Time for running deliveries to end at the stop; then their lease runs out.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// So many failures in a row make a target be asked with one message at a time.
-const SUSPECT_AFTER: u32 = 5;
+const SUSPECT_FAILURES: u32 = 5;
 /// The longest rest of a target that fails and fails, between two messages of one process, in looks
 /// (`webhooks.poll`).
-const MAX_REST: u32 = 60;
+const MAX_PAUSE_FACTOR: u32 = 60;
 
 /// How deliveries are tried.
 #[derive(Debug, Clone)]
@@ -148,8 +148,10 @@ impl WebhookDelivery {
             allowed: config.allowed_networks.clone(),
             allow_http: config.allow_http,
         };
-        let route = |target| TargetRoute::new(target, &policy).map(Arc::new);
-        let routes = config.targets.iter().map(route).collect::<Result<_>>()?;
+        let mut routes = Vec::new();
+        for target in &config.targets {
+            routes.push(Arc::new(TargetRoute::new(target, &policy)?));
+        }
         let sender = Arc::new(WebhookSender::new(policy, names, config.timeout)?);
         Ok(Some(Self { db, routes, terms: Arc::new(terms), sender }))
     }
@@ -187,10 +189,10 @@ impl WebhookDelivery {
         }
         loop {
             let pause = match self.look_after_targets().await {
-                Ok(()) => REGISTER_EVERY,
+                Ok(()) => REGISTER_INTERVAL,
                 Err(error) => {
                     tracing::warn!(error = %error, "webhook targets: {error}");
-                    AFTER_FAILURE
+                    FAILURE_PAUSE
                 }
             };
             tokio::select! {
@@ -261,7 +263,7 @@ impl TargetLane {
         if !rest.is_zero() {
             return rest;
         }
-        let most = if self.failures < SUSPECT_AFTER { self.route.target.concurrency } else { 1 };
+        let most = if self.failures < SUSPECT_FAILURES { self.route.target.concurrency } else { 1 };
         let under_way = u32::try_from(sending.len()).unwrap_or(u32::MAX);
         let room = most.saturating_sub(under_way);
         if room == 0 {
@@ -273,7 +275,7 @@ impl TargetLane {
             Ok(due) => due,
             Err(error) => {
                 tracing::warn!(webhook = name, error = %error, "webhooks: {error}");
-                return AFTER_FAILURE;
+                return FAILURE_PAUSE;
             }
         };
         let is_full = due.len() >= usize::try_from(room).unwrap_or(usize::MAX);
@@ -292,7 +294,7 @@ impl TargetLane {
 
     /// A recovered target gets its waiting deliveries at once.
     async fn note_end(&mut self, news: LaneNews) {
-        if news == LaneNews::Reached && self.failures >= SUSPECT_AFTER {
+        if news == LaneNews::Reached && self.failures >= SUSPECT_FAILURES {
             let name = &self.route.target.name;
             if let Err(error) = rows::hasten_deliveries(&self.db, name).await {
                 tracing::warn!(webhook = name, error = %error, "webhooks wait longer: {error}");
@@ -304,8 +306,8 @@ impl TargetLane {
             LaneNews::Failed => self.failures.saturating_add(1),
         };
         let poll = self.terms.config.poll;
-        let Some(more) = self.failures.checked_sub(SUSPECT_AFTER) else { return };
-        let rest = RetryBackoff::doubling(poll).up_to(poll * MAX_REST);
+        let Some(more) = self.failures.checked_sub(SUSPECT_FAILURES) else { return };
+        let rest = RetryBackoff::doubling(poll).up_to(poll * MAX_PAUSE_FACTOR);
         self.rests_until = Instant::now() + rest.with_jitter(Jitter::Quarter).wait_after(more);
     }
 }
@@ -382,7 +384,6 @@ impl WebhookCourier {
                 return Ok(self.sender.send_to_aws(place, &message).await);
             }
         };
-        let misconfigured = |why: String| Error::new(Fault::Misconfigured, why);
         let secrets = secrets.current_secret();
         let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
         let secrets = secrets.map_err(misconfigured)?;
@@ -410,6 +411,10 @@ impl WebhookCourier {
             problem: reply.problem,
         }
     }
+}
+
+fn misconfigured(why: String) -> Error {
+    Error::new(Fault::Misconfigured, why)
 }
 
 /// The document, whose messages are kept in order.
