@@ -1,7 +1,7 @@
-//! The offline reader: labels and layout, no model. What a kind's `labels.toml` names is searched
-//! for beside the labels; totals, supplier and line items have readers of their own.
+//! The offline reader: labels and layout, no model. Values are searched for beside the labels of a
+//! kind's `labels.toml`; totals, supplier and line items have readers of their own.
 //!
-//! It says of itself how sure it is, but does not check the result: that is the gate's.
+//! It states its own certainty; checking the result is the gate's task.
 
 #[cfg(test)]
 mod abroad;
@@ -74,7 +74,7 @@ use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 use docmill_gate::kinds::{FieldType, Kind, ValueStyle};
 
-/// A value, whether the reader is sure of it, and where it stands.
+/// A value with its certainty and position.
 #[derive(Debug, Clone)]
 struct FoundValue<T> {
     value: T,
@@ -106,8 +106,8 @@ impl<T> FoundValue<T> {
     }
 }
 
-/// Another country's dollars where the page says so; a doubt where it only says that they are not
-/// those of the United States.
+/// Another country's dollars where the page names it; a doubt where it only excludes those of the
+/// United States.
 fn name_dollars<'a>(
     spots: &LabelMatches<'_>,
     found: Option<FoundValue<&'a str>>,
@@ -117,7 +117,7 @@ fn name_dollars<'a>(
         (Some(found), DollarSign::Of(code)) if found.value == "USD" => {
             (Some(FoundValue { value: code, certain: true, ..found }), ReadingSign::CurrencyByTax)
         }
-        // A till in another country prints `$` for its own money, and says nowhere which that is.
+        // A receipt of another country prints `$` for its own currency, and does not name it.
         (Some(found), DollarSign::Foreign) if found.value == "USD" && spots.till => {
             (None, ReadingSign::NoCurrency)
         }
@@ -132,7 +132,7 @@ fn abs_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
     (a - b).abs() <= tolerance
 }
 
-/// What speaks for and against it that an amount is not printed which was not found; `all`: the lines make the
+/// The signs for and against the absence of an amount that was not found; `all`: the lines make the
 /// total, `seen`: a label of it is printed.
 fn absence_signs(
     field: &str,
@@ -190,7 +190,7 @@ fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtra
     reading
 }
 
-/// Which of a kind's fields say which document it is.
+/// A kind's fields that identify the document.
 struct FieldRoles<'a> {
     required: Vec<&'a str>,
     /// The field of the document's own number.
@@ -409,7 +409,7 @@ impl RulesExtractor<'_> {
         }
     }
 
-    /// How certain the amounts are: by their sum, the lines, and how else they stand out.
+    /// Notes the certainty of the amounts: by their sum, the lines, and other signs.
     fn note_totals(&mut self, spots: &LabelMatches<'_>, totals: &totals::TotalAmounts<'_>) {
         let lines = self.data.get("line_items").and_then(Value::as_array);
         let amounts = lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64());
@@ -469,8 +469,8 @@ impl RulesExtractor<'_> {
         }
     }
 
-    /// Whether the column of amounts over the sums makes one of them, where no lines were read: a table without
-    /// headings that are known has none.
+    /// Whether the column of amounts over the sums makes one of them, where no lines were read: a
+    /// table without known headings has none.
     fn has_sum_of_column(
         &self,
         spots: &LabelMatches<'_>,
@@ -488,7 +488,7 @@ impl RulesExtractor<'_> {
         amounts.filter_map(Decimal::from_f64).map(|amount| amount.round_dp(4)).collect()
     }
 
-    /// Rows of a table, as far as the entries have fields that are columns we know.
+    /// Reads the rows of a table, for fields that are known columns.
     fn read_items(&mut self, spots: &LabelMatches<'_>, list: &str) {
         let fields = self.kind.item_fields(list);
         let Some(key) = items::ItemColumn::key_column(&fields) else { return };
@@ -527,9 +527,9 @@ impl RulesExtractor<'_> {
 
     fn put_value(&mut self, field: &str, found: Option<FoundValue<Value>>) {
         let Some(found) = found.filter(|_| self.kind.has_field(field)) else { return };
-        // A currency that is not printed is a guess, which somebody has to see.
+        // A currency that is not printed is a guess, which a person has to review.
         let counts = self.roles.required.contains(&field) || field == "currency";
-        // What was weighed is as certain as its signs say. A currency that was not seen is a guess.
+        // A weighed value has the certainty of its signs. An unprinted currency is a guess.
         let weighed = self.certainties.iter().find(|one| one.field == field && field != "currency");
         let certain = weighed.map_or(found.certain, |one| one.certainty >= SURE);
         self.doubts += usize::from(counts && !certain);
@@ -605,10 +605,10 @@ impl<T> FoundValue<T> {
     }
 }
 
-/// The kind of documents whose amounts are given back.
+/// The kind of documents with returned amounts.
 const CREDIT_NOTE: &str = "credit_note";
 
-/// Whether a title says so, rather than a sentence.
+/// Whether a title, rather than a sentence, makes it a credit note.
 fn is_credit_note(spots: &LabelMatches<'_>) -> bool {
     spots.of_field("credit_note").any(|spot| {
         let short = spots.cell_of(spot).is_some_and(|cell| cell.words.len() <= 8);

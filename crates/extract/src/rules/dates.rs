@@ -1,7 +1,6 @@
-//! Days by their role: every date of the document is a candidate for every role, and what stands
-//! beside it and where it stands is weighed ([`sign`]), the candidates against each other.
-//!
-//! A document that says nowhere in which order it writes day and month leaves its dates uncertain.
+//! Days by role. Every date of the document is a candidate for every role; its context and position
+//! are weighed ([`sign`]), and the candidates against each other. Dates stay uncertain in a
+//! document that shows no order of day and month.
 
 mod absence;
 mod calendar;
@@ -32,7 +31,7 @@ const MAX_LABELS: usize = 400;
 /// Bytes between a label and its date in one cell, and in the next one.
 const REACH_INLINE: usize = 14;
 const REACH_BESIDE: usize = 24;
-/// Between a title and its date the document's number may stand.
+/// The document's number may be printed between a title and its date.
 const REACH_TITLED: usize = 40;
 
 /// The most certain that a day is which another label names.
@@ -56,13 +55,13 @@ pub(super) struct DateRole<'a> {
     pub(super) number: &'a str,
 }
 
-/// A day that is printed, and what speaks for it being the one.
+/// A printed day with its signs.
 #[derive(Debug, Clone)]
 pub(super) struct DateCandidate {
     pub(super) date: Date,
     /// Its order of day and month is beyond doubt.
     certain: bool,
-    /// Index of the cell that it stands in, and the byte at which it begins there.
+    /// Index of its cell, and the byte at which it begins there.
     place: (usize, usize),
     pub(super) signs: Vec<DateSign>,
 }
@@ -91,7 +90,7 @@ impl<'a> DateSearch<'a> {
         let mut text = cell.joined_text();
         let mut found = date::find_dates(&text);
         if found.is_empty() && self.spots.till {
-            // `APRIL   1,   2016`: tills part what belongs together.
+            // `APRIL   1,   2016`: receipts space the parts of a date.
             let end = text.len();
             for next in self.spots.layout.right_of(index).iter().take(3) {
                 text = format!("{text} {}", next.joined_text());
@@ -150,7 +149,7 @@ impl<'a> DateSearch<'a> {
         }
     }
 
-    /// What is said of the only day of a cell by what stands before and behind it.
+    /// The signs of the only day of a cell from the text before and behind it.
     fn signs_beside(&self, index: usize, before: &str, after: &str) -> Vec<DateSign> {
         let rest = before.trim().len() + if is_time(after) { 0 } else { after.trim().len() };
         if rest <= 2 {
@@ -188,7 +187,7 @@ impl<'a> DateSearch<'a> {
                 self.mark_labelled(spot, own, &role, &mut found);
             }
         }
-        // `Nummer/Datum`: a word that may be the document's number says nothing about days.
+        // `Nummer/Datum`: a word that may be the document's number is no sign for days.
         let names_other = |spot: &&LabelMatch| {
             let mut same = self.spots.in_cell(spot.cell);
             !same.any(|own| own.field == role.number && own.token == spot.token)
@@ -231,7 +230,7 @@ impl<'a> DateSearch<'a> {
         merged
     }
 
-    /// The date that stands beside a label gets what the label says.
+    /// Gives the date beside a label the signs of that label.
     fn mark_labelled(
         &self,
         spot: &LabelMatch,
@@ -243,14 +242,14 @@ impl<'a> DateSearch<'a> {
             return;
         }
         let beside = self.spots.value_candidates(spot).into_iter();
-        // What a label of something else is about stands next to it.
+        // A label of something else refers to the next text.
         let reach = if own { usize::MAX } else { 1 };
         let at = beside.take(reach).find_map(|one| Some((self.date_beside(&one)?, one.below)));
         let Some((place, below)) = at.or_else(|| Some((self.date_after_wrap(spot)?, false))) else {
             return;
         };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
-        // `less invoice 11 of 2 February   -120.00`: what is taken off is another document's.
+        // `less invoice 11 of 2 February   -120.00`: deductions refer to other documents.
         let own = own && !self.spots.layout.is_on_deducting_row(place.0);
         one.signs.push(match (own, spot.strong) {
             (true, true) => DateSign::OwnLabel,
@@ -262,7 +261,7 @@ impl<'a> DateSearch<'a> {
             self.mark_end_of_period(place, found);
             return;
         }
-        // What stands before it is its label.
+        // The text before it is its label.
         one.signs.retain(|sign| *sign != DateSign::Dated);
         if below {
             one.signs.push(DateSign::LabelAbove);
@@ -272,7 +271,7 @@ impl<'a> DateSearch<'a> {
         }
     }
 
-    /// A period has two days: what its label says of the first it says of the one behind the dash.
+    /// A period has two days: the sign of its label holds for the day behind the dash too.
     fn mark_end_of_period(&self, first: (usize, usize), found: &mut [DateCandidate]) {
         let Some(cell) = self.spots.layout.cells.get(first.0) else { return };
         let text = cell.joined_text();
@@ -315,7 +314,7 @@ impl<'a> DateSearch<'a> {
             false => title.is_some_and(|words| digits(&words.join(" "))),
         };
         let ends = [DateSign::Dated, DateSign::Alone].iter().any(|sign| one.signs.contains(sign));
-        // `Invoice 17 of 3 May`: what stands before it is title and number.
+        // `Invoice 17 of 3 May`: title and number precede the day.
         if number && ends && !self.spots.till {
             one.signs.retain(|sign| *sign != DateSign::Dated);
             one.signs.push(DateSign::BehindNumber);
@@ -330,7 +329,7 @@ impl<'a> DateSearch<'a> {
             let end = cell.words_in(0..spot.words.start).join(" ").len();
             let mut dates = date::find_dates(&text).into_iter().rev();
             let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
-            // `Der neue Abschlag ist ab 1. März fällig`: what is paid from then on.
+            // `Der neue Abschlag ist ab 1. März fällig`: a payment that starts on that day.
             let before = day.and_then(|at| text.get(..at)).unwrap_or_default().trim_end();
             if before
                 .rsplit(' ')
@@ -399,10 +398,11 @@ impl<'a> DateSearch<'a> {
         }
         let cell = self.spots.layout.cells.get(one.place.0)?;
         let open = if one.certain { 1.0 } else { OPEN_ORDER };
-        // However alone it stands: something else is what the page calls it.
-        // `Factuurdatum / Datum` behind a number: its own label outweighs what stands before that.
+        // The page names it something else, however isolated it is. `Factuurdatum / Datum` behind a
+        // number: its own label outweighs the text before that.
         let own = one.signs.contains(&DateSign::OwnLabel);
-        // `We collect the balance with the first instalment on 16 February`: the sentence says what is done then.
+        // `We collect the balance with the first instalment on 16 February`: the sentence names the
+        // event.
         let told = !role.issued && one.signs.contains(&DateSign::Collected);
         let is_other = |sign: &DateSign| {
             *sign == DateSign::OtherLabel && !told || *sign == DateSign::OtherBefore && !own
@@ -419,8 +419,8 @@ impl<'a> DateSearch<'a> {
             && !one.signs.contains(&DateSign::PayBy)
             && one.signs.contains(&DateSign::Prose)
             && candidates.iter().any(asked);
-        // What stands before it is no label that is known, and another day has one: `Packed 26 November` beside `Date
-        // 28 November`.
+        // The text before it is an unknown label, and another day has a known one: `Packed 26
+        // November` beside `Date 28 November`.
         let labelled = |other: &DateCandidate| {
             let own = [DateSign::OwnLabel, DateSign::WeakLabel];
             other.date != one.date && own.iter().any(|sign| other.signs.contains(sign))
@@ -429,7 +429,8 @@ impl<'a> DateSearch<'a> {
             && is_unnamed(one)
             && one.signs.contains(&DateSign::Dated)
             && candidates.iter().any(labelled);
-        // `Paid: 25/04/2026 13:02`, and no other day on a till's paper: a receipt is written when it is paid.
+        // `Paid: 25/04/2026 13:02`, and no other day on a till's paper: a receipt is written when
+        // it is paid.
         let timed = [DateSign::Only, DateSign::TillTime];
         let sole = role.issued && timed.iter().all(|sign| one.signs.contains(sign));
         // `Date in   2 November` over `Invoiced   3 November`: two days have labels of the same.
@@ -447,8 +448,8 @@ impl<'a> DateSearch<'a> {
     }
 }
 
-/// Marks the one day that a label calls that of issue, where no other one has such a label, and nothing else
-/// names it.
+/// Marks the one day labelled as that of issue, where no other day has such a label and it has no
+/// other name.
 fn mark_sole_label(merged: &mut [DateCandidate]) {
     use DateSign::{
         AmountRow, BehindNumber, Later, MidSentence, NumberBefore, OtherBefore, OtherLabel,
@@ -472,7 +473,7 @@ fn mark_sole_label(merged: &mut [DateCandidate]) {
     }
 }
 
-/// Whether nothing says of a day which one it is: no label, no title, no number before it, no town.
+/// Whether a day has no label, title, number or town before it.
 fn is_unnamed(one: &DateCandidate) -> bool {
     use DateSign::{
         BehindNumber, NumberBefore, OwnLabel, PayBy, TillTime, Titled, Town, WeakLabel, Written,
@@ -482,8 +483,7 @@ fn is_unnamed(one: &DateCandidate) -> bool {
     !one.signs.iter().any(|sign| named.contains(sign))
 }
 
-/// Whether a day stands apart from lines and other days, and nothing calls it something else: it may be
-/// any.
+/// Whether a day is isolated from lines and other days, and has no other name.
 fn is_open(one: &DateCandidate) -> bool {
     use DateSign::{AmountRow, Later, Margin, OtherBefore, OtherLabel, SeveralInCell};
     let told = [AmountRow, Later, Margin, OtherBefore, OtherLabel, SeveralInCell];
@@ -501,7 +501,7 @@ fn relation_to(issued: Option<Date>, date: Date) -> Option<DateSign> {
     })
 }
 
-/// What the place of a date says.
+/// The signs of a date's position.
 fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
     let depth = spots.layout.depth_on_page(cell);
     let mut signs = vec![match (cell.page, depth) {
@@ -519,8 +519,8 @@ fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
     signs
 }
 
-/// What else stands in the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as
-/// per order 7 of 1 May` is not.
+/// The rest of the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as per order
+/// 7 of 1 May` is not.
 fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Option<DateSign> {
     let before_it = |field: &str| {
         let same = spots.in_cell(spot.cell).filter(|other| other.token < spot.token);
@@ -529,7 +529,7 @@ fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Op
     let numbers = before_it(number);
     // `Nummer/Datum`: a word that may be the document's number or another is the document's here.
     let others = before_it("other").iter().any(|token| !numbers.contains(token));
-    // `Consegna del: 3/5/2024`: what stands before the weak word names another day.
+    // `Consegna del: 3/5/2024`: the text before the weak word names another day.
     let cell = spots.cell_of(spot);
     let closed = cell.is_some_and(|cell| {
         let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
@@ -545,8 +545,8 @@ fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Op
     }
 }
 
-/// Each day once. What a label of something else says counts only where no label of the day's own
-/// says better, and what the place says against it only if every mention has it.
+/// Each day once. A label of something else counts only where the day has no better label of its
+/// own, and a sign against a position only if every mention has it.
 fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
     let mut merged: Vec<DateCandidate> = Vec::new();
     for one in found {
@@ -555,11 +555,11 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
             continue;
         };
         let both = |sign: &DateSign| known.signs.contains(sign) && one.signs.contains(sign);
-        // One mention has the label, another is called otherwise: the day is both.
+        // One mention has the label, another has a different name: the day is both.
         let weak = |it: &DateCandidate| {
             it.signs.contains(&DateSign::WeakLabel) && !it.signs.contains(&DateSign::OtherLabel)
         };
-        // `Leeds, 3 May`, where letters are dated: no label tells that it is another day.
+        // `Leeds, 3 May`, the date line of a letter: no label makes it another day.
         let is_both = weak(known) || weak(&one) || heads_letter(known) || heads_letter(&one);
         let mut signs: Vec<DateSign> = known.signs.iter().chain(&one.signs).copied().collect();
         let dropped: Vec<DateSign> =
@@ -576,7 +576,7 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
     }
     for one in &mut merged {
         let labelled = [DateSign::OwnLabel, DateSign::WeakLabel, DateSign::Titled];
-        // What has a label is no day of printing.
+        // A labelled day is no day of printing.
         if one.signs.iter().any(|sign| labelled.contains(sign)) {
             let margin = one.signs.iter_mut().filter(|sign| **sign == DateSign::Margin);
             margin.for_each(|sign| *sign = DateSign::Upper);
@@ -590,16 +590,16 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
     merged
 }
 
-/// Whether a day stands at the head of a letter, behind its town, and no label is beside it.
+/// Whether a day is at the head of a letter, behind its town, and has no label.
 fn heads_letter(one: &DateCandidate) -> bool {
     let against = [DateSign::OtherLabel, DateSign::OtherBefore, DateSign::AmountRow];
     [DateSign::Upper, DateSign::Dated].iter().all(|sign| one.signs.contains(sign))
         && !one.signs.iter().any(|sign| against.contains(sign))
 }
 
-/// Which day is the first, the earliest, the latest, or the only one. For the day of issue those do
-/// not count that the page calls something else, unless it has no others: nearly every delivery is
-/// before its invoice, and every payment after it.
+/// Marks the first, earliest, latest and only day. For the day of issue, days with another name do
+/// not count unless there are no others: nearly every delivery precedes its invoice, and every
+/// payment follows it.
 fn rank_days(merged: &mut [DateCandidate], issued: bool) {
     let is_other = |sign: &DateSign| matches!(sign, DateSign::OtherLabel | DateSign::OtherBefore);
     let is_free = |one: &DateCandidate| !one.signs.iter().any(is_other);

@@ -1,5 +1,5 @@
-//! What speaks for and against each candidate of the fields that are weighed: for fitting the
-//! weights to labelled documents. Not on the way of a document through the service.
+//! The signs of each weighed candidate, for fitting the weights to labelled documents. Not used
+//! while documents are processed.
 
 use super::dates::{DateReader, DateSearch};
 use super::layout::CellLayout;

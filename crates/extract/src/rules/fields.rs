@@ -52,7 +52,7 @@ pub(super) fn labelled_identifier(
     best.map(|(_, found)| found)
 }
 
-/// Whether a folded word may stand between a label and its value: nothing but marks, or `no.`
+/// Whether a folded word may be between a label and its value: only marks, or `no.`
 pub(super) fn is_before_value(folded: &str) -> bool {
     let words = vocabulary();
     folded.is_empty() || words.number_mark.has(folded) || words.before_value.has(folded)
@@ -86,7 +86,7 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
         if inline && has_digit && !joined {
             break;
         }
-        // Running text, unless a short prefix such as `RE` or `INV` stands before the number.
+        // Running text, unless a short prefix such as `RE` or `INV` precedes the number.
         let prefix = is_series(word) || *word == "#";
         if inline && !has_digit && (taken.len() > 1 || !prefix) {
             return None;
@@ -112,7 +112,8 @@ fn without_abbreviation(text: &str) -> &str {
     glued.map_or(text, |(_, number)| number)
 }
 
-/// Whether a number goes on behind a mark of its own: `118 - 204`, but not `118 - Northtown, 3 May`.
+/// Whether a number goes on behind a mark of its own: `118 - 204`, but not `118 - Northtown, 3
+/// May`.
 fn is_joined(next: &[&str]) -> bool {
     let [mark, part, ..] = next else { return false };
     matches!(*mark, "/" | "-" | "–")
@@ -141,8 +142,8 @@ fn is_group_after(word: &str, next: &str) -> bool {
 /// Digits of the last group of a number, behind others that are no shorter than three.
 const LAST_GROUP: std::ops::RangeInclusive<usize> = 5..=6;
 
-/// `710 2266 10944`: behind two groups of digits and more, or one that begins with a nought as no amount does, the
-/// last one may be longer than those.
+/// `710 2266 10944`: the last group may be longer behind two groups or more, or behind one with a
+/// leading zero.
 fn is_last_group(taken: &[&str], next: Option<&str>) -> bool {
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
     let long = taken.first().is_some_and(|word| word.len() >= 4 && word.starts_with('0'));

@@ -1,7 +1,7 @@
 //! Line items: a header row of known columns, and the rows under it.
 //!
-//! Numbers go to the column they stand under, text left of the first of those is the description;
-//! a row without an amount continues the description of the one before.
+//! Numbers go to the column above them; text left of the first of those is the description. A row
+//! without an amount continues the previous description.
 
 mod header;
 
@@ -46,7 +46,7 @@ impl TableItem {
     }
 }
 
-/// What rounding makes of a product.
+/// The rounding error of a product.
 const HALF_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// Numbers of a row among which factors are looked for.
@@ -91,7 +91,7 @@ pub(super) fn find_items(
 /// The tables of items of a document, as they are read one after the other.
 struct ItemTables<'a> {
     spots: &'a LabelMatches<'a>,
-    /// The document's decimal mark, where it is known.
+    /// The document's decimal mark, if known.
     mark: Option<DecimalSeparator>,
     /// The column that every row has.
     key: ItemColumn,
@@ -100,7 +100,7 @@ struct ItemTables<'a> {
 }
 
 impl ItemTables<'_> {
-    /// Reads rows up to the totals, or to row `end`; says where it stopped.
+    /// Reads rows up to the totals, or to row `end`; returns where it stopped.
     fn read_table(&mut self, header: &TableHeader, end: usize) -> usize {
         let Self { spots, mark, key, ref mut items } = *self;
         let layout = spots.layout;
@@ -111,7 +111,7 @@ impl ItemTables<'_> {
             let on_page = cells.first().is_some_and(|cell| cell.page == page);
             let is_begun = items.len() > before;
             let mut read = read_row(cells, header, mark);
-            // `Recycling tax, tyres   4   3.50   14.00` is a line, whatever it is called.
+            // `Recycling tax, tyres   4   3.50   14.00` is a line whatever its name.
             let ends = !read.is_product()
                 && ends_table(spots, row)
                 && !(is_begun && is_line_of_tax(spots, row));
@@ -141,7 +141,7 @@ impl ItemTables<'_> {
     }
 }
 
-/// What rows of sums are called, but for taxes.
+/// The fields of rows of sums, without taxes.
 const SUMS: [&str; 3] = ["subtotal", "total", "payable"];
 
 /// Cells of a row that is a line by its form.
@@ -151,8 +151,8 @@ fn row_above(layout: &CellLayout, row: usize) -> &[TextCell] {
     row.checked_sub(1).map(|above| layout.row_cells(above)).unwrap_or_default()
 }
 
-/// `Umsatzsteuer-Voranmeldung   24   18.400,00   3/10   307,00` under a line of as many columns: rows of taxes have
-/// fewer, and are called by less.
+/// `Umsatzsteuer-Voranmeldung   24   18.400,00   3/10   307,00` under a line of as many columns:
+/// rows of taxes have fewer columns and shorter names.
 fn is_line_of_tax(spots: &LabelMatches<'_>, row: usize) -> bool {
     let (above, cells) = (row_above(spots.layout, row), spots.layout.row_cells(row));
     let Some((first, over)) = cells.first().zip(above.first()) else { return false };
@@ -165,7 +165,7 @@ fn is_line_of_tax(spots: &LabelMatches<'_>, row: usize) -> bool {
         && spots.in_cells(range).all(|spot| !SUMS.contains(&spot.field.as_str()))
 }
 
-/// Whether a row belongs to what follows a table.
+/// Whether a row follows a table and does not belong to it.
 fn ends_table(spots: &LabelMatches<'_>, row: usize) -> bool {
     let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
     let totals = ["subtotal", "vat_amount", "total", "payable"];
@@ -207,7 +207,7 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     let mut numbers_of_row: Vec<FoundNumber> = Vec::new();
     for cell in cells {
         let all = cell.words_in(0..cell.words.len());
-        // `780.00T`: what is taxed.
+        // `780.00T`: a taxed amount.
         let all: Vec<&str> = all.into_iter().map(without_tax_code).collect();
         // `18 095` alone: money without cents.
         let whole = number::grouped_whole(&all).map(|amount| vec![amount]);
@@ -246,8 +246,8 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     item
 }
 
-/// Where what stands under the headings makes no product: the first three numbers of the row, from left to
-/// right, of which the last is the product of the others, and the price is money.
+/// Takes the first three numbers of a row whose columns make no product: from left to right, the
+/// last is the product of the others, and the price is money.
 fn take_factors(item: &mut TableItem, numbers: &[FoundNumber]) {
     if item.is_product() || item.amount.is_none() || numbers.len() > MAX_NUMBERS {
         return;
@@ -281,7 +281,7 @@ fn take_product(item: &mut TableItem, amounts: &[FoundNumber]) {
     item.amount = made.map(|amount| amount.value).or(item.amount);
 }
 
-/// Whether a number stands in the description rather than under a column of numbers.
+/// Whether a number is in the description rather than under a column of numbers.
 fn is_in_description(cell: &TextCell, index: usize, header: &TableHeader) -> bool {
     cell.boxes
         .get(index)
@@ -336,7 +336,7 @@ fn within_quantity(
     })
 }
 
-/// Keeps the number that stands nearest under its heading; of equals the rightmost.
+/// Keeps the number nearest to its heading; of equals the rightmost.
 fn assign_amount(
     item: &mut TableItem,
     taken: &mut Vec<(ItemColumn, f32)>,
@@ -348,7 +348,7 @@ fn assign_amount(
         ItemColumn::Quantity => &mut item.quantity,
         ItemColumn::UnitPrice => &mut item.unit_price,
         ItemColumn::Amount => &mut item.amount,
-        // Under "VAT" may stand the rate or the tax.
+        // The column "VAT" may hold the rate or the tax.
         ItemColumn::TaxRate if is_rate(amount) => &mut item.tax_rate,
         ItemColumn::Description
         | ItemColumn::ArticleNumber

@@ -1,8 +1,6 @@
-//! The page as cells: runs of words without a wide gap, with the geometry that tells what stands
-//! right of and below what.
+//! The page as cells: runs of words without a wide gap, with the geometry of their neighbours.
 //!
-//! Built from word boxes alone, so that it does not matter whether whoever read the page gave one
-//! line per row or one per column.
+//! Built from word boxes alone, so that lines by row and lines by column give the same cells.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -19,10 +17,11 @@ const CELL_GAP: f32 = 0.85;
 /// ... if it is also wider than this many characters: typewriters' spaces are as wide as letters.
 const CELL_GAP_IN_CHARACTERS: f32 = 1.4;
 
-/// What ends in a comma goes on over a gap that is wider by this factor: tills set words far apart.
+/// Text that ends in a comma continues over a gap wider by this factor: receipts space words
+/// widely.
 const GAP_BEHIND_COMMA: f32 = 1.5;
 
-/// So many capitals in a row, each a word, are one word.
+/// As many single capitals in a row are one word.
 const SPACED_LETTERS: usize = 5;
 
 /// Less than this is the noise of descenders, not a crooked page (a fifth of a degree).
@@ -53,7 +52,7 @@ impl TextCell {
         self.words.join(" ")
     }
 
-    /// Whether what it says goes on elsewhere.
+    /// Whether the text continues elsewhere.
     pub(super) fn ends_in_comma(&self) -> bool {
         self.words.last().is_some_and(|word| word.ends_with(','))
     }
@@ -68,7 +67,7 @@ impl TextCell {
         self.area.y + self.area.h / 2.0
     }
 
-    /// Whether both stand on one line of text.
+    /// Whether both are on one line of text.
     pub(super) fn is_on_same_line(&self, other: &Self) -> bool {
         let overlap = self.area.bottom().min(other.area.bottom()) - self.area.y.max(other.area.y);
         self.page == other.page && overlap > 0.5 * self.area.h.min(other.area.h)
@@ -90,8 +89,8 @@ pub(super) struct CellLayout {
     heights: Vec<f32>,
     /// Which rows have an amount of money.
     amount_rows: OnceCell<Vec<bool>>,
-    /// The amounts of money as they are read with each mark of decimals and with none known, each with
-    /// the index of its cell.
+    /// The amounts of money as read with each decimal mark and with none known, each with the index
+    /// of its cell.
     amounts: [OnceCell<Vec<(FoundNumber, usize)>>; 3],
 }
 
@@ -150,8 +149,9 @@ impl CellLayout {
         cells.sort_by(|a, b| a.middle_y().total_cmp(&b.middle_y()));
         let mut rows: Vec<Vec<TextCell>> = Vec::new();
         for cell in cells {
-            // Against the cell nearest to the left edge of the new one: a page may be a bit askew. Where it was
-            // so by far, boxes reach into the next line: nothing stands above another in one row.
+            // Against the cell nearest to the left edge of the new one, because a page may be
+            // slightly askew. On a strongly skewed page boxes reach into the next line, and no cell
+            // of a row is above another.
             let beside = |row: &Vec<TextCell>| {
                 row.len() < MAX_IN_ROW
                     && row.iter().any(|other| other.is_on_same_line(&cell))
@@ -195,7 +195,7 @@ impl CellLayout {
         self.cells.get(index + 1..end).unwrap_or_default()
     }
 
-    /// The nearest cells below `cell`, within so many line heights, that it overlaps.
+    /// The nearest cells below `cell`, within this many line heights, that it overlaps.
     pub(super) fn cell_below<'a>(
         &'a self,
         cell: &TextCell,
@@ -226,7 +226,7 @@ impl CellLayout {
         )
     }
 
-    /// Whether an amount of money stands on the cell's row.
+    /// Whether an amount of money is on the cell's row.
     pub(super) fn is_on_amount_row(&self, cell: &TextCell) -> bool {
         let is_amount = |cell: &TextCell| {
             let words = cell.words_in(0..cell.words.len());
@@ -239,7 +239,7 @@ impl CellLayout {
         rows.get(cell.row).copied().unwrap_or(false)
     }
 
-    /// Every amount of money, with the cell it stands in. Read once: labels ask for it by the thousand.
+    /// Every amount of money, with its cell. Computed once: labels ask for it by the thousand.
     pub(super) fn amounts(
         &self,
         mark: Option<DecimalSeparator>,
@@ -295,14 +295,14 @@ impl CellLayout {
         self.cells.get(start..end).unwrap_or_default().iter()
     }
 
-    /// How far down its page a cell stands, 0..1.
+    /// The depth of a cell on its page, 0..1.
     pub(super) fn depth_on_page(&self, cell: &TextCell) -> f32 {
         (cell.area.y / self.heights.get(cell.page).copied().unwrap_or(1.0)).clamp(0.0, 1.0)
     }
 }
 
-/// How much a page's lines fall per unit to the right: the middle of its longer lines. On a crooked
-/// scan the right end of a row stands beside the left end of the next one; native text has none.
+/// The fall of a page's lines per unit to the right: the median of its longer lines. On a crooked
+/// scan the right end of a row is beside the left end of the next one; native text has none.
 fn page_tilt(page: &PageText) -> f32 {
     let slope = |line: &docmill_core::model::TextLine| {
         let (first, last) = (line.words.first()?.bounding_box, line.words.last()?.bounding_box);
@@ -316,7 +316,7 @@ fn page_tilt(page: &PageText) -> f32 {
     if slopes.len() >= 3 && (MIN_TILT..0.2).contains(&middle.abs()) { middle } else { 0.0 }
 }
 
-/// The line as it would stand on an upright page; for small angles a shear both ways is a rotation.
+/// The line on an upright page; for small angles a shear both ways is a rotation.
 fn straighten_line(
     line: &docmill_core::model::TextLine,
     tilt: f32,
@@ -376,8 +376,8 @@ fn split_into_cells(
     cells.extend(current.map(finish_cell));
 }
 
-/// `Date:3.5.2020` is a label and its value, which an engine has read without their space, or a till has
-/// printed so: `INV#118204`, `ID=118204`. A time or the address of a page is one word.
+/// `Date:3.5.2020` is a label and its value, which an engine has read without their space, or a
+/// till has printed so: `INV#118204`, `ID=118204`. A time or the address of a page is one word.
 fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
     let whole = || vec![word.clone()];
     let at = |mark: char| word.text.split_once(mark).map(|(label, value)| (label, mark, value));
@@ -405,7 +405,7 @@ fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
     ]
 }
 
-/// The middle width of a character over the words that are long enough to tell.
+/// The median width of a character over the words that are long enough.
 fn character_width(words: &[&TextWord]) -> f32 {
     let width = |word: &&TextWord| {
         let letters = word.text.chars().count();

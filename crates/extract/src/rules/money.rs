@@ -1,7 +1,7 @@
-//! Which currency a document's amounts are in: beside its label, else the one that most amounts
-//! carry, else, for crowns, the one of the country whose words it uses. Where none is printed at
-//! all it is the one of the country of the document's VAT identifiers, accounts, taxes and registers, which is
-//! a guess, and said to be one, where these are of several or of one that changed its money lately.
+//! The currency of a document's amounts: beside its label, else the most frequent one, else, for
+//! crowns, that of the country of its words. If none is printed, that of the country of its VAT
+//! identifiers, accounts, taxes and registers; a guess where these belong to several countries or
+//! to one that changed its currency lately.
 
 use super::FoundValue;
 use super::layout::TextCell;
@@ -35,8 +35,8 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
         let words = cell.words_in(0..cell.words.len());
         let amounts = number::find_numbers(&words, None).into_iter();
         let amounts = amounts.filter_map(|amount| amount.currency());
-        // A sign that is a word as well stands for money alone, as the heading of a column, and
-        // beside what only money has.
+        // A sign that is also a word is money only alone, as the heading of a column, or beside an
+        // amount of money.
         let money = words.len() == 1 || spots.in_cell(index).any(|spot| is_of_money(&spot.field));
         let signs = words.iter().filter(|_| money).filter(|word| {
             let word = word.split('(').next().unwrap_or_default();
@@ -57,7 +57,7 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
         let words = cell.words.iter().filter(move |word| {
             !currency::is_also_word(word) && !currency::exact_currency(word).is_some_and(&is_word)
         });
-        // What stands in the label of a total says more than a word of a line.
+        // The label of a total counts more than a word of a line.
         let often = if sum { 2 } else { 1 };
         let codes = words.filter_map(|word| currency::exact_currency(word));
         codes.flat_map(move |code| std::iter::repeat_n((code, cell), often))
@@ -65,7 +65,7 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
     most_frequent(of_amounts.chain(plain))
 }
 
-/// Whether what has the label is an amount.
+/// Whether the field of a label is an amount.
 fn is_of_money(field: &str) -> bool {
     const FIELDS: [&str; 8] = [
         "total",
@@ -106,7 +106,7 @@ fn most_frequent<'a>(
     Some(FoundValue::new(code, alone, cell))
 }
 
-/// `kr` beside an amount is one of three currencies; the language tells which.
+/// `kr` beside an amount is one of three currencies; the language decides.
 fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let cells = &spots.layout.cells;
     let is_sign =
@@ -175,7 +175,7 @@ fn worded_crowns(spots: &LabelMatches<'_>) -> Option<&'static str> {
     }
 }
 
-/// What `$` means where no code is printed.
+/// The meaning of `$` where no code is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DollarSign {
     /// The page names a tax or register of one country alone.
@@ -186,8 +186,8 @@ pub(super) enum DollarSign {
     Plain,
 }
 
-/// The currency that tells in which order a page writes day and month: its `$` are those of the country
-/// whose tax it names, and on a till's paper of none that is known where that is a tax the United States have not.
+/// The currency that decides the order of day and month: its `$` are those of the country of the
+/// tax. On a receipt they are unknown where that tax does not exist in the United States.
 pub(super) fn currency_of_days(
     spots: &LabelMatches<'_>,
     code: Option<&'static str>,
@@ -202,7 +202,7 @@ pub(super) fn currency_of_days(
     }
 }
 
-/// Whose dollars or pesos a document's `$` are.
+/// The country of a document's `$` or pesos.
 pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
     let cells = &spots.layout.cells;
     let codes = |word: &String| word.contains("USD") || word.contains("US$");
@@ -228,8 +228,9 @@ fn has_canadian_code(cells: &[TextCell]) -> bool {
     cells.iter().any(|cell| cell.words.windows(2).any(is_code))
 }
 
-/// Where the tax on goods and services is named, and New Zealand: by a number of its office, the country, or the
-/// end of an address in the net. Australia has that tax as well, and another number.
+/// Where the tax on goods and services is named, and New Zealand: by a number of its office, the
+/// country, or the end of an address in the net. Australia has that tax as well, and another
+/// number.
 fn names_new_zealand(cells: &[TextCell]) -> Option<&TextCell> {
     let named = |cell: &&TextCell, words: &[&str]| {
         let line = folded_line(cell);
@@ -242,7 +243,8 @@ fn names_new_zealand(cells: &[TextCell]) -> Option<&TextCell> {
     })
 }
 
-/// Where a tax is named that Canada alone has among countries with dollars, beside a postal code of its shape.
+/// Where a tax is named that Canada alone has among countries with dollars, beside a postal code of
+/// its shape.
 fn names_canadian_tax(cells: &[TextCell]) -> Option<&TextCell> {
     let (_, taxes) = vocabulary().dollars.by_code().find(|(code, _)| *code == "CAD")?;
     let named = |cell: &&TextCell| {
@@ -252,14 +254,15 @@ fn names_canadian_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(named).filter(|_| has_canadian_code(cells))
 }
 
-/// Where a tax is named, which is no VAT, beside an address in the United States: a state and a ZIP code.
+/// Where a tax is named, which is no VAT, beside an address in the United States: a state and a ZIP
+/// code.
 fn names_state_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(|cell| ends_in_zip_code(&cell.words))?;
     let named = |tax: &str| cells.iter().find(|cell| folded_line(cell).contains(tax));
     named(" tax ").filter(|_| named(" vat ").is_none())
 }
 
-/// `118-447-118`, `61-447-118`: who pays taxes in New Zealand.
+/// `118-447-118`, `61-447-118`: a New Zealand tax number.
 fn is_inland_revenue_number(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let parts: Vec<&str> = word.split('-').collect();
@@ -274,7 +277,7 @@ fn folded_line(cell: &TextCell) -> String {
     format!(" {} ", words.join(" "))
 }
 
-/// Countries whose VAT identifiers begin with their code and whose currency is not the euro.
+/// Countries with their code before VAT identifiers and a currency other than the euro.
 const OWN_CURRENCIES: [(&str, &str); 11] = [
     ("CH", "CHF"),
     ("CZ", "CZK"),
@@ -293,12 +296,12 @@ const EURO_COUNTRIES: [&str; 23] = [
     "MT", "NL", "PT", "SI", "SK", "XI", "GR",
 ];
 
-/// Countries that have had the euro for few years: what they printed before was in other money.
+/// Countries that adopted the euro recently: older documents are in other currencies.
 const RECENT_EURO: [&str; 2] = ["BG", "HR"];
 
-/// The currency of the one country that all VAT identifiers are of, else all accounts, else the names
-/// of taxes and registers. Who bills in another country's money prints which, so this is certain unless
-/// one of these, or the page's words, speaks for other money.
+/// The currency of the one country of all VAT identifiers, else of all accounts, else of the names
+/// of taxes and registers. Invoices in a foreign currency print it, so this is certain unless one
+/// of these, or the page's words, point to another currency.
 fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let ids = find_identified(spots, |words| printed_vat_id::find_at(words).map(|(id, _)| id));
     let accounts = find_identified(spots, |words| account::find_iban_at(words).map(|(id, _)| id));
@@ -307,7 +310,7 @@ fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>
     codes.extend(worded_crowns(spots));
     let found = named.into_iter().flatten().next()?;
     let countries = || ids.iter().chain(&accounts).map(|(country, _)| country.as_str());
-    // What is of several countries names none, and is no witness against another: it is a doubt.
+    // A name shared by several countries identifies none and contradicts none: it is a doubt.
     let foreign = countries().any(|country| currency_of_country(country) != Some(found.value));
     let recent = countries().any(|country| RECENT_EURO.contains(&country));
     let agree = codes.iter().all(|code| *code == found.value);
@@ -330,8 +333,8 @@ fn find_identified<'a>(
     found
 }
 
-/// The currency of the one country, or of those with the euro, whose taxes and registers the page names;
-/// in English that of the country whose postal code it has beside a tax.
+/// The currency of the one country, or of those with the euro, of the taxes and registers on the
+/// page; in English that of the country of a postal code beside a tax.
 fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let cells = &spots.layout.cells;
     let lines: Vec<String> = cells.iter().map(folded_line).collect();

@@ -1,5 +1,5 @@
-//! The document's own number: what stands beside the labels of numbers, or behind a mark such as
-//! `#`, is weighed by its signs ([`sign`]), the candidates against each other.
+//! The document's own number: texts beside the labels of numbers, or behind a mark such as `#`, are
+//! weighed by their signs ([`sign`]), the candidates against each other.
 
 mod series;
 mod sign;
@@ -20,22 +20,23 @@ const FAINT: f32 = 0.6;
 const MAX_LABELS: usize = 600;
 const MAX_CELLS: usize = 3_000;
 
-/// Letters of a mark such as `#` or `No.:` that stands alone before its number.
+/// Letters of a mark such as `#` or `No.:` alone before its number.
 const MAX_MARK_LETTERS: usize = 4;
 
 /// Texts that are weighed against each other.
 const MAX_CANDIDATES: usize = 300;
 
-/// How certain it is that a till's paper has no number where none was found, and where a number stands
-/// in its upper half that nothing names. Set by hand.
+/// Certainty that a receipt without a found number has none, and the same where its upper half has
+/// an unlabelled number. Set by hand.
 const NO_NUMBER: f32 = 0.95;
 const OPEN_NUMBER: f32 = 0.5;
 
-/// How certain it is that a document without a number is called by its writer's reference. Set by hand: a
-/// person should look.
+/// Certainty that a document without a number goes by its writer's reference. Set by hand: low
+/// enough for a review.
 const REFERENCE: f32 = 0.6;
 
-/// Digits of a text that can be a number nobody names: with fewer it is a table's, a till's or a house's.
+/// Digits of an unlabelled text that can be a number: shorter ones belong to tables, tills or
+/// houses.
 const MIN_OPEN_DIGITS: usize = 4;
 
 /// The same behind a mark of numbers: a till's, a table's and a guest's have two.
@@ -123,8 +124,8 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
-    /// The one number beside what the writer calls the matter by, where no label of the document's own is
-    /// beside any.
+    /// The one number beside the writer's reference, where no label of the document's own has a
+    /// value.
     fn find_reference(&self) -> Option<FoundValue<String>> {
         if self.spots.till {
             return None;
@@ -142,7 +143,8 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
-    /// `Watercolours, July - Invoice 2025-17`: title and number end what a letter is about, behind a dash or comma.
+    /// `Watercolours, July - Invoice 2025-17`: title and number end the subject of a letter, behind
+    /// a dash or comma.
     fn ends_heading(&self, spot: &LabelMatch) -> bool {
         let Some(cell) = self.spots.cell_of(spot) else { return false };
         let before = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
@@ -152,7 +154,7 @@ impl<'a> NumberSearch<'a> {
         apart && matches!(number, [number] if number.contains(|c: char| c.is_ascii_digit()))
     }
 
-    /// `Tax Invoice : 17` on a till's paper: the colon says that it is no title.
+    /// `Tax Invoice : 17` on a receipt: with the colon it is no title.
     fn is_closed(&self, spot: &LabelMatch) -> bool {
         let words = self.spots.cell_of(spot).map(|cell| &cell.words).filter(|_| self.spots.till);
         words.is_some_and(|words| {
@@ -162,7 +164,8 @@ impl<'a> NumberSearch<'a> {
         })
     }
 
-    /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the other.
+    /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the
+    /// other.
     fn is_under_title(&self, title: &LabelMatch, number: &TextCell) -> bool {
         let Some(cell) = self.spots.cell_of(title) else { return false };
         let digits = number.joined_text().chars().filter(char::is_ascii_digit).count();
@@ -214,7 +217,7 @@ impl<'a> NumberSearch<'a> {
         signs
     }
 
-    /// What stands behind `#`, `Nr.` or `No:` in the upper half of the first page.
+    /// Adds the text behind `#`, `Nr.` or `No:` in the upper half of the first page.
     fn add_marked(&self, found: &mut Vec<NumberCandidate<'a>>) {
         let first = self.spots.layout.cells.iter().take_while(|cell| cell.page == 0);
         for cell in first.filter(|cell| self.spots.layout.depth_on_page(cell) < 0.5) {
@@ -245,7 +248,7 @@ impl<'a> NumberSearch<'a> {
             let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
             // `NO 216.218. Mill Road`, `#0034 Southport`: a house, or one shop of several.
             let house = house || self.spots.till && words.iter().skip(1).any(|word| is_word(word));
-            // `#000021  CASHIER 7`: the number of what is called behind it.
+            // `#000021  CASHIER 7`: the number belongs to the word behind it.
             let cashier = self.spots.till && self.is_called_behind(cell, from + usize::from(hash));
             if house || cashier {
                 continue;
@@ -257,7 +260,8 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
-    /// Whether the label of something else follows a number, in its cell at word `from` or in the next one.
+    /// Whether the label of something else follows a number, in its cell at word `from` or in the
+    /// next one.
     fn is_called_behind(&self, cell: &TextCell, from: usize) -> bool {
         let layout = self.spots.layout;
         let Some(index) = layout.index_of(cell) else { return false };
@@ -269,7 +273,8 @@ impl<'a> NumberSearch<'a> {
         self.spots.in_cell(index).any(|spot| spot.words.start == from && spot.field == "other")
     }
 
-    /// `Zähler  Nr. 8 114 277`: a word right before the mark, set no larger and no title, says what is numbered.
+    /// `Zähler  Nr. 8 114 277`: a word right before the mark, no larger and no title, names the
+    /// numbered thing.
     fn is_mark_of_other(&self, mark: &TextCell) -> bool {
         let layout = self.spots.layout;
         let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
@@ -286,7 +291,8 @@ impl<'a> NumberSearch<'a> {
             && !is_title()
     }
 
-    /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark stands right behind it.
+    /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark
+    /// follows it.
     fn is_behind_title(&self, mark: &TextCell) -> bool {
         let layout = self.spots.layout;
         let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
@@ -298,7 +304,8 @@ impl<'a> NumberSearch<'a> {
         first && !layout.is_on_amount_row(mark) && self.spots.in_cell(index).any(titled)
     }
 
-    /// `Bumper      NR      1      355,00`: in a row of a table, behind what is sold, `NR` is how it is counted.
+    /// `Bumper      NR      1      355,00`: in a row of a table, behind the article, `NR` is a
+    /// unit.
     fn is_unit(&self, mark: &TextCell) -> bool {
         let layout = self.spots.layout;
         let first = layout.row_cells(mark.row).first();
@@ -322,7 +329,7 @@ impl<'a> NumberSearch<'a> {
         signs
     }
 
-    /// What the number itself says, and whether it comes back.
+    /// Adds the signs of the number's form, and of its repetition.
     fn add_shape_signs(&self, merged: &mut [NumberCandidate<'_>]) {
         let own = |one: &&mut NumberCandidate<'_>| one.signs.iter().any(|sign| sign.is_own());
         let mut named = merged.iter_mut().filter(own);
@@ -365,7 +372,7 @@ impl<'a> NumberSearch<'a> {
         self.spots.till.then_some(certainty)
     }
 
-    /// Whether the upper half of the first page has a number behind a word that is no known label.
+    /// Whether the upper half of the first page has a number behind an unknown label.
     fn has_open_number(&self) -> bool {
         let layout = self.spots.layout;
         let cells = layout.cells.iter().enumerate().take_while(|(_, cell)| cell.page == 0);
@@ -393,7 +400,7 @@ impl<'a> NumberSearch<'a> {
         })
     }
 
-    /// `Ride No.   771`: a mark of numbers ends the text, behind a word that is no known label, and a number stands
+    /// `Ride No.   771`: a mark of numbers ends the text, behind an unknown label, and a number is
     /// right of it.
     fn is_number_of_other(&self, index: usize) -> bool {
         let layout = self.spots.layout;
@@ -411,7 +418,7 @@ impl<'a> NumberSearch<'a> {
         let candidates = self.list_candidates();
         let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
         let shares = share_certainty(&scores, sign::NONE_OF_THEM);
-        // What only the label of something else stands beside is no number of the document's own.
+        // A number that only has labels of something else is not the document's own.
         let ranked = candidates.into_iter().zip(&scores).zip(shares);
         let ranked = ranked.filter(|((one, _), _)| one.signs.iter().any(|sign| sign.is_own()));
         // `Order #134`: the mark alone makes an order's number none of the receipt.
@@ -430,14 +437,14 @@ impl<'a> NumberSearch<'a> {
     }
 }
 
-/// `Riga LV-1010`, `Elko NV 89801`: what stands behind a town is its postal code.
+/// `Riga LV-1010`, `Elko NV 89801`: the text behind a town is its postal code.
 fn is_postal_code(before: &str, code: &str) -> bool {
     let capitals = |text: &str| text.len() == 2 && text.chars().all(|c| c.is_ascii_uppercase());
     code.split_once('-').is_some_and(|(country, _)| capitals(country))
         || code.len() == 5 && capitals(before)
 }
 
-/// `Order ref: 118`: a word with a colon before the number says what it is the number of.
+/// `Order ref: 118`: a word with a colon before the number names it.
 fn names_other(words: &[&str]) -> bool {
     let number = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()));
     let before = words.get(..number.unwrap_or(0)).unwrap_or_default();
@@ -452,13 +459,13 @@ fn is_word(text: &str) -> bool {
     letters >= 3 && !text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Letters and digits alone: what is written with other marks, or a dash at its end, is the same.
+/// Letters and digits alone: other marks or a final dash make no difference.
 fn compact_number(value: &str) -> String {
     value.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Each number once, with the signs of all its mentions. That something else is called by it counts
-/// only where no label of the document's own number stands beside it.
+/// Each number once, with the signs of all its mentions. A name of something else counts only where
+/// the number has no label of its own.
 fn merge_values(found: Vec<NumberCandidate<'_>>) -> Vec<NumberCandidate<'_>> {
     let mut merged: Vec<NumberCandidate<'_>> = Vec::new();
     for one in found {
@@ -467,7 +474,7 @@ fn merge_values(found: Vec<NumberCandidate<'_>>) -> Vec<NumberCandidate<'_>> {
             .find(|known| compact_number(&known.value) == compact_number(&one.value))
         {
             Some(known) => {
-                // What one place says against it another takes back, if both have its label.
+                // A sign against one mention is withdrawn if the other has the label as well.
                 let own = |it: &NumberCandidate<'_>| it.signs.iter().any(|sign| sign.is_own());
                 if own(known) && own(&one) {
                     let (both, other) = (known.signs.clone(), &one.signs);

@@ -1,7 +1,7 @@
-//! What accounts payable needs beside the totals: account, terms, discount, taxes by rate.
+//! Payment details beside the totals: account, terms, discount, taxes by rate.
 //!
-//! Each is read only where check digits, a sum or a label of its own leave no doubt; what is merely
-//! likely stays null, because nobody is asked about these fields where they are missing.
+//! Each is read only with check digits, a sum or a label of its own; likely values stay null,
+//! because these fields are not reviewed when missing.
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
@@ -25,10 +25,10 @@ const MAX_COMBINATIONS: usize = 10_000;
 const MAX_TERMS_LETTERS: usize = 200;
 /// Rows up or down from the account in which its bank is named.
 const NEAR: usize = 6;
-/// One rate, what is taxed at it where that is printed, and the tax.
+/// One rate, the taxed amount where it is printed, and the tax.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TaxAtRate {
-    /// What it is called, if it is one of two that are on the same amount.
+    /// Its name, if it is one of two on the same amount.
     name: Option<&'static str>,
     rate: Decimal,
     base: Option<Decimal>,
@@ -73,7 +73,7 @@ impl RulesExtractor<'_> {
                 .filter(|it| it.decimals == 0 && is_days(it.words.end))
                 .map(|it| it.value)
                 .collect();
-            // Where more than one time is named, the discount's own is not to be told.
+            // With more than one time the discount's own is ambiguous.
             let days = match days.as_slice() {
                 [days] => decimal_to_json(*days),
                 _ => Value::Null,
@@ -143,7 +143,7 @@ impl RulesExtractor<'_> {
             let named = spots.in_cells(range.clone()).any(|spot| spot.field == "vat_amount");
             let name = parts.iter().find(|part| part.row == at).map(|part| part.name);
             if let Some((base, amount)) = base_and_tax(&money, rate) {
-                // What two taxes are on is no part of the net amount for each.
+                // The base of two taxes is not part of the net amount for each.
                 let base = Some(base).filter(|_| name.is_none());
                 found.push((TaxAtRate { name, rate, base, amount }, cell));
             } else if let ([amount], true) = (money.as_slice(), named) {
@@ -266,7 +266,7 @@ fn find_glued_order(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
     })
 }
 
-/// What stands beside the label of the terms: right of it, else below.
+/// The text beside the label of the terms: right of it, else below.
 fn find_terms(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
     spots.of_field("payment_terms").filter(|spot| spot.words.start == 0).find_map(|spot| {
         let own = spots.cell_of(spot)?;

@@ -1,21 +1,21 @@
-//! Pages that lay askew before a camera: how far their lines fall, and the words as they would stand on an upright
-//! page. Nothing is promised of sheets that are folded, or of lines that are not straight.
+//! Pages photographed askew: the fall of their lines, and the words on an upright page. Folded
+//! sheets and curved lines are out of scope.
 
 use docmill_core::model::{BoundingBox, PageText, TextLine};
 
-/// What falls less is a scan, which one tilt for the whole page sets straight.
+/// A smaller fall is a scan, which one tilt for the whole page straightens.
 const MIN_FALL: f32 = 0.05;
 
-/// What falls more is no page that somebody would photograph to read it.
+/// A larger fall is no readable photograph.
 const MAX_FALL: f32 = 0.85;
 
-/// Runs of words that tell how far lines fall; fewer say too little of each part of a page.
+/// Runs of words that give the fall of lines; fewer do not cover the page.
 const MIN_RUNS: usize = 12;
 
-/// One run of so many at least stands on each side of the page.
+/// At least one run in this many is on each side of the page.
 const SIDE: usize = 5;
 
-/// A wider gap, in heights of a word, ends a run: whoever read the page may have joined rows.
+/// A wider gap, in heights of a word, ends a run: the reader may have joined rows.
 const PARTED: f32 = 2.0;
 
 /// How much the fall may change across a page: more is noise.
@@ -24,8 +24,8 @@ const MAX_CHANGE: f32 = 0.3;
 /// The share of the height of a box that a word in it has at least.
 const MIN_HEIGHT: f32 = 0.25;
 
-/// How far the lines of a page fall per unit to the right, in its middle, and how much more further right and
-/// further down: a sheet that lies in perspective has no single tilt.
+/// How far the lines of a page fall per unit to the right, in its middle, and how much more further
+/// right and further down: a sheet that lies in perspective has no single tilt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageSlope {
     middle: (f32, f32),
@@ -57,7 +57,7 @@ impl PageSlope {
         Some(Self { middle, fall, by_x, by_y })
     }
 
-    /// The line as it would stand on an upright page. A word's box has room for its slant, which goes.
+    /// The line on an upright page. A word's box includes its slant, which is taken off.
     pub(super) fn level_line(&self, line: &TextLine) -> TextLine {
         let mut line = line.clone();
         for word in &mut line.words {
@@ -82,8 +82,8 @@ impl PageSlope {
     }
 }
 
-/// Whether enough runs stand on either side of a page: how far lines fall where none does is not known, and slips of
-/// paper curl.
+/// Whether enough runs are on either side of a page: the fall of an empty side is unknown, and
+/// slips of paper curl.
 fn tell_both_sides(page: &PageText, runs: &[WordRun]) -> bool {
     let words = || page.lines.iter().flat_map(|line| &line.words).map(|word| word.bounding_box);
     let left = words().map(|area| area.x).fold(f32::MAX, f32::min);

@@ -1,4 +1,4 @@
-//! Where labels stand on the pages, and which words stand beside a label.
+//! Where labels are printed, and the words beside them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Bound, Range};
@@ -59,7 +59,8 @@ impl ValueCandidate<'_> {
     }
 }
 
-/// Whether a section holds words that names and addresses have as well: `Freight Lane`, `Port Talbot`.
+/// Whether a section holds words that names and addresses have as well: `Freight Lane`, `Port
+/// Talbot`.
 pub(super) fn is_side_note(field: &str) -> bool {
     matches!(field, "charge" | "withheld" | "due_behind")
 }
@@ -105,7 +106,7 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
     spots
 }
 
-/// Letters of the longest front of a code that is none of a label.
+/// Letters of the longest code prefix that is not part of a label.
 const MAX_FRONT_LETTERS: usize = 3;
 
 /// `KM-2024-0071182`: a code begins as some label does, and goes on with numbers behind dashes.
@@ -120,8 +121,8 @@ fn is_code(word: &str) -> bool {
         && numbers.iter().all(is_number)
 }
 
-/// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT` are the
-/// labels without the currency and the rate. Empty where there are none.
+/// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT`
+/// are the labels without the currency and the rate. Empty where there are none.
 fn tokens_without_fillers(cell: &TextCell) -> Vec<usize> {
     let is_filler = |at: usize| {
         let word = cell.words.get(at).map_or("", String::as_str);
@@ -160,15 +161,15 @@ fn labels_over_fillers<'l>(
     Some((found, end - at))
 }
 
-/// Fields whose labels are found although one letter of a word was misread: what they mean, sums
-/// confirm.
+/// Fields whose labels are found despite one misread letter per word: sums confirm their values.
 const MENDED: [&str; 7] =
     ["total", "subtotal", "vat_amount", "payable", "tendered", "change", "rounding"];
 
 /// Shorter words are too near to others.
 const MIN_MENDED: usize = 5;
 
-/// Noughts and ones in the place of letters, at most, and letters at least, of a word that is a label's.
+/// Noughts and ones in the place of letters, at most, and letters at least, of a word that is a
+/// label's.
 const MAX_DIGITS: usize = 3;
 const MIN_WITH_DIGITS: usize = 4;
 
@@ -189,7 +190,8 @@ impl<'a> KnownWords<'a> {
         }
     }
 
-    /// The one word of a label that this is but for one letter, or for digits read in letters' places.
+    /// The one word of a label that this is but for one letter, or for digits read in letters'
+    /// places.
     fn mend(&self, word: &str) -> Option<&'a str> {
         let length = word.chars().count();
         let digits = word.chars().filter(char::is_ascii_digit).count();
@@ -208,8 +210,8 @@ impl<'a> KnownWords<'a> {
         near.next().filter(|_| near.next().is_none()).copied()
     }
 
-    /// The one word of a label that begins as this does and has letters in the places of its noughts and ones:
-    /// `bi11`, `t0ta1`.
+    /// The one word of a label that begins as this does and has letters in the places of its
+    /// noughts and ones: `bi11`, `t0ta1`.
     fn spell_with_letters(&self, word: &str) -> Option<&'a str> {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         let first = word.chars().next().filter(|first| first.is_alphabetic())?;
@@ -231,7 +233,7 @@ fn is_like_digit(letter: char, digit: char) -> bool {
     matches!((letter, digit), ('o', '0') | ('l' | 'i', '1'))
 }
 
-/// Whether the word before a tax says that it is in or out of something else.
+/// Whether the word before a tax puts it in or out of another amount.
 fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let before = spot.words.start.checked_sub(1);
     let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
@@ -251,7 +253,7 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
 /// How far from it, in words.
 const DENIAL: usize = 3;
 
-/// Whether the words beside a tax deny it, and no amount stands in its row.
+/// Whether the words beside a tax deny it, and its row has no amount.
 fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)]) -> bool {
     let near = spot.words.start.saturating_sub(DENIAL)..spot.words.end + DENIAL;
     let denied =
@@ -261,11 +263,12 @@ fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)])
     spot.words.start > 0 || !layout.is_on_amount_row(cell)
 }
 
-/// Spots with what is asked of them again and again.
+/// The label matches of a document, with cached answers.
 pub(super) struct LabelMatches<'a> {
     pub(super) layout: &'a CellLayout,
     pub(super) all: Vec<LabelMatch>,
-    /// Where in `all` the labels of each field are: asked for every cell, of a page of thousands of labels too.
+    /// Where in `all` the labels of each field are: asked for every cell, of a page of thousands of
+    /// labels too.
     by_field: HashMap<String, Vec<usize>>,
     /// Of a kind that tills print.
     pub(super) till: bool,
@@ -295,7 +298,7 @@ impl<'a> LabelMatches<'a> {
         self.layout.cells.get(spot.cell)
     }
 
-    /// Whether a word written as days are, with strokes, is none: the page writes its days otherwise.
+    /// Whether words with strokes are no days: the page writes its days otherwise.
     pub(super) fn has_days_without_strokes(&self, words: &[&str]) -> bool {
         let [word] = words else { return false };
         // Before all pages are looked through for days.
@@ -317,8 +320,7 @@ impl<'a> LabelMatches<'a> {
         self.in_cell(index).any(|spot| spot.words.start == 0 && spot.names_value())
     }
 
-    /// The tax that the text of a label of totals says to be in them, with its amount behind: `Total
-    /// includes GST of`.
+    /// The tax included by the label of a total, with its amount behind: `Total includes GST of`.
     pub(super) fn included_in(&self, total: &LabelMatch) -> Option<&LabelMatch> {
         let cell = self.cell_of(total)?;
         self.in_cell(total.cell).find(|spot| {
@@ -330,7 +332,7 @@ impl<'a> LabelMatches<'a> {
         })
     }
 
-    /// Whether the label stands among the headings of a table of lines.
+    /// Whether the label is among the headings of a table of lines.
     pub(super) fn heads_column(&self, spot: &LabelMatch) -> bool {
         let row = self.cell_of(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
         let mut fields: Vec<&str> = self
@@ -354,8 +356,8 @@ impl<'a> LabelMatches<'a> {
         self.in_cells(index..index + 1)
     }
 
-    /// What stands under a label whose cell goes on with the next label: headings set so closely
-    /// that no gap parts them. Only what lies under its own words counts.
+    /// The value under a label whose cell continues with the next label, for headings without gaps.
+    /// Only text under its own words counts.
     fn value_below(&self, spot: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
         let own = cell.boxes.get(spot.words.clone())?;
         let area = own.iter().copied().reduce(BoundingBox::union)?;
@@ -369,7 +371,7 @@ impl<'a> LabelMatches<'a> {
         })
     }
 
-    /// What stands right of a label half a line higher or lower, where nothing is on its own line.
+    /// The value right of a label half a line higher or lower, where its own line is empty.
     fn value_askew(&self, cell: &TextCell) -> Option<ValueCandidate<'a>> {
         let rows = cell.row.saturating_sub(1)..=cell.row + 1;
         let near = rows.filter(|row| *row != cell.row).flat_map(|row| self.layout.row_cells(row));
@@ -389,7 +391,7 @@ impl<'a> LabelMatches<'a> {
         Some(ValueCandidate { cell: nearest, words, inline: false, below: false })
     }
 
-    /// What stands beside a label: after it in its cell, right of it, below it.
+    /// The values of a label: after it in its cell, right of it, below it.
     pub(super) fn value_candidates(&self, spot: &LabelMatch) -> Vec<ValueCandidate<'a>> {
         let mut found = Vec::new();
         let Some(cell) = self.cell_of(spot) else { return found };
@@ -425,7 +427,7 @@ impl<'a> LabelMatches<'a> {
         if found.is_empty() {
             found.extend(self.value_after_slash(spot, cell));
         }
-        // Under the label, not under another one that stands before it in the cell.
+        // Under the label, not under another one before it in the cell.
         let rest = cell.boxes.get(spot.words.start..).unwrap_or_default();
         let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);
         let below = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8);
@@ -446,8 +448,8 @@ impl<'a> LabelMatches<'a> {
         found
     }
 
-    /// `Invoice date` over `/delivery date   3 May 2024`: a label that goes on in the next line, and what
-    /// stands beside that.
+    /// `Invoice date` over `/delivery date   3 May 2024`: a label that continues in the next line,
+    /// and the value beside that.
     fn value_after_slash(&self, spot: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
         let (index, below) = self.layout.cell_below(cell, 1.2)?;
         let goes_on = spot.words.end == cell.words.len()
@@ -458,8 +460,8 @@ impl<'a> LabelMatches<'a> {
         Some(ValueCandidate { cell: value, words, inline: false, below: false })
     }
 
-    /// Under a row of labels with room for values a row with some of them: the one whose middle lies between
-    /// where the label begins and where the next one does. Left-aligned labels, numbers set to the right.
+    /// Under a row of labels a row with values for some of them: the value with its middle between
+    /// this label and the next. Left-aligned labels, right-aligned numbers.
     fn value_in_column(&self, label: &TextCell) -> Option<ValueCandidate<'a>> {
         let labels = self.layout.row_cells(label.row);
         let begins_next = labels.iter().map(|cell| cell.area.x).filter(|x| *x > label.area.x);
@@ -483,8 +485,8 @@ impl<'a> LabelMatches<'a> {
         is_free.then_some(ValueCandidate { cell: value, words, inline: false, below: true })
     }
 
-    /// Under a row of nothing but labels a row of as many values: they belong together in their
-    /// order, wherever in its box each stands.
+    /// Under a row of labels only, a row of as many values: paired by order, whatever their
+    /// position in the boxes.
     fn value_in_order(&self, spot: &LabelMatch, label: &TextCell) -> Option<ValueCandidate<'a>> {
         let labels = self.layout.rows.get(label.row)?.clone();
         let named = |index: usize| self.in_cell(index).any(LabelMatch::names_value);

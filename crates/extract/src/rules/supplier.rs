@@ -1,7 +1,7 @@
-//! Who issued the document: name, address and VAT identifier.
+//! The issuer of the document: name, address and VAT identifier.
 //!
-//! Every text of the first pages and the last that can be a name is a candidate; signs of where and
-//! how it stands are weighed ([`sign`]), and the candidates against each other.
+//! Every possible name on the first pages and the last is a candidate; signs of position and form
+//! are weighed ([`sign`]), and the candidates against each other.
 
 mod account_owner;
 mod address;
@@ -47,7 +47,7 @@ const MAX_CANDIDATES: usize = 600;
 
 const MAX_NAME: usize = 80;
 
-/// What a number in a register stands in, and its longest text.
+/// Brackets of a number in a register, and its longest text.
 const BRACKETS: [char; 3] = ['(', '<', '['];
 const MAX_REGISTER: usize = 24;
 
@@ -55,7 +55,7 @@ const MAX_REGISTER: usize = 24;
 const NEXT: f32 = 0.9;
 const NEXT_INK: f32 = 1.2;
 
-/// Heights of a line between a heading and what it is over.
+/// Heights of a line between a heading and its block.
 const HEADING_GAP: f32 = 1.6;
 
 /// Lines with numbers of a party between its heading and its name.
@@ -71,7 +71,7 @@ pub(super) struct SupplierDetails {
     pub(super) id_reading: Vec<ReadingSign>,
     /// How the address was found.
     pub(super) address_reading: Vec<ReadingSign>,
-    /// Who receives the invoice, where a heading says so.
+    /// The recipient of the invoice, if a heading names it.
     pub(super) buyer_name: Option<FoundValue<String>>,
     /// The recipient's VAT identifier.
     pub(super) buyer_vat_id: Option<FoundValue<String>>,
@@ -87,7 +87,7 @@ pub(super) struct NameCandidate<'a> {
     pub(super) signs: Vec<NameSign>,
 }
 
-/// Suppliers stand on the first pages or the last.
+/// Suppliers are on the first pages or the last.
 pub(super) fn layout_of_parties(transcript: &Transcript) -> CellLayout {
     let pages = transcript.pages.len();
     CellLayout::of_pages(transcript, |page| page < 3 || page + 1 == pages)
@@ -145,7 +145,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let name = full.map_or(name, |full| full.name.clone());
     let found = match above {
         Some(above) => search.address_of(above, joined),
-        // What the letterhead says of a brand is its company's.
+        // The letterhead of a brand holds for its company.
         None if company.is_some() && best.address.is_none() => search.address_of(brand, joined),
         None => search.address_of(best, joined),
     };
@@ -175,8 +175,8 @@ const FAINT_SHARE: f32 = 0.001;
 /// Below this share of certainty nothing that hangs on the name is certain.
 const SURE_NAME: f32 = 0.8;
 
-/// The most certain that a name is which stands under a heading of the recipient, or across another
-/// line, so that words of both may have been mixed.
+/// Upper bound of certainty for a name under a heading of the recipient, or across another line,
+/// where words of both may be mixed.
 const DOUBTFUL: f32 = 0.8;
 
 struct SupplierSearch<'a> {
@@ -191,7 +191,7 @@ struct SupplierSearch<'a> {
     height: f32,
     /// Cells in blocks under headings of the recipient, by index.
     recipient: Vec<usize>,
-    /// Whether each cell is the recipient's, once somebody asked: it is asked of every cell by many.
+    /// Whether each cell is the recipient's; cached, because it is asked often.
     customers: Vec<OnceCell<bool>>,
     /// The last row of each page.
     last_rows: Vec<Option<usize>>,
@@ -200,7 +200,7 @@ struct SupplierSearch<'a> {
 }
 
 impl SupplierSearch<'_> {
-    /// Whether a name is not certain, whatever else speaks for it.
+    /// Whether a name is uncertain, whatever its signs.
     fn is_doubtful(
         &self,
         best: &NameCandidate<'_>,
@@ -218,7 +218,7 @@ impl SupplierSearch<'_> {
             || self.is_of_other_company(best, candidates)
     }
 
-    /// Whether a till's paper names no company, but where cars are left: whose that is stands elsewhere.
+    /// Whether a receipt names no company: car parks print theirs elsewhere.
     fn is_car_park(&self, best: &NameCandidate<'_>) -> bool {
         self.spots.till
             && !best.signs.contains(&NameSign::LegalForm)
@@ -249,7 +249,7 @@ impl<'a> SupplierSearch<'a> {
         };
         search.domains = search.find_domains();
         search.recipient = search.find_recipient_cells();
-        // Only now: whoever asked before did not know of the blocks.
+        // Cleared: answers cached before did not include the blocks.
         search.customers = vec![OnceCell::new(); layout.cells.len()];
         search
     }
@@ -339,7 +339,7 @@ impl<'a> SupplierSearch<'a> {
         }
     }
 
-    /// The name beside or under a party's label that stands alone or ends in a colon.
+    /// The name beside or under a party's label that is alone or ends in a colon.
     fn beside_label(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
         let cell = self.spots.cell_of(spot)?;
         let last = cell.words.get(spot.words.end.saturating_sub(1));
@@ -356,7 +356,7 @@ impl<'a> SupplierSearch<'a> {
         texts.find(|(name, _)| self.is_name(name)).or_else(|| self.name_after_numbers(spot, cell))
     }
 
-    /// Under a heading that stands alone: `Number: 5` and the like may come before the name.
+    /// Under a heading that is alone: `Number: 5` and the like may precede the name.
     fn name_after_numbers(
         &self,
         spot: &LabelMatch,
@@ -367,7 +367,7 @@ impl<'a> SupplierSearch<'a> {
         }
         let mut at = heading;
         for passed in 0..=MAX_NUMBERS {
-            // An empty line may part the heading from what it is over.
+            // An empty line may be between the heading and its block.
             let apart = |other: &TextCell| {
                 let gap = other.area.y - heading.area.bottom();
                 passed == 0 && (0.0..HEADING_GAP * heading.area.h).contains(&gap)
@@ -398,14 +398,14 @@ impl<'a> SupplierSearch<'a> {
         let row = self.spots.cell_of(heading)?.row;
         let mut customers =
             after.clone().filter(|spot| spot.field == "customer" && spot.words.start == 0);
-        // The recipient's heading may stand beside this one: then each has its column.
+        // The recipient's heading may be beside this one: then each has its column.
         let beside = |spot: &LabelMatch| self.spots.cell_of(spot).is_some_and(|c| c.row == row);
         let columns = customers.clone().any(beside);
         let end = customers.find(|spot| !beside(spot)).map_or(usize::MAX, |spot| spot.cell);
         let near = |spot: &&LabelMatch| {
             spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
         };
-        // Two parties beside each other: each has its own under its heading.
+        // Two parties side by side: each has its own under its heading.
         let heading = self.spots.cell_of(heading)?;
         let aside = |spot: &LabelMatch| {
             let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
@@ -429,7 +429,8 @@ impl<'a> SupplierSearch<'a> {
     }
 }
 
-/// Whether one word alone is the name, and nothing but its place and an identifier near it tells so.
+/// Whether one word is the whole name, and only its position and an identifier near it speak for
+/// it.
 fn is_bare_word(signs: &[NameSign]) -> bool {
     use NameSign::{Digits, Head, OneWord, Upper, VatNear};
     signs.contains(&OneWord)
@@ -447,8 +448,8 @@ fn heads_letter(signs: &[NameSign]) -> bool {
         && ![Place, Digits, OtherValue, Customer].iter().any(|sign| signs.contains(sign))
 }
 
-/// Who heads the letter with an address and is called the one to be paid is no customer, whatever heading stands near
-/// where the name comes back: slips for payments name both parties.
+/// Marks the payee that heads the letter with an address: no customer, whatever heading is near its
+/// repetition, because payment slips name both parties.
 fn mark_paid_sender(merged: &mut [NameCandidate<'_>]) {
     use NameSign::{AddressBelow, Customer, First, Head, Payee};
     for NameCandidate { signs, .. } in merged {
@@ -458,8 +459,8 @@ fn mark_paid_sender(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
-/// Marks what heads the letter with its address where a heading or a form of address says that
-/// another name is the recipient's: then it is not the recipient who stands first.
+/// Marks the name that heads the letter with its address where a heading or a form of address makes
+/// another name the recipient.
 fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     use NameSign::{
         AddressBelow, Attention, Customer, Faint, LegalForm, Prose, Small, Tangled, Window,
@@ -488,7 +489,7 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
-/// `STUDIO TECNICO` over `Geom. Carlo Bianchi`: a trade right over the person who follows it.
+/// `STUDIO TECNICO` over `Geom. Carlo Bianchi`: a trade right over the person.
 fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
     let titled = |one: &NameCandidate<'_>| {
         one.signs.contains(&NameSign::AddressBelow)
@@ -505,9 +506,9 @@ fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
-/// `Klients` over a club and its street: where no label is known, a line of two words at most right over
-/// another name is its heading, unless something else tells that it is a name as well. What stands first
-/// may be a brand over a person; over a company it is a heading, too.
+/// `Klients` over a club and its street: where no label is known, a line of at most two words right
+/// over another name is its heading, unless it has other signs of a name. The first line may be a
+/// brand over a person; over a company it is a heading, too.
 fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
     use NameSign::{
         AddressBelow, Digits, Domain, First, Labelled, Large, LegalForm, Place, Prose, Repeated,
@@ -550,8 +551,8 @@ fn mark_banner(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
-/// Under a letterhead, blocks of a name and an address that say nothing of whom to ask: what stands in
-/// the window of an envelope, however high that is.
+/// Marks blocks of a name and an address without contact details under a letterhead: the window of
+/// an envelope, however high.
 fn mark_addressed(merged: &mut [NameCandidate<'_>]) {
     use NameSign::{AddressBelow, Contact, First, PlainAddress, Registered, VatNear};
     for NameCandidate { signs, .. } in merged {
@@ -562,7 +563,7 @@ fn mark_addressed(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
-/// Of names with a legal form, the only one that stands where no recipient does.
+/// Marks the only name with a legal form outside the recipient's positions.
 fn mark_only_company(merged: &mut [NameCandidate<'_>], letterhead: bool) {
     use NameSign::{Attention, Customer, LegalForm, PlainAddress, Prose, Window};
     let is_other = |sign: &NameSign| {
@@ -581,9 +582,8 @@ fn compact_name(name: &str) -> String {
     fold_text(name).replace(' ', "")
 }
 
-/// One candidate for each name: its signs are those of all its mentions. What speaks against it
-/// counts only where every mention has it, and a heading that names it outweighs where else it
-/// stands.
+/// One candidate for each name, with the signs of all its mentions. A sign against it counts only
+/// where every mention has it, and a heading that names it outweighs its other positions.
 fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
     let mut merged: Vec<(String, usize, NameCandidate<'_>)> = Vec::new();
     for one in found {
@@ -611,7 +611,8 @@ fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
     }
     let mut names = Vec::new();
     for (_, count, mut one) in merged {
-        // Companies come back in footers and bank lines; what else comes back is often a heading.
+        // Companies are repeated in footers and bank lines; other repeated texts are often
+        // headings.
         if count > 1 && !one.signs.contains(&NameSign::LegalForm) {
             one.signs.push(NameSign::Repeated);
         }
@@ -626,7 +627,7 @@ fn is_next_line(above: &TextCell, below: &TextCell) -> bool {
     above.page == below.page && is_next_within(above.area, below.area, reach)
 }
 
-/// The same for where two lines of one page stand.
+/// The same for the areas of two lines of one page.
 fn is_next_area(above: BoundingBox, below: BoundingBox) -> bool {
     is_next_within(above, below, NEXT)
 }
@@ -656,14 +657,14 @@ fn without_registration(text: &str) -> &str {
     if is_register_number(rest) { name } else { text }
 }
 
-/// Whether what stands behind a bracket is long and plain enough to be a number in a register.
+/// Whether the text behind a bracket is long and plain enough for a number in a register.
 fn is_register_number(text: &str) -> bool {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
     digits >= 4 && letters <= 4 && text.len() <= MAX_REGISTER
 }
 
-/// What stands before a separated label: `Example Ltd - VAT No. 123` is named `Example Ltd`.
+/// The text before a separated label: `Example Ltd - VAT No. 123` has the name `Example Ltd`.
 fn strip_label(text: &str, labels: &LabelIndex) -> String {
     let cut = text.match_indices(" - ").find(|(at, separator)| {
         let rest = fold_text(text.get(at + separator.len()..).unwrap_or_default());

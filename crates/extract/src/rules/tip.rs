@@ -1,12 +1,12 @@
-//! Lines that suggest what to leave as a tip: `18% = $7.43   Total $52.34`. Nobody paid that, and it is larger than the
-//! total. A tip that was left stands in a line of its own and is no business of this.
+//! Lines that suggest a tip: `18% = $7.43   Total $52.34`. The amount was not paid, and is larger
+//! than the total. A tip that was left has a line of its own.
 
 use docmill_core::model::PageText;
 use docmill_formats::notation::fold_text;
 
 use super::vocabulary::vocabulary;
 
-/// Which lines of a page only suggest a tip: those with a percentage under words that say so, or beside them.
+/// The lines of a page that only suggest a tip: a percentage under such words, or beside them.
 pub(super) fn suggested_lines(page: &PageText) -> Vec<bool> {
     let mut under = false;
     let told = page.lines.iter().map(|line| {

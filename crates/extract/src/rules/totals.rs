@@ -48,7 +48,7 @@ use super::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
-/// Two cents: what rounding per rate may add.
+/// Two cents: the rounding per rate.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
 /// Labelled amounts of one role that sums are made of.
@@ -57,7 +57,7 @@ const MAX_LABELLED: usize = 6;
 /// Candidates of one role that are tried: all combinations are.
 const MAX_CANDIDATES: usize = 40;
 
-/// What the totals block says.
+/// The amounts of the totals block.
 #[derive(Debug, Default)]
 pub(super) struct TotalAmounts<'a> {
     pub(super) net: Option<FoundValue<Decimal>>,
@@ -69,15 +69,15 @@ pub(super) struct TotalAmounts<'a> {
     pub(super) paid: bool,
     /// The tax is not nothing.
     pub(super) taxed: bool,
-    /// The tax is what a printed rate makes of the total, which includes it.
+    /// The tax is a printed rate's share of the total, which includes it.
     pub(super) tax_by_rate: bool,
-    /// The taxes that are printed by rate make the total with what they are on.
+    /// The taxes printed by rate make the total with their bases.
     pub(super) tax_table: bool,
-    /// The net amount is what the included tax leaves of the total, and not printed.
+    /// The net amount is the total less the included tax, and not printed.
     pub(super) net_is_rest: bool,
-    /// What is labelled as the net amount is the total, and includes the tax.
+    /// The labelled net amount is the total, and includes the tax.
     pub(super) net_is_total: bool,
-    /// What is labelled as the net amount is the total before a discount.
+    /// The labelled net amount is the total before a discount.
     pub(super) net_is_reduced: bool,
     /// Another labelled total is larger.
     pub(super) outdone: bool,
@@ -166,8 +166,8 @@ pub(super) fn find_totals<'a>(
     TotalAmounts { paid: is_paid, outdone, ..chosen }
 }
 
-/// `Net total 68.60` behind a rounding, without a tax, is the total and no net amount beside it; nor is a sum from
-/// which a discount is taken before the total.
+/// `Net total 68.60` behind a rounding, without a tax, is the total and no net amount beside it;
+/// nor is a sum from which a discount is taken before the total.
 fn leave_out_net(
     chosen: &mut TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
@@ -187,7 +187,7 @@ fn leave_out_net(
     }
 }
 
-/// The choice among all candidates, else what a table of rates makes together where it is one row's.
+/// The choice among all candidates, else the sum of a table of rates where the choice is one row's.
 fn choose_by_rows<'a>(
     candidates: &mut Vec<AmountCandidate<'a>>,
     rests: &PrintedRests,
@@ -205,7 +205,7 @@ fn choose_by_rows<'a>(
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
         chosen = choose_totals(candidates, rests, layout, mark);
-        // What adds up otherwise needs no rows.
+        // Another sum that adds up needs no rows.
         summed = summed_up(&chosen, candidates).or(summed.filter(|_| !chosen.adds_up));
     }
     if let Some(sums) = summed {
@@ -235,19 +235,19 @@ fn add_rounded<'a>(
     candidates.extend(rounded);
 }
 
-/// What stands under a heading of the table of lines is the amount of a line as a rule.
+/// An amount under a heading of the table of lines is usually the amount of a line.
 const HEADED: f32 = 4.5;
 
 /// Headings in one row that are those of a table.
 const COLUMNS: usize = 4;
 
-/// A total beside a label, wherever in its text.
+/// A total beside a label, anywhere in its text.
 const WHOLE: f32 = 3.0;
 
 /// A sum without a label is a total, but surely no better than a labelled one.
 const UNNAMED: f32 = 2.0;
 
-/// What was paid outweighs a label: a total before rounding is printed beside the same words.
+/// A paid amount outweighs a label: a total before rounding is printed beside the same words.
 const PAID: f32 = 7.5;
 
 /// The amounts that belong to a label: right of it up to the next label, else below it.
@@ -326,7 +326,7 @@ fn amounts_beside<'a>(
             break;
         }
         let mut words = beside.value_words();
-        // `74.50 (includes 12.42 VAT)`: what is in brackets is another amount.
+        // `74.50 (includes 12.42 VAT)`: the amount in brackets is another one.
         words.truncate(before_included(&words).unwrap_or(words.len()));
         if spots.till {
             words = words.into_iter().map(without_tax_code).collect();
@@ -346,7 +346,7 @@ fn amounts_beside<'a>(
             return (found, true);
         }
     }
-    // `VAT 19 v.H.   188.86`: what stands in the label's text is no amount, and one ends its row.
+    // `VAT 19 v.H.   188.86`: the number in the label's text is no amount, and one ends its row.
     if !found.iter().any(|(amount, _)| amount.is_money()) {
         found.extend(money_right_of(spots, spot, mark));
     }
@@ -376,8 +376,8 @@ fn add_sum_of_rates<'a>(
         let has_rate = number::find_numbers(&texts, mark).iter().any(|amount| amount.percent);
         let (amounts, below) = amounts_beside(spots, spot, mark);
         let known = rows.iter().any(|(other, ..)| *other == cell.row);
-        // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates, and India the nation's and the
-        // state's halves of one.
+        // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates, and India the nation's
+        // and the state's halves of one.
         let part = texts.first().is_some_and(|text| vocabulary().half_tax.has(&fold_text(text)));
         let is_tax = has_rate || spots.till || part;
         // `km 148` is no tax.
@@ -390,13 +390,13 @@ fn add_sum_of_rates<'a>(
     }
     if let [_, .., (_, _, cell, currency)] = rows.as_slice() {
         let all: Decimal = rows.iter().map(|(_, value, ..)| *value).sum();
-        // `Total VAT` under the taxes by rate is what they make.
+        // `Total VAT` under the taxes by rate is their sum.
         let whole = rows.iter().map(|(_, value, ..)| *value).find(|one| *one + *one == all);
         let value = whole.filter(|_| rows.len() > 2).unwrap_or(all);
         let (cell, currency) = (*cell, *currency);
         candidates.push(AmountCandidate {
             role: AmountRole::Vat,
-            // Only where it adds up; what all rates make is more than what one of them does.
+            // Only where it adds up; the sum over all rates is more than one rate's.
             weight: if rated { 7.0 } else { 0.5 },
             value,
             currency,
@@ -420,8 +420,8 @@ fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
     }));
 }
 
-/// What a labelled net amount and a labelled tax make is the total, and what is between a labelled
-/// net amount and a labelled total is the tax, where it is printed, whatever stands beside it.
+/// Adds the printed sum of a labelled net amount and a labelled tax as the total, and the printed
+/// difference of a labelled net amount and a labelled total as the tax.
 fn add_unlabelled_sums<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
@@ -468,7 +468,7 @@ fn add_unlabelled_sums<'a>(
     candidates.extend(found);
 }
 
-/// A mere "Total" may stand before the tax, with a "Grand total" after it.
+/// A plain "Total" may precede the tax, with a "Grand total" after it.
 fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
     let before = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight < 5.0);
     let nets: Vec<_> = before
@@ -519,12 +519,12 @@ fn choose_totals<'a>(
     }
 }
 
-/// No tax is more than half of what it is on.
+/// A tax is at most half of its base.
 fn half(net: Decimal) -> Decimal {
     net.abs() / Decimal::TWO
 }
 
-/// What a positive amount is made less by is a discount, and no tax.
+/// A reduction of a positive amount is a discount, not a tax.
 fn is_taken_off(vat: Decimal, net: Decimal) -> bool {
     vat < Decimal::ZERO && net > Decimal::ZERO
 }
@@ -573,7 +573,7 @@ fn choose_by_label<'a>(
     let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
     let net = match (net, vat) {
         (Some(net), Some(vat)) if !abs_close(net.value + vat.value, gross.value, TOLERANCE) => {
-            // One of the two is not what it seems; which one is not known.
+            // One of the two is wrong, and it is unknown which.
             find_printed(layout, gross.value - vat.value, mark)
                 .map(|cell| FoundValue::new(gross.value - vat.value, false, cell))
                 .or_else(|| Some(FoundValue::new(net.value, false, net.cell)))
@@ -597,8 +597,8 @@ fn choose_by_label<'a>(
     }
 }
 
-/// The total was not read: it is what a labelled net amount and tax make. It is not printed, which
-/// the gate will say.
+/// The total was not read: it is the sum of a labelled net amount and tax. It is not printed, which
+/// the gate reports.
 fn made_total<'a>(
     net: Option<&AmountCandidate<'a>>,
     vat: Option<&AmountCandidate<'a>>,

@@ -1,5 +1,5 @@
-//! Words of languages that the reader knows whatever kind a document is of: `config/words.toml`, built in.
-//! Labels of values are the kind's, and stand in its `labels.toml`.
+//! Words for all kinds of documents: `config/words.toml`, built in. Labels of values belong to a
+//! kind's `labels.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -55,7 +55,7 @@ impl CurrencyWords {
     }
 }
 
-/// The sections of `config/words.toml`, which says what each is for.
+/// The sections of `config/words.toml`, which describes each.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vocabulary {

@@ -1,9 +1,9 @@
-//! Candidates for one field against each other: what each is worth becomes a share of certainty, so
-//! that a close second, or nothing good at all, takes certainty off the best.
+//! Weighs the candidates for one field: their log-odds become shares of certainty, so that a close
+//! second, or no good candidate, lowers the certainty of the best.
 
-/// A candidate's log-odds, turned into the share of certainty that it has beside the others.
+/// A candidate's log-odds as its share of certainty beside the others.
 ///
-/// `none` is what speaks for the field being none of them.
+/// `none`: the log-odds of none of them.
 pub(super) fn share_certainty(scores: &[f32], none: f32) -> Vec<f32> {
     let most = scores.iter().copied().fold(none, f32::max);
     let parts: Vec<f32> = scores.iter().map(|score| (score - most).exp()).collect();

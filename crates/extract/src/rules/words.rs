@@ -1,4 +1,4 @@
-//! Values that are words: names, periods, what a document calls itself.
+//! Values in words: names, periods, the document's title.
 
 use super::FoundValue;
 use super::layout::TextCell;
@@ -11,7 +11,7 @@ const LONGEST: usize = 120;
 /// Characters at which a name in running text ends.
 const ENDS: [char; 5] = [',', ';', '(', '–', '"'];
 
-/// Share of the first page in which its title stands.
+/// Share of the first page that may hold its title.
 const UPPER: f32 = 0.5;
 
 /// Lines down to the next paragraph.
@@ -22,8 +22,8 @@ const MAX_TITLE: usize = 10;
 
 /// The words beside the best of `field`'s labels.
 ///
-/// A weak label counts only where nothing else stands in its cell, a strong one within a sentence
-/// only if what follows it begins like a name.
+/// A weak label counts only in a cell of its own, a strong one within a sentence only if its
+/// continuation begins like a name.
 pub(super) fn text_beside_label(
     spots: &LabelMatches<'_>,
     field: &str,
@@ -90,8 +90,7 @@ fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
     (letters >= 2 && text.len() <= LONGEST).then(|| text.to_owned())
 }
 
-/// What the document calls itself: the largest text in the upper part of its first page, of equals
-/// the first.
+/// The document's title: the largest text in the upper part of its first page, of equals the first.
 pub(super) fn document_title(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
     let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
     let able = first_page.filter(|cell| {

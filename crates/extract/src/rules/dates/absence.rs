@@ -1,4 +1,4 @@
-//! Whether a day that was not found is absent, or is one that the page does not name by a known label.
+//! Whether a day that was not found is absent, or printed without a known label.
 
 use time::Date;
 
@@ -9,8 +9,8 @@ use crate::rules::weighing::share_certainty;
 const OPEN_DAY: f32 = 0.5;
 
 impl DateSearch<'_> {
-    /// How certain it is that no day has this role: none of the days is likely, and no day after the
-    /// issue stands there that nothing names.
+    /// How certain it is that no day has this role: no day is likely, and no unnamed day follows
+    /// the issue.
     pub(in super::super) fn absence_certainty(
         &self,
         role: DateRole<'_>,
@@ -28,9 +28,9 @@ impl DateSearch<'_> {
         (1.0 - likely).min(most)
     }
 
-    /// Whether a day may be any that is not found: nothing names it, or it stands in a sentence (`to be paid no
-    /// later than 3 May`), with amounts as well, or the label beside it is followed by a word nobody knows:
-    /// `Payment: transfer, until 3 May`.
+    /// Whether a day could have the role although no label names it: it is unnamed, part of a
+    /// sentence (`to be paid no later than 3 May`, with amounts as well), or its label is followed
+    /// by an unknown word: `Payment: transfer, until 3 May`.
     fn may_have_any_role(&self, one: &DateCandidate) -> bool {
         use DateSign::{AmountRow, OtherLabel, Prose};
         let half = || self.is_behind_half_label(one);
@@ -45,7 +45,7 @@ impl DateSearch<'_> {
         is_open(&rest)
     }
 
-    /// Whether a word stands right before a day that belongs to no label.
+    /// Whether a word outside any label is right before a day.
     fn is_behind_open_word(&self, one: &DateCandidate) -> bool {
         let Some(cell) = self.spots.layout.cells.get(one.place.0) else { return false };
         let text = cell.joined_text();
@@ -56,8 +56,7 @@ impl DateSearch<'_> {
         is_word && count > 1 && !self.spots.in_cell(one.place.0).any(|spot| spot.words.end == count)
     }
 
-    /// Whether the label beside a day, in its cell or left of it, begins behind a word that nobody knows: it names
-    /// the day only half.
+    /// Whether the label beside a day, in its cell or left of it, begins behind an unknown word.
     fn is_behind_half_label(&self, one: &DateCandidate) -> bool {
         let layout = self.spots.layout;
         let Some(cell) = layout.cells.get(one.place.0) else { return false };

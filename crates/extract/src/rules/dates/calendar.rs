@@ -1,5 +1,4 @@
-//! In which order a document writes day and month: what its dates show, else what its language and
-//! currency make usual.
+//! The order of day and month: from the document's dates, else from its language and currency.
 
 use time::Date;
 
@@ -9,7 +8,7 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
 
-/// Every date of the document and what they say about the order of day and month.
+/// Every date of the document and the order of day and month that they show.
 pub(in super::super) struct DateReader {
     order: DayMonthOrder,
     /// Nothing shows the order, and both are usual in the document's language.
@@ -24,7 +23,7 @@ const DAY_FIRST: [&str; 14] = [
     "PLN",
 ];
 
-/// What stands behind a day, without the mark of its year: `28 lutego 2025 r.`, `3.5.2025 г.`
+/// The text behind a day, without the mark of its year: `28 lutego 2025 r.`, `3.5.2025 г.`
 pub(super) fn after_year_mark(after: &str) -> &str {
     let behind = |mark: &str| after.trim_start().strip_prefix(mark)?.strip_prefix('.');
     vocabulary().year_mark.iter().find_map(behind).unwrap_or(after)
@@ -33,7 +32,7 @@ pub(super) fn after_year_mark(after: &str) -> &str {
 /// Words of the longest town before a day.
 const MAX_TOWN_WORDS: usize = 4;
 
-/// Whether what stands before a day is a town, as letters have it: `Leeds, `, `Graz, am `, `Lorient, le `.
+/// Whether the text before a day is a town, as in letters: `Leeds, `, `Graz, am `, `Lorient, le `.
 pub(super) fn ends_in_town(before: &str) -> bool {
     let before = before.trim();
     let last = before.rsplit(' ').next().unwrap_or_default();
@@ -47,7 +46,8 @@ pub(super) fn ends_in_town(before: &str) -> bool {
         && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
 }
 
-/// Whether what stands before a day is a mark and a number, with a stroke between: `№ 118 / `, `Nr. 118 vom `.
+/// Whether the text before a day is a mark and a number, with a stroke between: `№ 118 / `, `Nr.
+/// 118 vom `.
 pub(super) fn ends_in_number(before: &str) -> bool {
     let words: Vec<&str> = before.split_whitespace().collect();
     let [mark, number, link] = words.as_slice() else { return false };
@@ -60,7 +60,7 @@ pub(super) fn ends_in_number(before: &str) -> bool {
         && links
 }
 
-/// Whether what stands before a day whose month is a word is a street: the day is its name.
+/// Whether the text before a day with a month in words is a street: the day is the street's name.
 pub(super) fn ends_in_street(before: &str) -> bool {
     let folded = fold_text(before);
     let mut words = folded.rsplit(' ').peekable();

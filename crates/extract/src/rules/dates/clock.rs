@@ -1,4 +1,4 @@
-//! Times of the day, as tills print them beside the date; they are looked for to be told from dates.
+//! Times of day, which receipts print beside the date; found so that they are not read as dates.
 
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;

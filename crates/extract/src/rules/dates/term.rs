@@ -1,6 +1,5 @@
-//! Terms of payment in sentences: the day that lies as many days after that of issue as the page counts is
-//! the one by which to pay, whatever stands beside it, and so is the day behind `by` on a line about paying,
-//! and the day on which the money is collected from the payer's account.
+//! Terms of payment in sentences. The due day is the one as many days after the issue as the page
+//! counts, the day behind `by` on a line about paying, or the day on which the money is collected.
 
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
@@ -21,33 +20,36 @@ pub(super) fn count_days(layout: &CellLayout) -> Vec<i64> {
     counted.filter(|days| TERMS.contains(days)).collect()
 }
 
-/// Whether a sentence asks for money by the day that begins behind `before` in a cell, or says that it is
-/// collected on that day.
+/// Whether a sentence asks for money by the day that begins behind `before` in a cell, or announces
+/// its collection on that day.
 pub(super) fn is_to_pay_on(layout: &CellLayout, cell: usize, before: &str) -> bool {
     let folded = fold_text(before);
     let mut words = folded.split(' ').rev().skip_while(|word| vocabulary().by_the.has(word));
     let by = words.next().is_some_and(|word| vocabulary().by.has(word));
-    // `1 May to 3 May`, `from 1 May until 3 May`: the end of a period; but not `CHF 148.00 by 3 May`.
+    // `1 May to 3 May`, `from 1 May until 3 May`: the end of a period; but not `CHF 148.00 by 3
+    // May`.
     let period = words.next().is_some_and(|word| word.contains(|c: char| c.is_ascii_digit()));
     let priced = before.split_whitespace().any(|word| currency::exact_currency(word).is_some());
     (by && (priced || !period) && speaks_of(layout, cell, &folded, &vocabulary().paying))
         || is_collected_on(layout, cell, before)
 }
 
-/// Whether what stands between two days says how much less is to be paid by the first: ` mit 2 % Skonto, bis `.
+/// Whether the text between two days is a discount for paying by the first: ` mit 2 % Skonto, bis
+/// `.
 pub(super) fn is_paid_early(between: &str) -> bool {
     let folded = fold_text(between);
     between.contains('%') && folded.split(' ').any(|word| vocabulary().early.has(word))
 }
 
-/// Whether a sentence says that money is collected on the day that begins behind `before` in a cell.
+/// Whether a sentence announces the collection of money on the day that begins behind `before`.
 pub(super) fn is_collected_on(layout: &CellLayout, cell: usize, before: &str) -> bool {
     let folded = fold_text(before);
     let on = folded.rsplit(' ').next().is_some_and(|word| vocabulary().on.has(word));
     on && speaks_of(layout, cell, &folded, &vocabulary().collecting)
 }
 
-/// Whether a word of the sentence begins as one of `fronts` does; `before`: what stands before its day, folded.
+/// Whether a word of the sentence begins as one of `fronts`; `before`: the text before its day,
+/// folded.
 fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWords) -> bool {
     // `We collect` over `£41.00 on 30 July`: no line begins with its amount.
     let is_amount = |word: &str| word.contains(|c: char| c.is_ascii_digit());
@@ -57,11 +59,12 @@ fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWord
     fronts.iter().any(|front| line.contains(&format!(" {front}")))
 }
 
-/// Words of the shortest line that fills its column, so that its sentence may go on in the next one.
+/// Words of the shortest line that fills its column, so that its sentence may go on in the next
+/// one.
 const FULL_LINE: usize = 8;
 
-/// The text of a cell, behind that of the line above if the sentence began there, and before that of the line below
-/// if it goes on there.
+/// The text of a cell with the line above if the sentence began there, and the line below if it
+/// continues there.
 fn text_of_sentence(layout: &CellLayout, cell: usize, begun_above: bool) -> String {
     let Some(line) = layout.cells.get(cell) else { return String::new() };
     let first_of = |row: Option<usize>| row.and_then(|row| layout.row_cells(row).first());

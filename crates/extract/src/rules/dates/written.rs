@@ -1,5 +1,5 @@
-//! Days where letters and bills are signed, `Done at Leeds, 3 May 2024` under everything else, and right under title
-//! and number.
+//! Days where letters and bills are signed, `Done at Leeds, 3 May 2024` under everything else, and
+//! right under title and number.
 
 use super::calendar::ends_in_town;
 use super::clock::is_time;
@@ -15,8 +15,8 @@ const UNDER_TITLE: f32 = 1.2;
 /// Words of a line that is a sentence.
 const SENTENCE: usize = 6;
 
-/// Whether the only day of a cell ends a line that tells where something was written, under all amounts of its page:
-/// `Fait à Lorient, le `. A time may follow.
+/// Whether the only day of a cell ends a line of place and day under all amounts of its page: `Fait
+/// à Lorient, le `. A time may follow.
 pub(super) fn is_written_at(
     spots: &LabelMatches<'_>,
     cell: &TextCell,
@@ -27,7 +27,7 @@ pub(super) fn is_written_at(
     if !ends_in_town(before) {
         return false;
     }
-    // A footer may tell a company's capital.
+    // A footer may name a company's capital.
     let is_short = |cell: &TextCell| cell.words.len() < SENTENCE && layout.is_on_amount_row(cell);
     let last = layout.last_rows_with(is_short);
     let last = last.get(cell.page).copied().flatten();
@@ -35,7 +35,8 @@ pub(super) fn is_written_at(
 }
 
 impl DateSearch<'_> {
-    /// Where the place of writing dates a page, the column of days in the table of lines is no label of it.
+    /// Where the place of writing dates a page, the column of days in the table of lines is no
+    /// label of it.
     pub(super) fn leave_out_columns(found: &mut [DateCandidate]) {
         if !found.iter().any(|one| one.signs.contains(&DateSign::Written)) {
             return;
@@ -78,7 +79,8 @@ impl DateSearch<'_> {
         }
     }
 
-    /// `Рахунок № 44` over `від 11 лютого 2026 р.`: a day behind a word such as "of", right under title and number.
+    /// `Рахунок № 44` over `від 11 лютого 2026 р.`: a day behind a word such as "of", right under
+    /// title and number.
     pub(super) fn mark_under_title(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
         let layout = self.spots.layout;
         let Some(title) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {

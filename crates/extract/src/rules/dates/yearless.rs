@@ -1,5 +1,5 @@
-//! Days to pay by that are written without their year, `please pay by 16 June`: the next such day after the day of
-//! issue.
+//! Days to pay by that are written without their year, `please pay by 16 June`: the next such day
+//! after the day of issue.
 
 use time::Date;
 
@@ -13,7 +13,8 @@ use docmill_formats::notation::fold_text;
 const LONGEST: i64 = 120;
 
 impl DateSearch<'_> {
-    /// Days behind a word such as "by" on a line that asks for money, as they lie after the day of issue.
+    /// Days behind a word such as "by" on a line that asks for money, as they lie after the day of
+    /// issue.
     pub(super) fn days_without_year(&self, issued: Date) -> Vec<DateCandidate> {
         let mut found = Vec::new();
         for (index, cell) in self.spots.layout.cells.iter().enumerate() {
@@ -42,7 +43,7 @@ impl DateSearch<'_> {
     }
 }
 
-/// Whether a word may stand right before a day to pay by: cheaper to see than a day.
+/// Whether a word may be right before a day to pay by: cheaper to check than a day.
 fn is_before_day(word: &str) -> bool {
     let folded = fold_text(word);
     [&vocabulary().by, &vocabulary().by_the, &vocabulary().on]

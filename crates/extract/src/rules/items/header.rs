@@ -1,4 +1,4 @@
-//! The headings of a table of lines: which columns it has, and which one a number stands under.
+//! The headings of a table of lines: its columns, and the column of a number.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ const COLUMNS: [(ItemColumn, &str); 8] = [
     (ItemColumn::Other, "column_other"),
 ];
 
-/// Width of a last column whose heading is not known.
+/// Width of a last column with an unknown heading, in points.
 const LAST_COLUMN: f32 = 120.0;
 
 #[derive(Debug, Clone)]
@@ -63,13 +63,12 @@ impl TableHeader {
         self.headings.iter().any(|heading| heading.column == column)
     }
 
-    /// A heading that is not known stands over the last column: what is right of all others is the
-    /// amount.
+    /// An unknown heading over the last column: the text right of all others is the amount.
     fn add_amount_column(&mut self, main: f32) {
         if self.has_column(ItemColumn::Amount) || !self.has_column(ItemColumn::Quantity) {
             return;
         }
-        // What stands beyond the main row is a piece of a heading over several lines.
+        // Text beyond the main row is part of a heading over several lines.
         self.headings.retain(|heading| heading.left < main);
         let (left, right) = (main + 1.0, main + LAST_COLUMN);
         self.headings.push(ColumnHeading { column: ItemColumn::Amount, left, right });
@@ -174,7 +173,7 @@ pub(super) fn description_heading(header: &TableHeader) -> Option<&ColumnHeading
     header.headings.iter().find(|heading| heading.column == ItemColumn::Description)
 }
 
-/// Whether something of this extent stands under the heading of a column.
+/// Whether an extent is under the heading of a column.
 pub(super) fn is_under(header: &TableHeader, column: ItemColumn, left: f32, right: f32) -> bool {
     let own = header.headings.iter().find(|heading| heading.column == column);
     own.is_some_and(|own| left < own.right && own.left < right)

@@ -1,5 +1,5 @@
-//! Numbers that are printed in parts or look like something else: behind their series, behind a second
-//! title, beside the day of issue, and with the month as a day has it.
+//! Numbers that are printed in parts or look like something else: behind their series, behind a
+//! second title, beside the day of issue, and with the month as a day has it.
 
 use super::{NumberCandidate, NumberSearch, NumberSign};
 use crate::rules::fields::read_identifier;
@@ -13,13 +13,13 @@ use docmill_gate::kinds::begins_subject;
 /// The field of the day that a document is dated with, in every kind that has a number of its own.
 const ISSUED: &str = "invoice_date";
 
-/// Cells among which a till's number stands beside the day.
+/// Cells among which a receipt's number is beside the day.
 const MAX_IN_HEAD: usize = 400;
 
 /// Digits of the shortest such number: tables and tills have fewer.
 const MIN_OF_TILL_DIGITS: usize = 4;
 
-/// Digits of the shortest number that stands alone beside the day: `0027818   11-03-2026`.
+/// Digits of the shortest unlabelled number beside the day: `0027818   11-03-2026`.
 const MIN_ALONE_DIGITS: usize = 6;
 
 /// Heights of a line between the tops of two lines that follow each other.
@@ -28,7 +28,8 @@ const NEXT_LINE: f32 = 2.2;
 /// The longest series, in letters and digits.
 const MAX_SERIES: usize = 6;
 
-/// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`, `Račun / Invoice br. 18`.
+/// Words of a line with two titles and a number: `Quittung / Rechnung 600-44921`, `Račun / Invoice
+/// br. 18`.
 const MAX_TITLES_WORDS: usize = 5;
 
 impl<'a> NumberSearch<'a> {
@@ -59,8 +60,8 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
-    /// `Kvitto 11744` in the row of the day and time on a till's paper: a word and a number that no label
-    /// calls something else.
+    /// `Kvitto 11744` in the row of the day and time on a receipt: a word and a number without
+    /// another label.
     pub(super) fn add_beside_day(&self, found: &mut Vec<NumberCandidate<'a>>) {
         if !self.spots.till {
             return;
@@ -116,8 +117,8 @@ impl<'a> NumberSearch<'a> {
         next.is_some_and(|word| matches!(word.trim_end_matches(':'), "#"))
     }
 
-    /// Whether a heading such as `Number` stands in one row with those of days, its value below: the
-    /// row tells which document it is.
+    /// Whether a heading such as `Number` is in one row with those of days, its value below: the
+    /// row identifies the document.
     pub(super) fn heads_document_row(&self, spot: &LabelMatch) -> bool {
         let whole = |spot: &LabelMatch| {
             spot.words.start == 0
@@ -133,7 +134,7 @@ impl<'a> NumberSearch<'a> {
         days.any(|day| whole(day) && beside(day))
     }
 
-    /// `Oggetto: fattura n. 27`: the title of a letter begins behind the word that says what it is about.
+    /// `Oggetto: fattura n. 27`: the title of a letter begins behind the word for its subject.
     pub(super) fn is_subject(&self, spot: &LabelMatch) -> bool {
         let words = self.spots.cell_of(spot).map(|cell| cell.words.as_slice()).unwrap_or_default();
         let first = words.first().filter(|_| spot.words.start == 1);
@@ -148,7 +149,7 @@ impl<'a> NumberSearch<'a> {
         })
     }
 
-    /// Whether a title stands behind another one, parted by a bar, and a number ends the line.
+    /// Whether a title is behind another one and a bar, and a number ends the line.
     pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
         let Some(cell) = self.spots.cell_of(spot) else { return false };
         let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
@@ -159,8 +160,8 @@ impl<'a> NumberSearch<'a> {
             && bar.is_some_and(|word| matches!(word.as_str(), "/" | "-" | "–"))
     }
 
-    /// Whether the label of the day of issue stands behind this one, right over it or right under it:
-    /// `Number` above `Date` is the number of what is dated.
+    /// Whether the label of the day of issue is behind this one, right over it or right under it:
+    /// `Number` above `Date` is the number of the dated document.
     pub(super) fn has_day_beside(&self, spot: &LabelMatch) -> bool {
         let Some(label) = self.spots.cell_of(spot) else { return false };
         self.spots.of_field(ISSUED).any(|day| {
@@ -192,7 +193,8 @@ fn is_series(word: &str) -> bool {
     word.chars().all(|c| c.is_uppercase() || c.is_ascii_digit())
 }
 
-/// `17/06/2024` right behind the label of the number: numbered by the month. Days have other labels.
+/// `17/06/2024` right behind the label of the number: numbered by the month. Days have other
+/// labels.
 pub(super) fn number_like_day(words: &[&str]) -> Option<String> {
     let [word] = words else { return None };
     let parts: Vec<&str> = word.split('/').collect();

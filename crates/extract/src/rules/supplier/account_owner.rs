@@ -1,4 +1,4 @@
-//! Whose account it is: who is paid has the words of the lines that head the page.
+//! Owners of accounts: the payee's name has the words of the lines that head the page.
 
 use super::{NameCandidate, NameSign, SupplierSearch, tidy_name};
 use crate::rules::layout::TextCell;
@@ -15,8 +15,8 @@ fn sorted_words(text: &str) -> Vec<String> {
 }
 
 impl SupplierSearch<'_> {
-    /// `Joost Kettle` over `Gardens` at the head, `t.n.v. Gardens Joost Kettle` behind the account: both lines are the
-    /// name, in the order in which the bank has it.
+    /// `Joost Kettle` over `Gardens` at the head, `t.n.v. Gardens Joost Kettle` behind the account:
+    /// both lines are the name, in the order in which the bank has it.
     pub(super) fn mark_account_owners(&self, merged: &mut [NameCandidate<'_>]) {
         use NameSign::{Attention, Customer, Head, Large, Place, Prose, Window, Witnessed};
         let theirs = [Attention, Customer, Place, Prose, Window, Witnessed];
@@ -34,13 +34,13 @@ impl SupplierSearch<'_> {
         }
     }
 
-    /// What stands behind the labels of an account's owner, in their lines.
+    /// The texts behind the labels of an account's owner, in their lines.
     fn owners(&self) -> impl Iterator<Item = &[String]> {
         let labels = self.spots.of_field("payee");
         labels.filter_map(|spot| self.layout.cells.get(spot.cell)?.words.get(spot.words.end..))
     }
 
-    /// The owner whose words are those of a line and of the next one together.
+    /// The owner with the words of a line and of the next one together.
     fn owner_of_lines(&self, line: &TextCell, name: &str, owners: &[&[String]]) -> Option<String> {
         let below = self.layout.rows_from(line).find(|below| self.goes_on(line, below))?;
         let below = tidy_name(&below.joined_text());

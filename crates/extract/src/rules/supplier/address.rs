@@ -19,10 +19,10 @@ const MAX_REGISTERS_LINES: usize = 3;
 /// Digits of a number in a register.
 const MIN_REGISTER_DIGITS: usize = 5;
 
-/// Parties beside each other are further apart than this, in heights of a line.
+/// Parties side by side are further apart than this, in heights of a line.
 pub(super) const PARTIES_APART: f32 = 12.0;
 
-/// What parts street, town and other details of a sender on one line.
+/// Marks between street, town and other details of a sender on one line.
 const PARTS: [&str; 5] = [" - ", " – ", " • ", " · ", " | "];
 
 /// Digits of the number of a house, or of house and flat.
@@ -45,8 +45,8 @@ impl AddressLines {
         self.lines.join(", ")
     }
 
-    /// Whether a street is followed by what can be its town, without a postal code: `Mill Lane 12,
-    /// Northtown`, or the other way round. What follows the town is none of it.
+    /// Whether a street is followed by a possible town without a postal code: `Mill Lane 12,
+    /// Northtown`, or the other way round. Text behind the town does not belong to it.
     fn ends_in_town(&self) -> bool {
         let [line] = self.lines.as_slice() else { return false };
         is_street_and_named_town(line)
@@ -55,7 +55,7 @@ impl AddressLines {
     pub(super) fn signs(&self, found: ReadingSign) -> Vec<ReadingSign> {
         let mut signs = vec![found];
         let street = self.lines.len() > 1 && self.lines.iter().any(|line| is_street_line(line));
-        // `Box 118, 597 22 Northtown`: who has a box has no street.
+        // `Box 118, 597 22 Northtown`: a box replaces the street.
         let boxed = || self.town && self.lines.iter().any(|line| elsewhere::is_post_box(line));
         let full = street || self.lines.iter().any(|line| is_street_and_town(line)) || boxed();
         signs.extend(full.then_some(ReadingSign::AddressFull));
@@ -103,7 +103,7 @@ fn is_short_street(line: &str) -> bool {
 /// `12 Mill Lane, Leeds LS1 4AB`: a street and its town on one line, parted by a comma.
 pub(super) fn is_street_and_town(line: &str) -> bool {
     let parts: Vec<&str> = line.split(',').flat_map(|part| part.split(" - ")).collect();
-    // The code may stand behind its town: `Rīgas iela 44, Valmiera, LV-4201`.
+    // The code may be behind its town: `Rīgas iela 44, Valmiera, LV-4201`.
     let town = (0..parts.len()).rev().find_map(|at| {
         let part = parts.get(at)?.trim();
         let before = at.checked_sub(1).and_then(|before| parts.get(before));
@@ -121,7 +121,7 @@ pub(super) fn is_street_and_town(line: &str) -> bool {
     is_street_line(before.trim()) || first && is_street_line(after.trim())
 }
 
-/// A street and what can be its town, parted by a comma, either first; no postal code.
+/// A street and a possible town, separated by a comma, either first; no postal code.
 fn is_street_and_named_town(line: &str) -> bool {
     let named = |text: &str| {
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
@@ -152,9 +152,10 @@ fn begins_as_compound(cell: &TextCell) -> bool {
     parts.is_some_and(|(front, rest)| front.len() > 1 && rest.len() > 1)
 }
 
-/// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of details.
+/// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of
+/// details.
 pub(super) fn parted_address(text: &str) -> Option<String> {
-    // Commas part an address as well: what follows it has to be a number that no address has.
+    // Commas separate addresses as well: the next part has to be a number that no address has.
     let details = |parts: &[&str]| {
         let digits = |part: &str| part.chars().filter(char::is_ascii_digit).count();
         parts.len() > 3 && parts.iter().skip(2).any(|part| digits(part) > 6)
@@ -171,14 +172,14 @@ pub(super) fn parted_address(text: &str) -> Option<String> {
     })
 }
 
-/// Whether a part of a line tells a number in a register or with a tax office, as footers do after the
-/// issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
+/// Whether a part of a line is a number in a register or with a tax office, as in footers behind
+/// the issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
 pub(super) fn tells_registration(text: &str) -> bool {
     vocabulary().registration.is_within(&fold_text(text))
 }
 
 impl SupplierSearch<'_> {
-    /// The name with its second line, if the legal form stands there.
+    /// The name with its second line, if that has the legal form.
     pub(super) fn full_name(&self, candidate: &NameCandidate<'_>) -> (String, usize) {
         let name = candidate.name.clone();
         if candidate.address.is_some() || self.has_legal_form(&name) {
@@ -192,7 +193,7 @@ impl SupplierSearch<'_> {
         };
         let more = tidy_name(&below.joined_text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
-        // A till sets a form wherever it has room.
+        // A receipt sets a form wherever there is room.
         let form = (aligned || self.spots.till && self.goes_on(candidate.cell, below))
             && self.is_bare_form(below);
         let named =
@@ -232,7 +233,8 @@ impl SupplierSearch<'_> {
         let under = self.address_below(best.cell, joined);
         if let Some(found) = under.as_ref().filter(|found| found.town) {
             let mut signs = found.signs(ReadingSign::AddressUnder);
-            // `Mill Quarter` over the town: houses without a number, in a block that is the issuer's beyond doubt.
+            // `Mill Quarter` over the town: houses without a number, in a block that is the
+            // issuer's beyond doubt.
             let heads = best.signs.contains(&NameSign::Letterhead);
             let told = heads || self.is_told_by_block(best);
             signs.extend(told.then_some(ReadingSign::AddressWithContact));
@@ -241,7 +243,7 @@ impl SupplierSearch<'_> {
         let elsewhere = self.address_elsewhere(best, joined);
         let labelled = || {
             let found = self.labelled_address(best.cell)?;
-            // Its label says that it is one, with or without a postal code.
+            // Its label makes it an address, with or without a postal code.
             let full = is_street_and_town(&found) || is_street_and_named_town(&found);
             let full = full.then_some(ReadingSign::AddressFull);
             Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
@@ -277,7 +279,7 @@ impl SupplierSearch<'_> {
             }
             (_, street) => {
                 let seen = self.is_address_seen();
-                // Nor can it be held for absent where a street stands under the name.
+                // Nor is it absent where a street is under the name.
                 let seen = seen || street.is_some();
                 let seen = seen.then_some(ReadingSign::AddressSeen);
                 (None, [ReadingSign::NoAddress].into_iter().chain(seen).collect())
@@ -285,7 +287,8 @@ impl SupplierSearch<'_> {
         }
     }
 
-    /// Whether telephone, mail, account or identifier of the issuer stand under the name, behind its label too.
+    /// Whether telephone, mail, account or identifier of the issuer are under the name, or behind
+    /// its label.
     fn is_told_by_block(&self, best: &NameCandidate<'_>) -> bool {
         let told = [NameSign::Contact, NameSign::VatNear];
         best.signs.iter().any(|sign| told.contains(sign))
@@ -321,8 +324,8 @@ impl SupplierSearch<'_> {
                 passed += 1;
                 continue;
             }
-            // `Southport-2`, `Owned by Kettle Ltd`: over a number in a register stands what is no street, if one with its
-            // town comes after it.
+            // `Southport-2`, `Owned by Kettle Ltd`: a text over a register number is no street, if
+            // a street with its town follows.
             let digits = text.chars().filter(char::is_ascii_digit).count();
             // Digits alone are a telephone's.
             let register = self.spots.till
@@ -359,7 +362,7 @@ impl SupplierSearch<'_> {
         self.address_of_lines(lines, least)
     }
 
-    /// The address that lines are which look like parts of one: up to the town, or what stands in its place.
+    /// The address of lines that look like parts of one: up to the town, or its substitute.
     fn address_of_lines(&self, mut lines: Vec<String>, least: f32) -> Option<AddressLines> {
         if let Some(town) = town_of(&lines).or_else(|| town_with_province(&lines)) {
             let more = lines.get(town + 1).is_some_and(|line| goes_behind_town(line, town));
@@ -367,7 +370,7 @@ impl SupplierSearch<'_> {
             leave_out_trade(&mut lines);
             return Some(AddressLines { lines, town: true, least });
         }
-        // A street at least; how far the rest belongs to it is told by where the block ends.
+        // A street at least; the end of the block bounds the rest.
         let one = lines.first().is_some_and(|line| line.contains(", ")) && !self.spots.till;
         let plain = lines.get(1).is_none_or(|line| !line.contains(char::is_numeric));
         lines.truncate(if one && plain { 1 } else { 4 });
@@ -380,7 +383,7 @@ impl SupplierSearch<'_> {
         street.then_some(AddressLines { lines, town: false, least })
     }
 
-    /// The address where one line tells the trade or a motto between it and the name.
+    /// The address where one line with the trade or a motto is between it and the name.
     fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
         let block = self.block_below(name);
         let apart = || self.line_under_heading(name).filter(|_| joined == 0 && block.is_empty());
@@ -397,7 +400,7 @@ impl SupplierSearch<'_> {
         (found.town && whole || found.ends_in_town()).then_some(found)
     }
 
-    /// Street and town in the next column, beginning beside the name: logo and name stand left, the
+    /// Street and town in the next column, beginning beside the name: logo and name left, the
     /// address right.
     pub(super) fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
         let right = self.layout.right_of(self.layout.index_of(name)?).iter();
@@ -415,7 +418,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether a line is a number in a register or a day, as stands between name and street.
+    /// Whether a line is a number in a register or a day, as between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
         let digits = text.chars().filter(char::is_ascii_digit).count();
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
@@ -446,7 +449,7 @@ impl SupplierSearch<'_> {
             && !is_street_and_town(text)
     }
 
-    /// A line's text without a label with a colon that says that it is an address.
+    /// A line's text without a label for addresses and its colon.
     fn without_label(&self, line: &TextCell, text: String) -> String {
         let index = self.layout.index_of(line);
         let mut spots = index.into_iter().flat_map(|index| self.spots.in_cell(index));
@@ -490,8 +493,8 @@ impl SupplierSearch<'_> {
             || text.contains("://")
     }
 
-    /// The line with the town, where an empty line parts it from the street, or the one that a wider
-    /// gap parts from the name.
+    /// The line with the town, where an empty line parts it from the street, or the one that a
+    /// wider gap parts from the name.
     fn line_after_gap<'s>(&'s self, street: &TextCell, name: bool) -> Option<&'s TextCell> {
         let mut near = self.layout.rows_from(street);
         near.find(|cell| {
@@ -514,7 +517,7 @@ impl SupplierSearch<'_> {
                 cell.page == name.page && near && !begins_as_compound(cell)
             })
         };
-        // Two parties beside each other: that of the name stands under it.
+        // Two parties side by side: the address of the name is under it.
         let aside = |spot: &LabelMatch| {
             let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
             (x - name.area.x).abs() > PARTIES_APART * name.area.h
@@ -542,8 +545,8 @@ impl SupplierSearch<'_> {
     }
 }
 
-/// Which of the lines has the town: the last with a postal code. A number in front of the first line
-/// is a house's.
+/// Which of the lines has the town: the last with a postal code. A number in front of the first
+/// line is a house's.
 fn town_of(lines: &[String]) -> Option<usize> {
     let town = lines.iter().rposition(|line| has_postal_code(line))?;
     let house = town == 0
@@ -567,8 +570,8 @@ fn is_named_place(line: &str) -> bool {
     parts.len() > 2 && parts.iter().all(is_name)
 }
 
-/// Whether the line under that of the town, which is the `town`th, is its country; or its street: `6500
-/// Baja` over `Szent László utca 33.`
+/// Whether the line under that of the town, which is the `town`th, is its country; or its street:
+/// `6500 Baja` over `Szent László utca 33.`
 fn goes_behind_town(line: &str, town: usize) -> bool {
     let country = !line.contains(char::is_numeric) && line.len() <= 25;
     let street = town == 0
@@ -579,7 +582,8 @@ fn goes_behind_town(line: &str, town: usize) -> bool {
     country || street
 }
 
-/// Over a line that has street and town, what has no number is a trade or a motto: `Avocats à la Cour`.
+/// Over a line with street and town, a text without a number is a trade or a motto: `Avocats à la
+/// Cour`.
 fn leave_out_trade(lines: &mut Vec<String>) {
     let whole = lines.get(1).is_some_and(|line| is_street_and_town(line));
     let plain = lines.first().is_some_and(|line| !line.contains(char::is_numeric));
@@ -588,7 +592,7 @@ fn leave_out_trade(lines: &mut Vec<String>) {
     }
 }
 
-/// `Médecin expert agréé`, `Caterers since 1968`: what somebody does and how long, under the name.
+/// `Médecin expert agréé`, `Caterers since 1968`: a trade or a slogan under the name.
 pub(super) fn tells_trade(text: &str) -> bool {
     let folded = fold_text(text);
     let is_year = |word: &&str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
@@ -611,7 +615,7 @@ fn names_value(text: &str) -> bool {
     })
 }
 
-/// `Seller Street 5` names no seller: a party's heading stands alone or ends in a colon.
+/// `Seller Street 5` is no seller: a party's heading is alone or ends in a colon.
 fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
     let party = matches!(spot.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
     let last = cell.words.get(spot.words.end.saturating_sub(1));

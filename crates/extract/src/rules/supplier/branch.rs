@@ -1,4 +1,5 @@
-//! Papers of shops: a brand heads them, its branch stands under it, and the foot names the company that has both.
+//! Receipts of shops: a brand heads them, its branch is under it, and the foot names the company of
+//! both.
 
 use super::relation::HEADING;
 use super::{NameCandidate, NameSign, SupplierSearch};
@@ -27,7 +28,7 @@ pub(super) fn is_branch_under(line: &TextCell, brand: &TextCell) -> bool {
 }
 
 impl SupplierSearch<'_> {
-    /// Marks the lines right under the first name of a page that say which of its shops it is.
+    /// Marks the lines right under the first name of a page that name the branch.
     pub(super) fn mark_branches(&self, merged: &mut [NameCandidate<'_>]) {
         let firsts = merged.iter().filter(|one| one.signs.contains(&NameSign::First));
         let Some(first) = firsts.map(|one| one.cell).next() else { return };
@@ -50,8 +51,9 @@ impl SupplierSearch<'_> {
         company.filter(|company| self.ends_in_legal_form(company)).unwrap_or(name)
     }
 
-    /// `Kettle Retail Sdn Bhd (884120-W)` at the foot of a paper that `kettle collection` heads: the one company
-    /// there with its form and its number in a register, and the first word of the brand.
+    /// `Kettle Retail Sdn Bhd (884120-W)` at the foot of a paper that `kettle collection` heads:
+    /// the one company there with its form and its number in a register, and the first word of the
+    /// brand.
     pub(super) fn company_at_foot<'c, 'b>(
         &self,
         best: &NameCandidate<'_>,
@@ -78,7 +80,7 @@ impl SupplierSearch<'_> {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// The address that heads a paper, where the company that its foot names stands without any.
+    /// The address that heads a receipt, where the company named at the foot has none.
     pub(super) fn or_address_of_head(
         &self,
         found: ReadAddress,
@@ -100,7 +102,7 @@ impl SupplierSearch<'_> {
         }
     }
 
-    /// Whether a cell stands under the last amount of its page.
+    /// Whether a cell is under the last amount of its page.
     fn is_under_amounts(&self, cell: &TextCell) -> bool {
         let amounts = self.last_amounts.get(cell.page).copied().flatten();
         amounts.is_some_and(|row| cell.row > row)

@@ -1,5 +1,5 @@
-//! The recipient: read only where a heading or label says so. A block in the window of an envelope
-//! without one is a recipient as a rule, and not read.
+//! The recipient: read only with a heading or label. A block in the window of an envelope without
+//! one is usually a recipient, and not read.
 
 use super::place::MAX_HEADINGS;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
@@ -38,9 +38,9 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether an identifier of somebody else stands on the first page and nothing says that he is the recipient,
-    /// where little but its own identifier tells this name to be the issuer's: of two blocks beside each other
-    /// either may be. Who writes is seldom lower on the page than who is written to.
+    /// Whether the first page has a third party's identifier that no heading gives to the
+    /// recipient, and this name has little but its own identifier: either of two blocks side by
+    /// side may be the issuer. The sender is seldom lower on the page than the recipient.
     pub(super) fn has_rival_identifier(
         &self,
         best: &NameCandidate<'_>,

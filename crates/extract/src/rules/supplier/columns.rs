@@ -1,5 +1,5 @@
-//! Parties in columns beside each other, each under its heading: what stands in the recipient's column is his, though
-//! a line that only the other column has parts it from what is above.
+//! Parties in columns, each under its heading: the text of the recipient's column is the
+//! recipient's, even under a line that only the other column has.
 
 use super::SupplierSearch;
 use super::address::PARTIES_APART;
@@ -10,7 +10,7 @@ use docmill_formats::notation::fold_text;
 /// Rows under the headings that belong to the parties at most.
 const MAX_ROWS: usize = 12;
 
-/// Heights of a line that part what is under the parties from them.
+/// Heights of a line between the parties and the text under them.
 const APART: f32 = 1.2;
 
 /// Heights of a line between a line of the recipient's block and a number behind it.
@@ -20,7 +20,7 @@ const CLOSE_BEHIND: f32 = 6.0;
 const APART_ALIKE: f32 = 3.0;
 
 impl SupplierSearch<'_> {
-    /// The cells of the recipient's column under his heading, where the issuer's stands beside it.
+    /// The cells of the recipient's column under its heading, where the issuer's is beside it.
     pub(super) fn cells_of_column(&self, heading: &LabelMatch) -> Vec<usize> {
         let Some(own) = self.spots.cell_of(heading) else { return Vec::new() };
         let whole = |spot: &LabelMatch, cell: &TextCell| {
@@ -52,7 +52,8 @@ impl SupplierSearch<'_> {
     }
 }
 
-/// `IČ DPH: …     IČ DPH: …`: both parties have what is called so, each in its column. The right one begins at `right`.
+/// `IČ DPH: …     IČ DPH: …`: both parties have the label, each in its column. The right one begins
+/// at `right`.
 fn has_same_labels(row: &[TextCell], right: f32) -> bool {
     let label = |cell: &TextCell| {
         let text = cell.joined_text();
@@ -65,8 +66,8 @@ fn has_same_labels(row: &[TextCell], right: f32) -> bool {
 }
 
 impl SupplierSearch<'_> {
-    /// Whether a heading stands in one row of headings with the customer's code: `Cod. cliente   Partita IVA`. What
-    /// is under it is the customer's as well.
+    /// Whether a heading is in one row of headings with the customer's code: `Cod. cliente
+    /// Partita IVA`. The text under it is the customer's as well.
     fn is_beside_customer_code(&self, heading: usize) -> bool {
         let Some(cell) = self.layout.cells.get(heading) else { return false };
         let is_heading = |at: usize, cell: &TextCell| {
@@ -85,7 +86,7 @@ impl SupplierSearch<'_> {
             })
     }
 
-    /// Whether what stands right over a cell is such a heading.
+    /// Whether such a heading is right over a cell.
     fn is_under_customer_row(&self, index: usize) -> bool {
         let Some(cell) = self.layout.cells.get(index) else { return false };
         let mut before = self.layout.rows_before(cell);
@@ -98,14 +99,14 @@ impl SupplierSearch<'_> {
         heading.is_some_and(|heading| self.is_beside_customer_code(heading))
     }
 
-    /// Whether an identifier, or its label, is the customer's by the row that it stands in.
+    /// Whether an identifier, or its label, is the customer's by its row.
     pub(super) fn is_in_customers_row(&self, index: usize) -> bool {
         self.is_beside_customer_code(index)
             || self.is_under_customer_row(index)
             || self.layout.cells.get(index).is_some_and(|cell| self.is_in_row_of_customer(cell))
     }
 
-    /// `Señor(es): Birch Club     CUIT: 30-55044771-9`: the row begins with who receives the invoice.
+    /// `Señor(es): Birch Club     CUIT: 30-55044771-9`: the row begins with the recipient.
     fn is_in_row_of_customer(&self, cell: &TextCell) -> bool {
         let row = self.layout.row_cells(cell.row);
         let first = row.first().filter(|first| first.page == cell.page);

@@ -5,7 +5,7 @@ use super::compact_name;
 /// Letters of the longest ending of a domain: `photography`.
 const MAX_ENDING_LETTERS: usize = 12;
 
-/// Endings of hosts that everybody's mail has, which say nothing about who somebody is.
+/// Hosts of public mail services, which do not identify a company.
 const SHARED_HOSTS: [&str; 16] = [
     "gmail",
     "googlemail",
@@ -25,7 +25,7 @@ const SHARED_HOSTS: [&str; 16] = [
     "example",
 ];
 
-/// `kettle-works.example`: nothing but where somebody is found in the net, as it is typed.
+/// `kettle-works.example`: only a web or mail host.
 pub(super) fn is_bare_host(text: &str) -> bool {
     let typed = !text.contains([' ', '@']) && !text.contains(char::is_uppercase);
     typed && domain_name(text).is_some()

@@ -1,6 +1,5 @@
-//! The issuer's address where it stands apart from the name: in a block with telephone, register or
-//! account, further down the column of a letterhead, or in the street of a footer where the head has a
-//! post box.
+//! The issuer's address away from the name: in a block with telephone, register or account, further
+//! down the column of a letterhead, or in the street of a footer where the head has a post box.
 
 use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
 use super::postal_code::has_postal_code;
@@ -20,7 +19,7 @@ const FOOT: f32 = 0.75;
 /// Letters of the shortest name that is looked for within other lines.
 const MIN_WITNESSED_LETTERS: usize = 8;
 
-/// Rows under a street that its town and code stand in.
+/// Rows under a street that may hold its town and code.
 const FIELDS_BELOW: usize = 3;
 
 /// Whether an address has a post box where others have their street.
@@ -28,7 +27,8 @@ pub(super) fn is_post_box(address: &str) -> bool {
     fold_text(address).split(' ').any(|word| vocabulary().post_box.has(word))
 }
 
-/// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane 3`.
+/// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane
+/// 3`.
 pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
     match spot.field.as_str() {
         "party_address" | "invoice_date" | "subtotal" | "legal_form" => true,
@@ -47,13 +47,13 @@ fn value_behind(cell: &TextCell, labels: &FoldedWords) -> Option<String> {
 }
 
 impl SupplierSearch<'_> {
-    /// Whether a cell stands at the foot of its page, or where a page ends early.
+    /// Whether a cell is at the foot of its page, or where a page ends early.
     pub(super) fn is_at_foot(&self, cell: &TextCell) -> bool {
         self.layout.depth_on_page(cell) > FOOT || self.is_closing(cell)
     }
 
-    /// Adds what the line with name, street and town of a sender says. It stands over the recipient
-    /// in the window, and is none.
+    /// Adds the sign of the line with name, street and town of a sender. It is over the recipient
+    /// in the window, and is no recipient.
     pub(super) fn mark_sender_line(&self, cell: &TextCell, signs: &mut Vec<NameSign>) {
         if self.has_attention_below(cell) && !self.is_addressed(cell) {
             signs.retain(|sign| !matches!(sign, NameSign::Customer | NameSign::Attention));
@@ -61,8 +61,9 @@ impl SupplierSearch<'_> {
         signs.push(NameSign::SenderLine);
     }
 
-    /// Marks names in the upper half that come back within a line about an account to pay to, an
-    /// identifier or a register, or with an address at the foot. Whose account is debited is no issuer.
+    /// Marks names in the upper half that are repeated in a line about an account to pay to, an
+    /// identifier or a register, or with an address at the foot. The owner of a debited account is
+    /// no issuer.
     pub(super) fn mark_witnessed(&self, candidates: &mut [NameCandidate<'_>]) {
         let telling = |index: usize| {
             let mut paid = false;
@@ -97,15 +98,15 @@ impl SupplierSearch<'_> {
                         && !std::ptr::eq(*line, one.cell)
                 });
             if again {
-                // A heading that comes back is none that accounts and registers name.
+                // A repeated heading is no heading if accounts and registers name it.
                 one.signs.retain(|sign| *sign != NameSign::Repeated);
                 one.signs.push(NameSign::Witnessed);
             }
         }
     }
 
-    /// Street and town in a block that tells telephone, mail, register or account: recipients have
-    /// none of them.
+    /// Street and town in a block with telephone, mail, register or account: recipients have none
+    /// of them.
     pub(super) fn address_of_block(&self) -> Option<AddressLines> {
         let own = self.find_vat_id().map(|id| vat_id::normalise_vat_id(&id.value));
         self.layout.cells.iter().filter(|cell| !self.is_customer(cell)).find_map(|street| {
@@ -123,7 +124,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// The same name over an address further down, or at the front of a sender line, and how it was found.
+    /// The same name over an address further down, or at the front of a sender line, and how it was
+    /// found.
     pub(super) fn address_elsewhere(
         &self,
         best: &NameCandidate<'_>,
@@ -131,7 +133,7 @@ impl SupplierSearch<'_> {
     ) -> Option<(String, Vec<ReadingSign>)> {
         let own = [compact_name(&best.name), compact_name(&self.full_name(best).0)];
         let mut same = self.layout.cells.iter().zip(&self.folded);
-        // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` stands over the address.
+        // `Reed Coaches` heads the page, and `Reed Coaches of Northtown Ltd` is over the address.
         let telling = own[0].chars().count() >= MIN_WITNESSED_LETTERS;
         let longer = |text: &str, name: &str| {
             telling && text.contains(own[0].as_str()) && self.has_legal_form(name)
@@ -145,7 +147,8 @@ impl SupplierSearch<'_> {
                         name.contains(' ') && compact.chars().count() >= MIN_WITNESSED_LETTERS;
                     own.contains(&compact)
                         || telling && compact.contains(own[0].as_str())
-                        // `Kettle Brook · Mill Lane 5 · 82216 Northtown` of `Solicitors Kettle Brook LLP`.
+                        // `Kettle Brook · Mill Lane 5 · 82216 Northtown` of `Solicitors Kettle
+                        // Brook LLP`.
                         || part && own.iter().any(|own| own.contains(&compact))
                 })
             };
@@ -170,8 +173,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Alder Works Headquarters` of `Alder Works Ltd`: the name with or without its form, and a word for a
-    /// company's seat. All folded but the name.
+    /// `Alder Works Headquarters` of `Alder Works Ltd`: the name with or without its form, and a
+    /// word for a company's seat. All folded but the name.
     fn is_seat_of(&self, text: &str, name: &str) -> bool {
         let (words, name) = (text.split(' ').collect::<Vec<_>>(), fold_text(name));
         let name: Vec<&str> = name.split(' ').collect();
@@ -184,7 +187,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether an address stands right under another company, or under the recipient.
+    /// Whether an address is right under another company, or under the recipient.
     pub(super) fn is_address_of_other(
         &self,
         address: &str,
@@ -208,7 +211,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Comune: Northtown   Provincia: NT` and `Cap: 80333` under a street: town and code by their labels.
+    /// `Comune: Northtown   Provincia: NT` and `Cap: 80333` under a street: town and code by their
+    /// labels.
     pub(super) fn labelled_town(&self, street: &TextCell) -> Option<String> {
         let mut near = self.layout.rows_from(street).filter(|cell| {
             cell.page == street.page
@@ -224,12 +228,12 @@ impl SupplierSearch<'_> {
         has_postal_code(&line).then_some(line)
     }
 
-    /// What stands behind a company's name at the foot of a page.
+    /// The address behind a company's name at the foot of a page.
     pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
         let plain = || self.layout.cells.iter().filter(|cell| !self.is_customer(cell));
         let labelled = || plain().find_map(|cell| self.labelled_office(cell));
         let of_company = plain().find_map(|cell| {
-            // Bills of one page leave their foot empty: what tells the registered office is its line.
+            // One-page bills leave their foot empty: the line of the registered office is the foot.
             let foot = self.is_at_foot(cell);
             let sender = || self.sender_parts(cell).filter(|_| foot);
             let (name, address) = self.office_of_line(cell).or_else(sender)?;
@@ -258,8 +262,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Registered office: Mill Lane 5, Leeds LS1 4AB`, or `Address: …` within a line at the foot of a page: no
-    /// recipient's stands there.
+    /// `Registered office: Mill Lane 5, Leeds LS1 4AB`, or `Address: …` in a line at the foot of a
+    /// page: never a recipient's.
     fn labelled_office(&self, cell: &TextCell) -> Option<AddressLines> {
         let index = self.layout.index_of(cell)?;
         let mut labels = self.spots.in_cell(index).filter(|spot| {
@@ -276,8 +280,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Example Ltd. Registered in Leeds No. 12. Registered office: Mill Lane 5, Leeds LS1 4AB. VAT …`:
-    /// the company, and its address up to the town.
+    /// `Example Ltd. Registered in Leeds No. 12. Registered office: Mill Lane 5, Leeds LS1 4AB. VAT
+    /// …`: the company, and its address up to the town.
     fn office_of_line(&self, cell: &TextCell) -> Option<(String, String)> {
         let (_, office) = self.part_at_office(&cell.joined_text());
         let office = office?;
@@ -288,8 +292,8 @@ impl SupplierSearch<'_> {
         plain.then(|| (cell.joined_text(), tidy_name(&address)))
     }
 
-    /// Street and town that begin a block of their own under the name, where something else stands
-    /// between: a trade, a slogan. A recipient's block begins with a name.
+    /// Street and town that begin a block of their own under the name, behind a trade or a slogan.
+    /// A recipient's block begins with a name.
     pub(super) fn address_down_column(&self, name: &TextCell) -> Option<AddressLines> {
         let mut column = self.layout.rows_from(name).filter(|cell| {
             let centre = |cell: &TextCell| cell.area.x + cell.area.w / 2.0;

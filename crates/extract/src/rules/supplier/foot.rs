@@ -1,11 +1,12 @@
-//! Addresses in the small print of a page: over two lines, in front of telephone and account, in the columns of a footer.
+//! Addresses in the small print of a page: over two lines, in front of telephone and account, in
+//! the columns of a footer.
 
 use super::address::{AddressLines, is_street_line, parted_address, tells_registration};
 use super::postal_code::has_postal_code;
 use super::{SupplierSearch, is_next_line, tidy_name};
 use crate::rules::layout::TextCell;
 
-/// Share of a page's height above which no footer stands.
+/// Share of a page's height above which no footer is.
 const LOWER: f32 = 0.35;
 
 impl SupplierSearch<'_> {
@@ -41,8 +42,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Mill Lane 7, 4207 HE Northtown, tel. 0183-555 010, IBAN …, KvK 23099117`: street and town begin a line that tells
-    /// a register or an account.
+    /// `Mill Lane 7, 4207 HE Northtown, tel. 0183-555 010, IBAN …, KvK 23099117`: street and town
+    /// begin a line with a register or an account.
     pub(super) fn office_before_details(&self) -> Option<AddressLines> {
         self.foot_lines().find_map(|cell| {
             let text = cell.joined_text();
@@ -52,7 +53,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// A street over its town in the lower half, in rows that tell telephone or mail and a register in other columns.
+    /// A street over its town in the lower half, in rows with telephone or mail and a register in
+    /// other columns.
     pub(super) fn office_in_columns(&self) -> Option<AddressLines> {
         let streets = self.layout.cells.iter().filter(|cell| {
             let first = self.layout.row_cells(cell.row).first();

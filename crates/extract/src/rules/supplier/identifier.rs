@@ -1,4 +1,4 @@
-//! The supplier's VAT identifier, kept apart from the customer's.
+//! The supplier's VAT identifier, separated from the customer's.
 
 use super::address::tells_registration;
 use super::postal_code::has_postal_code;
@@ -10,13 +10,13 @@ use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{account, date, fold_text, printed_vat_id, vat_digits, vat_id};
 
-/// Lines under the issuer's name in which his identifier may stand.
+/// Lines under the issuer's name that may hold its identifier.
 const LINES_OF_ISSUER: usize = 6;
 
 /// Heights of a line between a number of the recipient's and the one behind it.
 const CLOSE_BEHIND: f32 = 6.0;
 
-/// Identifiers of the customer that are told apart.
+/// Identifiers of the customer that are compared.
 const MAX_CUSTOMER_IDS: usize = 8;
 
 /// `29ABCDE1234F1Z5`: the number of India's tax on goods and services.
@@ -31,19 +31,19 @@ fn is_indian(id: &[char]) -> bool {
         && is(13, 14, |c| *c == 'Z')
 }
 
-/// `APB0447715K2`: letters of the name, a day, three signs, as Mexico numbers who pays taxes.
+/// `APB0447715K2`: letters of the name, a day, three signs: a Mexican tax number.
 fn is_mexican(id: &[char]) -> bool {
     let letters = id.iter().take_while(|c| c.is_uppercase()).count();
     let day = id.get(letters..letters + 6).is_some_and(|day| day.iter().all(char::is_ascii_digit));
     (3..=4).contains(&letters) && day && id.len() == letters + 9
 }
 
-/// `148227`: five or six digits, as Iceland numbers who collects its tax on turnover.
+/// `148227`: five or six digits: an Icelandic VAT number.
 fn is_icelandic(id: &[char]) -> bool {
     (5..=6).contains(&id.len()) && id.iter().all(char::is_ascii_digit)
 }
 
-/// `NIF:`, `A.F.M.`, `RFC`: letters of what a label says in full.
+/// `NIF:`, `A.F.M.`, `RFC`: abbreviated labels.
 fn is_abbreviation(word: &str) -> bool {
     let word = word.trim_end_matches(':');
     let letters = word.chars().filter(|c| c.is_alphabetic()).count();
@@ -56,7 +56,7 @@ fn is_canadian_account(word: &str) -> bool {
     digits.is_some_and(|digits| digits.len() == 4 && digits.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// `81244 0975 RT0001`: Canada's number of whoever collects its tax on goods and services.
+/// `81244 0975 RT0001`: a Canadian GST account.
 fn canadian_account(cell: &TextCell) -> Option<String> {
     (0..cell.words.len()).find_map(|at| {
         let word = cell.words.get(at)?.trim_matches(|c: char| !c.is_alphanumeric());
@@ -81,7 +81,8 @@ fn canadian_account(cell: &TextCell) -> Option<String> {
     })
 }
 
-/// How many words are digits in groups, up to a mark that ends a sentence: `418 2209 36. Director: …`.
+/// How many words are digits in groups, up to a mark that ends a sentence: `418 2209 36. Director:
+/// …`.
 fn count_groups(words: &[&str]) -> usize {
     let mut count = 0;
     for word in words {
@@ -121,7 +122,8 @@ fn is_taxpayer_form(word: &str) -> bool {
         || is_indian(&compact)
 }
 
-/// Whether words are one number of a taxpayer in groups, which no amount is written in: `118-447-118`.
+/// Whether words are one number of a taxpayer in groups, which no amount is written in:
+/// `118-447-118`.
 fn is_grouped_number(words: &[&str]) -> bool {
     let [word] = words else { return false };
     let groups: Vec<&str> = word.split('-').collect();
@@ -144,7 +146,7 @@ fn compact_id(id: &str) -> String {
     id.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// What a mail address or an account in its row says for an identifier: more than a label, which the
+/// The weight of a mail address or an account in an identifier's row: more than a label, which the
 /// customer's has as well.
 const BESIDE_CONTACT: f32 = 2.5;
 
@@ -194,8 +196,8 @@ impl SupplierSearch<'_> {
         best.or_else(|| self.find_national_id())
     }
 
-    /// Whether a text of an identifier's form is what a label of something else names, and its check
-    /// digits do not hold: `Poziv na broj: HR00 20771-2024`.
+    /// Whether a text in an identifier's form has another label, and its check digits do not hold:
+    /// `Poziv na broj: HR00 20771-2024`.
     fn is_reference(&self, index: usize, id: &str) -> bool {
         let mut labels = self.spots.in_cell(index);
         // `Gst-nummer`: the number of a tax is no other one.
@@ -205,8 +207,8 @@ impl SupplierSearch<'_> {
         named && vat_digits::check_digits_hold(id) == Some(false)
     }
 
-    /// An identifier off a picture of which the check digits do not hold was misread: where the same
-    /// one is printed again and holds, as headers and footers have it, that is it.
+    /// An identifier off a picture of which the check digits do not hold was misread: where the
+    /// same one is printed again and holds, as headers and footers have it, that is it.
     fn reread_id(&self, found: FoundValue<String>, customers: &[String]) -> FoundValue<String> {
         let pictured = self.layout.cells.get(found.cell).is_some_and(|cell| cell.from_picture);
         if !pictured || vat_digits::check_digits_hold(&found.value) != Some(false) {
@@ -224,7 +226,8 @@ impl SupplierSearch<'_> {
         again.unwrap_or(found)
     }
 
-    /// How the identifier was found; `name`: the signs of the issuer's name, `block`: the lines under it.
+    /// How the identifier was found; `name`: the signs of the issuer's name, `block`: the lines
+    /// under it.
     pub(super) fn id_reading(
         &self,
         vat: Option<&FoundValue<String>>,
@@ -249,12 +252,12 @@ impl SupplierSearch<'_> {
             (false, false) => ReadingSign::IdBare,
         }];
         let (own, customers) = (compact_id(&vat.value), self.customer_ids());
-        // What stands under another address is that party's, where the issuer's stands near his name or beside
-        // his mail or account.
+        // An identifier under another address is that party's, where the issuer's is near its name
+        // or beside its mail or account.
         let sure = name.contains(&NameSign::VatNear)
             || self.layout.cells.get(vat.cell).is_some_and(|cell| self.is_beside_contact(cell));
         let theirs = |cell: &TextCell| sure && self.is_under_address(cell, vat.cell);
-        // What is the customer's is no rival.
+        // The customer's identifier is no rival.
         let others = self.layout.cells.iter().enumerate().any(|(index, cell)| {
             (0..cell.words.len()).any(|start| {
                 let words = cell.words_in(start..cell.words.len());
@@ -276,7 +279,7 @@ impl SupplierSearch<'_> {
                     && !self.is_in_customers_row(index)
             })
         });
-        // Two that have their labels, and neither stands with the recipient.
+        // Two with labels, and neither is with the recipient.
         let labelled = national
             && self.national_ids().any(|(_, found)| {
                 let id = compact_id(&found.value);
@@ -293,8 +296,8 @@ impl SupplierSearch<'_> {
         signs
     }
 
-    /// Whether a number stands somewhere as identifiers do, and nothing that is known names it: behind an
-    /// abbreviation, or in a form that numbers of taxpayers have and hardly any other.
+    /// Whether a number looks like an identifier and has no known label: behind an abbreviation, or
+    /// in a form that hardly any other number has.
     fn has_open_id(&self) -> bool {
         let cells = self.layout.cells.iter().enumerate();
         let mut plain = cells.filter(|(_, cell)| !self.layout.is_on_amount_row(cell));
@@ -302,7 +305,7 @@ impl SupplierSearch<'_> {
             let open = (0..cell.words.len()).any(|at| {
                 let Some(word) = cell.words.get(at) else { return false };
                 let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-                // `P.I. e C.F.`: a label behind words that nobody knows names the number only half.
+                // `P.I. e C.F.`: a label behind unknown words names the number only in part.
                 let whole = |from: usize| {
                     let before = from.checked_sub(1).and_then(|before| cell.words.get(before));
                     before.is_none_or(|word| word.contains(|c: char| c.is_ascii_digit()))
@@ -326,7 +329,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Contribuinte 550409432` in the issuer's block: a long number behind words that nobody knows.
+    /// `Contribuinte 550409432` in the issuer's block: a long number behind unknown words.
     fn ends_in_open_id(&self, line: &TextCell) -> bool {
         let [words @ .., number] = line.words.as_slice() else { return false };
         let text = line.joined_text();
@@ -357,13 +360,14 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// The identifiers that stand in the recipient's block, wherever else they are printed: payment
-    /// providers repeat the customer's at the head of the page.
+    /// The identifiers in the recipient's block, wherever else they are printed: payment providers
+    /// repeat the customer's at the head of the page.
     fn customer_ids(&self) -> Vec<String> {
         let addressed = self.addressed_cells();
         let cells = self.recipient.iter().chain(&addressed);
         let cells = cells.filter_map(|index| self.layout.cells.get(*index));
-        // `IČO: 12345678      DIČ: CZ12345678`: what stands close behind a line of the block belongs to it.
+        // `IČO: 12345678      DIČ: CZ12345678`: text close behind a line of the block belongs to
+        // it.
         let cells = cells.flat_map(|cell| {
             let index = self.layout.index_of(cell);
             let next = index.and_then(|at| self.layout.right_of(at).first());
@@ -384,7 +388,7 @@ impl SupplierSearch<'_> {
         ids.take(MAX_CUSTOMER_IDS).collect()
     }
 
-    /// Without a country's prefix only a label tells such an identifier.
+    /// An identifier without a country's prefix needs a label.
     pub(super) fn find_national_id(&self) -> Option<FoundValue<String>> {
         let found: Vec<(bool, FoundValue<String>)> = self.national_ids().collect();
         let plain = |(_, id): &&(bool, FoundValue<String>)| !self.is_in_customers_row(id.cell);
@@ -400,7 +404,7 @@ impl SupplierSearch<'_> {
         canadian().or_else(|| own.map(|(_, id)| id.clone()))
     }
 
-    /// Such identifiers, and whether telephone, mail or account stand beside them.
+    /// Such identifiers, and whether telephone, mail or account are beside them.
     fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
         let addressed = self.addressed_cells();
         let taxes = self.spots.of_field("vat_amount").map(|spot| (spot, true));
@@ -411,11 +415,12 @@ impl SupplierSearch<'_> {
                 return None;
             }
             let beside = self.spots.value_candidates(spot);
-            // Under a label that stands alone.
+            // Under a label that is alone.
             let alone = spot.words == (0..cell.words.len());
             let first = beside.iter().find(|beside| !beside.below || alone && !of_tax)?;
             let words = first.value_words();
-            // `GST   118-447-118`: the name of the tax alone, beside a number that no amount is written as.
+            // `GST   118-447-118`: the name of the tax alone, beside a number that no amount is
+            // written as.
             if of_tax && !(spot.words.start == 0 && is_grouped_number(&words)) {
                 return None;
             }
@@ -445,7 +450,8 @@ impl SupplierSearch<'_> {
                 below.is_some_and(|(at, _)| at == index)
             };
             let same = spot.cell == index && spot.words.start <= start || over();
-            // `USt-ID des Kunden: DK29447711     USt-ID: …`: a label with its value names nothing beside it.
+            // `USt-ID des Kunden: DK29447711     USt-ID: …`: a label with its value names nothing
+            // beside it.
             let open = |label: &TextCell| {
                 let rest = label.words.get(spot.words.end..).unwrap_or_default();
                 !rest.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
@@ -473,8 +479,8 @@ impl SupplierSearch<'_> {
         score
     }
 
-    /// Whether a mail address, an account or a register stands in a cell's row: who prints an account or a mail
-    /// address beside an identifier is the one to be paid.
+    /// Whether a mail address, an account or a register is in a cell's row: an identifier beside an
+    /// account or a mail address is the payee's.
     fn is_beside_contact(&self, cell: &TextCell) -> bool {
         let row = self.layout.row_cells(cell.row).iter();
         let mut close = row.filter(|other| other.page == cell.page);
@@ -486,7 +492,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether the lines right over a cell are an address, and the cell `own` is none of them.
+    /// Whether the lines right over a cell are an address that does not include the cell `own`.
     fn is_under_address(&self, cell: &TextCell, own: usize) -> bool {
         let own = self.layout.cells.get(own);
         let (mut at, mut town) = (cell, false);

@@ -1,4 +1,4 @@
-//! What can be a name, whether it is the recipient's, and whether two are one firm's.
+//! Possible names, recipients' names, and names of the same firm.
 
 use std::cell::LazyCell;
 
@@ -12,7 +12,7 @@ use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text};
 
-/// Letters of a part of a name that can be told from other words.
+/// Letters of a distinctive part of a name.
 const MIN_PART_LETTERS: usize = 6;
 
 /// Letters of a name of several words that another one begins with.
@@ -62,8 +62,8 @@ impl SupplierSearch<'_> {
                     && (1..=2).contains(&rest.len()))
                 && !self.has_legal_form(name)
         };
-        // `Kettle` in large letters or in the line of the sender, of `Works Kettle & Sons, S.L.`: a brand, and the
-        // company that has it in its name.
+        // `Kettle` in large letters or in the line of the sender, of `Works Kettle & Sons, S.L.`: a
+        // brand, and the company that has it in its name.
         let is_brand = |whole: &[&str], part: &[&str], brand: &NameCandidate<'_>, name: &str| {
             use NameSign::{Large, OtherValue, SenderLine};
             let letters: usize = part.iter().map(|word| word.len()).sum();
@@ -110,7 +110,7 @@ impl SupplierSearch<'_> {
                 || first.signs.contains(&NameSign::Witnessed) && again())
     }
 
-    /// Whether a heading such as "Bill to" stands over or before the cell.
+    /// Whether a heading such as "Bill to" is over or before the cell.
     pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
         let index = self.layout.index_of(cell);
         match index.and_then(|index| self.customers.get(index)) {
@@ -129,7 +129,7 @@ impl SupplierSearch<'_> {
         if index.is_some_and(|index| self.recipient.binary_search(&index).is_ok()) {
             return true;
         }
-        // What a register tells stands under a recipient, not in its block.
+        // A register is under a recipient, not in its block.
         let registration = LazyCell::new(|| tells_registration(&cell.joined_text()));
         self.spots.of_field("customer").any(|spot| {
             let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
@@ -151,8 +151,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether the cell stands under the heading of a slip that goes back with the money: there `To`
-    /// names who is paid.
+    /// Whether the cell is under the heading of a payment slip: there `To` names the payee.
     fn is_on_remittance_slip(&self, cell: &TextCell) -> bool {
         self.spots.of_field("remittance_slip").any(|spot| {
             spot.words.start == 0
@@ -164,8 +163,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// `Verkäufer   M. Haller` among the details of a document: who sold it, where no legal form and no
-    /// address says that it is the seller.
+    /// `Verkäufer   M. Haller` among the details of a document: the salesperson, where no legal
+    /// form and no address makes it the seller.
     pub(super) fn names_salesperson(
         &self,
         spot: &LabelMatch,
@@ -202,7 +201,8 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether the text is addressed: it begins with `Mr`, `Frau` or the like, or they stand right over it.
+    /// Whether the text has a form of address: it begins with `Mr`, `Frau` or the like, or they are
+    /// right over it.
     pub(super) fn is_addressed(&self, cell: &TextCell) -> bool {
         let begins = |line: &TextCell, whole: bool| {
             let index = self.layout.index_of(line);
@@ -218,8 +218,8 @@ impl SupplierSearch<'_> {
         begins(cell, false) || before.any(|above| is_next_line(above, cell) && begins(above, true))
     }
 
-    /// Whether the lines of a block up to its foot tell a telephone or a mail address: recipients are written
-    /// to, and a house that is called by its family tells how to reach it.
+    /// Whether a block has a telephone or a mail address up to its foot: recipients are written to,
+    /// and a family name with contact details is a business.
     pub(super) fn is_reached_below(&self, cell: &TextCell) -> bool {
         self.block_below(cell).iter().any(|line| self.tells_reach(line))
     }
@@ -233,7 +233,8 @@ impl SupplierSearch<'_> {
         let digits = own.chars().filter(char::is_ascii_digit).count();
         let words: Vec<&str> = folded.split(' ').collect();
         let first = self.labels.labels_at(&words);
-        // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a name.
+        // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a
+        // name.
         let label = first.iter().any(|found| {
             found.length == words.len()
                 || text.contains(':')
@@ -241,9 +242,9 @@ impl SupplierSearch<'_> {
                 || (found.strong && digits > 0)
                 || found.field == "customer"
         });
-        // `Partner: Kettle GmbH`: what it is called is another's.
+        // `Partner: Kettle GmbH`: the label belongs to another party.
         let called = text.split_once(": ").is_some_and(|(front, _)| !self.has_legal_form(front));
-        // `Van` over who writes.
+        // `Van` over the sender.
         let heading = vocabulary().party_from.has(&folded) || vocabulary().party_to.has(&folded);
         // `f l o r i s t`: a word that is set with spaces.
         let spaced = words.len() > 3 && words.iter().all(|word| word.chars().count() == 1);
@@ -270,7 +271,7 @@ impl SupplierSearch<'_> {
             && !(text.starts_with('(') && text.ends_with(')'))
     }
 
-    /// `9418-2206 Québec inc.`, `1234567 Ontario Inc.`: Canada's companies that are called by their number.
+    /// `9418-2206 Québec inc.`, `1234567 Ontario Inc.`: Canadian numbered companies.
     pub(super) fn is_numbered_company(&self, text: &str) -> bool {
         let Some((number, rest)) = text.split_once(' ') else { return false };
         let digits = number.chars().filter(char::is_ascii_digit).count();
@@ -281,13 +282,13 @@ impl SupplierSearch<'_> {
             && self.ends_in_legal_form(rest)
     }
 
-    /// `Billing group:   Weekly`: what ends in a colon and has its value in the same row.
+    /// `Billing group:   Weekly`: a text that ends in a colon and has its value in the same row.
     pub(super) fn is_open_label(&self, cell: &TextCell) -> bool {
         cell.words.last().is_some_and(|word| word.ends_with(':'))
             && self.layout.index_of(cell).is_some_and(|at| !self.layout.right_of(at).is_empty())
     }
 
-    /// `Kommanditgesellschaft, Sitz Northtown`: what a company is and where, under its name.
+    /// `Kommanditgesellschaft, Sitz Northtown`: form and seat of a company, under its name.
     fn is_form_and_seat(&self, words: &[&str]) -> bool {
         let [form, rest @ ..] = words else { return false };
         vocabulary().form_ending.iter().any(|ending| form.ends_with(ending))
@@ -317,14 +318,14 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether a text is nothing but what tills greet with: `Welcome to`.
+    /// Whether a text is only the greeting of a receipt: `Welcome to`.
     pub(super) fn is_greeting(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').collect();
         self.labels.is_label("prose", &words)
     }
 
-    /// The name before a label of the registered office, and what stands behind it.
+    /// The name before a label of the registered office, and the text behind it.
     pub(super) fn part_at_office(&self, text: &str) -> (String, Option<String>) {
         let words: Vec<&str> = text.split(' ').collect();
         let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
@@ -362,8 +363,7 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether the next line, or what stands beside, is nothing but a company's legal form: `Alder Works`
-    /// over `Pty Ltd`.
+    /// Whether the next line, or the next cell, is only a legal form: `Alder Works` over `Pty Ltd`.
     pub(super) fn has_form_below(&self, cell: &TextCell) -> bool {
         let below = self.layout.cell_below(cell, 0.9).map(|(_, below)| below);
         let below = below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h);
@@ -400,7 +400,8 @@ pub(super) fn begins_with_title(text: &str) -> bool {
     let folded = fold_text(text);
     folded.split_once(' ').is_some_and(|(title, _)| vocabulary().title.has(title))
 }
-/// Whether a name has the first name of which the other one has the initial: `Jens Birke`, `J. Birke`.
+/// Whether a name has the first name of which the other one has the initial: `Jens Birke`, `J.
+/// Birke`.
 pub(super) fn is_spelled_out(full: &str, short: &str) -> bool {
     let (Some((first, rest)), Some((initial, other))) =
         (full.split_once(' '), short.split_once(". "))

@@ -1,4 +1,4 @@
-//! Lines of a head or a foot that gaps, points or bars part: the street and what stands behind it in one row.
+//! Lines of a head or a foot divided by gaps, points or bars: street and town in one row.
 
 use super::address::{is_street_and_town, is_street_line, tells_registration};
 use super::name::FORM_ASIDE;
@@ -13,12 +13,12 @@ const PARTED: f32 = 3.0;
 /// The same where they are street and town, or an address and a telephone.
 const PARTED_WIDE: f32 = 6.0;
 
-/// Heights of a line between what a till sets into one line.
+/// Heights of a line between the parts of one line on a receipt.
 const PARTED_ON_TILL: f32 = 2.5;
 
 impl SupplierSearch<'_> {
-    /// The cells of the next line, where points or bars part it, as under a name in a footer: `Mill
-    /// Road 12 · 82216 Northtown · VAT DE123456789`. They stand under the name together.
+    /// The cells of the next line, divided by points or bars, as under a name in a footer: `Mill
+    /// Road 12 · 82216 Northtown · VAT DE123456789`. They are under the name together.
     pub(super) fn parted_line_below<'s>(&'s self, above: &TextCell) -> &'s [TextCell] {
         let rows = (above.row + 1..=above.row + 2).map(|row| self.layout.row_cells(row));
         let next = rows.into_iter().find(|row| {
@@ -31,7 +31,7 @@ impl SupplierSearch<'_> {
             let address = within(PARTED_WIDE) && self.is_address_row(row);
             let area = row.iter().map(|cell| cell.area).reduce(BoundingBox::union);
             let first = row.first().filter(|first| first.page == above.page);
-            // What is set in the middle of a head is so only about.
+            // Centred lines of a head are aligned only roughly.
             let alone = self.layout.row_cells(above.row).len() == 1;
             let under = |area: BoundingBox| {
                 let gap = area.y - above.area.bottom();
@@ -50,8 +50,8 @@ impl SupplierSearch<'_> {
         next.unwrap_or_default()
     }
 
-    /// `88 Depot St     Bend, OR 97701`, `203 Domain Road, Tai Tapu 7672     Ph 03 555 0140`: the row begins with a
-    /// street, and goes on with its town, or with how to reach who is there.
+    /// `88 Depot St     Bend, OR 97701`, `203 Domain Road, Tai Tapu 7672     Ph 03 555 0140`: the
+    /// row begins with a street, and continues with its town or with contact details.
     fn is_address_row(&self, row: &[TextCell]) -> bool {
         let [street, rest @ ..] = row else { return false };
         let text = street.joined_text();
@@ -61,15 +61,15 @@ impl SupplierSearch<'_> {
         is_street_line(&text) && (reached() || !has_postal_code(&text) && town())
     }
 
-    /// The text of a line, on a till's paper with what a wider gap parts from it, elsewhere with the
-    /// town that a point parts from the street: `Mill Lane 12 · 12345 Town`.
+    /// The text of a line: on a receipt with the part behind a wider gap, elsewhere with the town
+    /// behind a point: `Mill Lane 12 · 12345 Town`.
     pub(super) fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
         let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
         let foot = self.layout.cell_below(cell, 1.5).is_none();
         let town = right.filter(|next| {
             let town = next.joined_text();
-            // The columns of a footer are read across where the town does not stand below.
+            // The columns of a footer are read across where the town is not below.
             let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
             let across = foot && coded && is_street_line(&text);
             let gap = next.area.x - cell.area.right();

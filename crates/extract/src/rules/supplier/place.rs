@@ -1,4 +1,4 @@
-//! Signs of where a text stands and of how it is written.
+//! Signs of a text's position and form.
 
 use super::address::{
     is_street_and_town, is_street_line, parted_address, tells_registration, tells_trade,
@@ -16,7 +16,7 @@ use docmill_formats::notation::{date, fold_text};
 /// Headings of one kind that are looked at.
 pub(super) const MAX_HEADINGS: usize = 60;
 
-/// A word of so many letters in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
+/// A word of this length in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
 const DOMAIN_WORD: usize = 5;
 
 /// A shorter domain is whole words of a name.
@@ -28,7 +28,7 @@ const MAX_DOMAINS: usize = 60;
 /// Lines below a name that belong to its block.
 const BLOCK: usize = 11;
 
-/// Rows under a name in large letters in which its address may stand.
+/// Rows under a name in large letters that may hold its address.
 const ROWS_UNDER_LARGE: usize = 3;
 
 /// Its letters are larger than those of the address by this factor.
@@ -46,8 +46,8 @@ const FAINT: f32 = 0.6;
 /// The share of a line's height that another may cover: boxes of slanting lines overlap a little.
 const TANGLED: f32 = 0.5;
 
-/// Cells of a row in which a part of an address is looked for: for each the rows around are looked through, and an
-/// enemy's may have thousands.
+/// Cells of a row in which a part of an address is looked for: for each the rows around are looked
+/// through, and an enemy's may have thousands.
 const MAX_BESIDE: usize = 4;
 
 impl<'a> SupplierSearch<'a> {
@@ -61,7 +61,7 @@ impl<'a> SupplierSearch<'a> {
         found
     }
 
-    /// What the place of a cell says.
+    /// The signs of a cell's position.
     pub(super) fn place_signs(
         &self,
         index: usize,
@@ -113,7 +113,8 @@ impl<'a> SupplierSearch<'a> {
         signs
     }
 
-    /// `From:` and `To:` in one row, and nothing else: which party the name right under one of them is.
+    /// `From:` and `To:` in one row, and nothing else: which party the name right under one of them
+    /// is.
     fn side_of_heading(&self, cell: &TextCell) -> Option<NameSign> {
         let mut before = self.layout.rows_before(cell);
         let heading = before.find(|above| {
@@ -132,7 +133,7 @@ impl<'a> SupplierSearch<'a> {
         pair.then_some(if first { NameSign::Labelled } else { NameSign::Customer })
     }
 
-    /// `From: Kettle Works` and `To: Birch Club` in one row: who writes.
+    /// `From: Kettle Works` and `To: Birch Club` in one row: the sender.
     pub(super) fn named_as_sides(&self) -> impl Iterator<Item = (String, &'a TextCell)> {
         let value = |cell: &TextCell, words: &FoldedWords| {
             let (front, rest) = cell.words.split_first()?;
@@ -148,7 +149,8 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// Whether the cell is the front of a closing line, and names a company: who writes signs there, too.
+    /// Whether the cell is the front of a closing line, and names a company: senders sign there,
+    /// too.
     fn closes_with_company(&self, cell: &TextCell) -> bool {
         let first = self.layout.row_cells(cell.row).first();
         self.is_closing(cell)
@@ -170,7 +172,8 @@ impl<'a> SupplierSearch<'a> {
             })
     }
 
-    /// `Main Street, Northtown, Co. Clare` right over `H91 V4K7`: the code alone goes on with an address.
+    /// `Main Street, Northtown, Co. Clare` right over `H91 V4K7`: the code alone goes on with an
+    /// address.
     fn is_over_code(&self, cell: &TextCell) -> bool {
         let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
         cell.joined_text().contains(", ")
@@ -203,7 +206,7 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// What the lines under a name say.
+    /// Adds the signs of the lines under a name.
     fn add_block_signs(
         &self,
         cell: &TextCell,
@@ -217,7 +220,7 @@ impl<'a> SupplierSearch<'a> {
         if town {
             signs.push(NameSign::AddressBelow);
         }
-        // `Customer VAT No: …` in the block: whose it is needs no heading.
+        // `Customer VAT No: …` in the block needs no heading.
         let theirs = |line: &TextCell| {
             let index = self.layout.index_of(line);
             index.is_some_and(|index| {
@@ -225,7 +228,7 @@ impl<'a> SupplierSearch<'a> {
                 labels.any(|spot| spot.field == "customer_vat_id" && spot.words.start == 0)
             })
         };
-        // What is called the customer's tells nothing of the issuer.
+        // A customer's identifier is no sign for the issuer.
         let contact = block.iter().any(|line| self.is_contact(line) && !theirs(line));
         if !signs.contains(&NameSign::Customer) && block.iter().take(5).any(|line| theirs(line)) {
             signs.push(NameSign::Customer);
@@ -273,7 +276,8 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// Street and town on one line close under a name that is large or heads the page, with its trade between.
+    /// Street and town on one line close under a name that is large or heads the page, with its
+    /// trade between.
     pub(super) fn address_near(&self, name: &TextCell) -> Option<(String, &TextCell)> {
         let first = self.layout.index_of(name) == Some(0);
         let rows = (name.row + 1..).take(ROWS_UNDER_LARGE);
@@ -285,7 +289,8 @@ impl<'a> SupplierSearch<'a> {
         });
         near.find_map(|cell| {
             let text = self.line_text(cell);
-            // `Mill Lane 5, 82216 Northtown · by appointment`, `Mill Lane 5 · 82216 Northtown · Tel. 555`
+            // `Mill Lane 5, 82216 Northtown · by appointment`, `Mill Lane 5 · 82216 Northtown ·
+            // Tel. 555`
             let front = text.split(" · ").next().unwrap_or_default();
             let whole = is_street_and_town(front).then(|| tidy_name(front));
             let address = whole.or_else(|| parted_address(&text))?;
@@ -310,7 +315,7 @@ impl<'a> SupplierSearch<'a> {
         lines
     }
 
-    /// Whether the text names what stands right under it: a number or a day, as in the boxes of a
+    /// Whether the text is the label of the number or day right under it, as in the boxes of a
     /// form.
     fn names_value_below(&self, cell: &TextCell) -> bool {
         let below = self.layout.cell_below(cell, 1.2).map(|(_, below)| below);
@@ -341,12 +346,12 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// Whether a line tells how to reach somebody, or a number with an office or a bank.
+    /// Whether a line has contact details, or a number with an office or a bank.
     pub(super) fn is_contact(&self, line: &TextCell) -> bool {
         self.tells_reach(line) || line.folded.iter().any(|(word, _)| vocabulary().office.has(word))
     }
 
-    /// Whether a line tells a telephone, a mail or web address.
+    /// Whether a line has a telephone, a mail or web address.
     pub(super) fn tells_reach(&self, line: &TextCell) -> bool {
         let text = line.joined_text();
         // `Kettle Mobil GmbH`
@@ -387,7 +392,7 @@ impl<'a> SupplierSearch<'a> {
         found
     }
 
-    /// Whether the cell is what a label of something else is about.
+    /// Whether the cell is the value of another label.
     fn is_value_of_other(&self, index: usize, cell: &TextCell) -> bool {
         let row = self.layout.rows.get(cell.row).map_or(index, |row| row.start);
         let before = index.checked_sub(1).filter(|left| *left >= row);
@@ -405,8 +410,8 @@ impl<'a> SupplierSearch<'a> {
             || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
     }
 
-    /// Whether the cell stands at the foot of a page behind other details of a register, a tax or an account: their
-    /// court, their bank. A name begins such a line, or has a legal form.
+    /// Whether the cell is at the foot of a page behind other details of a register, a tax or an
+    /// account: their court, their bank. A name begins such a line, or has a legal form.
     fn is_within_registers(&self, index: usize, cell: &TextCell) -> bool {
         let row = self.layout.rows.get(cell.row);
         let behind = row.is_some_and(|row| row.start < index);
@@ -421,8 +426,8 @@ impl<'a> SupplierSearch<'a> {
             && self.layout.row_cells(cell.row).iter().any(tells)
     }
 
-    /// Whether the line right above is nothing but the label of another document's number or of what else
-    /// a page refers to.
+    /// Whether the line right above is only the label of another document's number or another
+    /// reference.
     fn is_under_reference(&self, cell: &TextCell) -> bool {
         let mut before = self.layout.rows_before(cell);
         let above =
@@ -436,8 +441,8 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// Whether the cell is a heading of the recipient with name and address right below it: what stands
-    /// beside it is no part of that.
+    /// Whether the cell is a heading of the recipient with name and address right below it: the
+    /// text beside it is no part of that.
     pub(super) fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
         let is_heading =
             self.spots.in_cell(index).any(|spot| spot.words.start == 0 && spot.field == "customer");
@@ -451,7 +456,7 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// What the words of a text say.
+    /// The signs of a text's words.
     pub(super) fn text_signs(&self, name: &str) -> Vec<NameSign> {
         let folded = fold_text(name);
         let words: Vec<&str> = folded.split(' ').collect();
@@ -486,14 +491,16 @@ impl<'a> SupplierSearch<'a> {
             let title = words.get(at).is_some_and(|word| word.len() >= MIN_TITLE_LETTERS);
             title && found.into_iter().any(|one| one.field == "invoice_number")
         });
-        // `Find more at kettle.example`: a sentence says where to find somebody; a company is called so.
+        // `Find more at kettle.example`: a sentence with a host, unlike a company's name.
         let hosted = name.contains(' ') && name.split(' ').any(|word| domain_name(word).is_some());
         let told = (titled || hosted) && !legal;
         let other = name.contains(": ") || owner && words.len() > 1 || told;
         add(NameSign::OtherValue, other);
-        // Some such words are parts of names elsewhere: what ends as companies do is no sentence.
+        // Some such words are parts of names elsewhere: a text that ends as companies do is no
+        // sentence.
         let company = self.ends_in_legal_form(name);
-        // `We do not levy a service charge. E. & O.E.`: a sentence ends before what looks like a form.
+        // `We do not levy a service charge. E. & O.E.`: a sentence ends before a supposed legal
+        // form.
         let sentence = name.split_once(". ").is_some_and(|(front, _)| {
             let small = front.split(' ').filter(|word| word.starts_with(char::is_lowercase));
             small.count() >= SENTENCE
@@ -519,7 +526,7 @@ impl<'a> SupplierSearch<'a> {
                         .is_some_and(|first| first.len() >= 4 && domain.starts_with(first)))
                 || words.iter().any(|word| word.len() >= DOMAIN_WORD && domain.contains(word))
         });
-        // A host in the text itself bears no witness to it.
+        // A host in the text itself does not confirm it.
         add(NameSign::Domain, named && (legal || !hosted));
         signs
     }

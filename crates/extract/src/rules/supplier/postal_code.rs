@@ -1,8 +1,8 @@
-//! How a line with a town is told: by its postal code, as the countries write theirs.
+//! Lines with a town, recognised by the postal codes of the countries.
 
 use crate::rules::vocabulary::vocabulary;
 
-/// The abbreviations of the states that stand before a ZIP code in the United States.
+/// Abbreviations of the states before a ZIP code in the United States.
 const STATES: &[&str] = &[
     "AK", "AL", "AR", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "HI", "IA", "ID", "IL", "IN",
     "KS", "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT", "NC", "ND", "NE", "NH", "NJ",
@@ -22,7 +22,7 @@ pub(super) fn is_town_first(line: &str) -> bool {
             }))
 }
 
-/// What follows a postal code of four digits: ` Győr, Ipar utca 12.`, not ` Broadway, Suite 12`.
+/// The text behind a postal code of four digits: ` Győr, Ipar utca 12.`, not ` Broadway, Suite 12`.
 fn is_town_and_street(rest: &str) -> bool {
     let Some((town, street)) = rest.trim_start().split_once(", ") else { return false };
     let first = docmill_formats::notation::fold_text(street.split(' ').next().unwrap_or_default());
@@ -32,14 +32,14 @@ fn is_town_and_street(rest: &str) -> bool {
         && !vocabulary().room.has(&first)
 }
 
-/// Whether a folded word stands before a number that is counted or called, and no town's: `Invoice No.:
-/// 9876`, `Tel 0999 55`, `since 1951`.
+/// Whether a folded word precedes numbers other than postal codes: `Invoice No.: 9876`, `Tel 0999
+/// 55`, `since 1951`.
 fn is_counted(folded: &str) -> bool {
     vocabulary().counted.has(folded) || vocabulary().since.has(folded)
 }
 
-/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can be
-/// a town's.
+/// Four or more digits in one word (or the British and Dutch forms' digits) beside a word that can
+/// be a town's.
 pub(in crate::rules) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
@@ -82,7 +82,8 @@ pub(in crate::rules) fn has_postal_code(text: &str) -> bool {
     code || british || canadian || irish || israeli
 }
 
-/// `NORTHTOWN.80333 SOUTHPORT`: a part of a town and a code, which an engine has read without their space.
+/// `NORTHTOWN.80333 SOUTHPORT`: a part of a town and a code, which an engine has read without their
+/// space.
 fn part_at_point(word: &str) -> Vec<&str> {
     let glued = word.split_once('.').filter(|(town, code)| {
         town.len() > 3

@@ -1,11 +1,11 @@
-//! Towns without a postal code, told by the county or the province that stands behind them.
+//! Towns without a postal code, recognised by the county or province behind them.
 
 use super::address::is_street_line;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
-/// A district and its province behind a street, where addresses have no postal code: `Ata Sok. No: 4` over
-/// `Nilüfer / Bursa`.
+/// A district and its province behind a street, where addresses have no postal code: `Ata Sok. No:
+/// 4` over `Nilüfer / Bursa`.
 pub(super) fn town_with_province(lines: &[String]) -> Option<usize> {
     let [street, town, ..] = lines else { return None };
     (is_street_line(street) && (is_town_and_province(town) || is_town_and_county(town)))
@@ -26,7 +26,7 @@ fn is_town_and_province(text: &str) -> bool {
     text.split_once(" / ").is_some_and(|(town, province)| is_name(town) && is_name(province))
 }
 
-/// `Cluj-Napoca, jud. Cluj`: the name of a town and a county that is called one, and nothing else.
+/// `Cluj-Napoca, jud. Cluj`: only the name of a town and of a county labelled as one.
 pub(super) fn is_town_and_county(text: &str) -> bool {
     let Some((town, county)) = text.split_once(", ") else { return false };
     let is_county = county.split_once(' ').is_some_and(|(label, name)| {

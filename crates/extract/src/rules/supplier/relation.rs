@@ -1,5 +1,5 @@
-//! How the lines of a head or a foot stand to each other: what goes on in the next line, who is spoken to,
-//! what stands beside a name that is printed again.
+//! How the lines of a head or a foot relate: continued lines, forms of address, the neighbours of
+//! repeated names.
 
 use super::address::{
     AddressLines, is_street_and_town, is_street_line, tells_registration, tells_trade,
@@ -15,11 +15,12 @@ use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{fold_text, vat_digits};
 
-/// Share of the narrower of two lines that the other one covers where they are of one column; a till has no other.
+/// Share of the narrower of two lines that the other one covers where they are of one column; a
+/// till has no other.
 const COLUMN: f32 = 0.6;
 const COLUMN_OF_TILL: f32 = 0.3;
 
-/// Share of a page's height in which its head stands.
+/// Share of a page's height of its head.
 const HEAD: f32 = 0.17;
 
 /// Letters of a heading are larger than those under it by this factor.
@@ -31,10 +32,10 @@ const MIN_BRAND_LETTERS: usize = 4;
 /// Sentences about brands that are looked into.
 const MAX_SAID: usize = 20;
 
-/// Letters of a word by which two names are known to be of one firm.
+/// Letters of a word that makes two names one firm's.
 const TELLING_WORD: usize = 5;
 
-/// What parts the things that somebody does.
+/// Marks between the trades of a business.
 const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
 
 /// Cells behind a name in one line that can be its street and town.
@@ -49,9 +50,9 @@ fn ends_in_register_number(text: &str) -> bool {
 }
 
 impl SupplierSearch<'_> {
-    /// Whether `below` is the next line of the same block. A till's paper is one column, and so is what
-    /// stands at the head of a letter: what is alone in the next row goes on, though it is not set in the
-    /// middle to the point.
+    /// Whether `below` is the next line of the same block. A receipt is one column, and so is the
+    /// head of a letter: the only cell of the next row continues the block even if it is not
+    /// exactly centred.
     pub(super) fn goes_on(&self, above: &TextCell, below: &TextCell) -> bool {
         let alone = |cell: &TextCell| self.layout.row_cells(cell.row).len() == 1;
         let share = if self.spots.till { COLUMN_OF_TILL } else { COLUMN };
@@ -74,13 +75,14 @@ impl SupplierSearch<'_> {
         line.page == 0 && self.layout.depth_on_page(line) < HEAD
     }
 
-    /// `Repairs - Towing` right under a name in large letters: what it does, over the same address.
+    /// `Repairs - Towing` right under a name in large letters: the trade, over the same address.
     pub(super) fn mark_trades(&self, merged: &mut [NameCandidate<'_>]) {
         use NameSign::{
             Attention, Customer, Digits, Domain, First, Labelled, Large, LegalForm, OneWord,
             OtherValue, Place, Prose, Repeated, SenderLine, TillFirst, Witnessed,
         };
-        // What is no name itself has no trade under it: `Kettle, Birch and Alder` under `Your logo`.
+        // A text that is no name has no trade under it: `Kettle, Birch and Alder` under `Your
+        // logo`.
         let theirs = [Attention, Customer, Digits, OneWord, OtherValue, Place, Prose];
         let named = [Domain, First, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
         let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
@@ -91,7 +93,7 @@ impl SupplierSearch<'_> {
             .filter(|one| has(one, &[Large]) && !has(one, &theirs))
             .filter_map(|one| self.line_under_heading(one.cell))
             .collect();
-        // What begins a till's paper is seldom larger.
+        // The first line of a receipt is seldom larger.
         let mut shops = merged.iter().filter(|one| has(one, &[TillFirst]) && !has(one, &theirs));
         let below_shop = shops.next().and_then(|one| {
             self.layout.rows_from(one.cell).find(|below| self.goes_on(one.cell, below))
@@ -121,9 +123,9 @@ impl SupplierSearch<'_> {
         })
     }
 
-    /// Whether a till's paper begins with another name right over this one: which of the two is the shop's,
-    /// and which its owner's, the page does not say. It does where a company's number in a register stands with it,
-    /// or the sound identifier of the only company.
+    /// Whether a receipt begins with another name right over this one: shop and owner are
+    /// ambiguous. They are not where a company's register number is with it, or the valid
+    /// identifier of the only company.
     pub(super) fn is_under_other_name(
         &self,
         best: &NameCandidate<'_>,
@@ -145,8 +147,8 @@ impl SupplierSearch<'_> {
             })
     }
 
-    /// `Kettle Foods Sdn Bhd (604518-H)`: a number in a register in brackets, behind the name or alone in the next
-    /// line.
+    /// `Kettle Foods Sdn Bhd (604518-H)`: a number in a register in brackets, behind the name or
+    /// alone in the next line.
     pub(super) fn has_register_number(&self, name: &TextCell) -> bool {
         let next = || self.layout.rows_from(name).find(|next| self.goes_on(name, next));
         let below = || next().map(TextCell::joined_text);
@@ -155,8 +157,9 @@ impl SupplierSearch<'_> {
                 .is_some_and(|text| text.starts_with(BRACKETS) && ends_in_register_number(&text))
     }
 
-    /// Whether another company stands over an address as well, and a brand, a domain or the foot of the page
-    /// speaks for it, while nothing of that kind does for this one: an identifier near it may be the recipient's.
+    /// Whether another company is over an address as well, and has a brand, a domain or the foot of
+    /// the page for it, while this one has none: an identifier near this one may be the
+    /// recipient's.
     pub(super) fn has_equal_company(
         &self,
         best: &NameCandidate<'_>,
@@ -189,9 +192,9 @@ impl SupplierSearch<'_> {
             })
     }
 
-    /// Whether nothing speaks for this name but its legal form, its place and an identifier, which recipients have
-    /// as well, and another one heads the page, or stands over an address with a telephone or a mail address: of two
-    /// blocks that nothing names either may be the recipient's.
+    /// Whether this name has only its legal form, its position and an identifier, which recipients
+    /// have as well, and another one heads the page or is over an address with contact details:
+    /// either of two unlabelled blocks may be the recipient's.
     pub(super) fn has_equal_block(
         &self,
         best: &NameCandidate<'_>,
@@ -230,8 +233,8 @@ impl SupplierSearch<'_> {
             })
     }
 
-    /// The company whose name begins with what heads the page in large letters: `ALDER` over the letter of
-    /// `Alder Works Ltd`.
+    /// The company with a name that begins with the brand heading the page in large letters:
+    /// `ALDER` over the letter of `Alder Works Ltd`.
     pub(super) fn company_of_brand<'c, 'b>(
         &self,
         best: &NameCandidate<'_>,
@@ -255,7 +258,7 @@ impl SupplierSearch<'_> {
         companies.next().filter(|_| companies.next().is_none())
     }
 
-    /// `Kettle Windows is a trading name of Vale Ltd`: the sentence names who issues.
+    /// `Kettle Windows is a trading name of Vale Ltd`: the sentence names the issuer.
     pub(super) fn mark_brand_owners(&self, merged: &mut [NameCandidate<'_>]) {
         let phrases = || vocabulary().trading_name.iter();
         let said = self.folded.iter().filter(|text| phrases().any(|phrase| text.contains(phrase)));
@@ -272,12 +275,12 @@ impl SupplierSearch<'_> {
         }
     }
 
-    /// Whether a legal form is in the text, and is none of a place.
+    /// Whether the text has a legal form that does not belong to a place.
     pub(super) fn names_company(&self, text: &str) -> bool {
         self.has_legal_form(text) && !self.is_form_of_place(text)
     }
 
-    /// Lines under one that begins as who is written to is spoken to: `De heer L. Kettle`, over his street.
+    /// Lines under a form of address: `De heer L. Kettle`, over his street.
     pub(super) fn addressed_cells(&self) -> Vec<usize> {
         let spoken_to = self.spots.of_field("attention").filter(|spot| spot.words.start == 0);
         let first = spoken_to.filter_map(|spot| self.spots.cell_of(spot));
@@ -286,8 +289,8 @@ impl SupplierSearch<'_> {
         lines.filter_map(|line| self.layout.index_of(line)).collect()
     }
 
-    /// `3738 CC Northtown`, `Bridge Street, Westport, Co. Mayo`: what is elsewhere a legal form is a part of a
-    /// postal code here, or stands before the name of a county.
+    /// `3738 CC Northtown`, `Bridge Street, Westport, Co. Mayo`: a legal form elsewhere is here
+    /// part of a postal code, or precedes the name of a county.
     pub(super) fn is_form_of_place(&self, text: &str) -> bool {
         if self.ends_in_legal_form(text) || begins_with_form(text) {
             return false;
@@ -307,8 +310,8 @@ impl SupplierSearch<'_> {
         !text.split(", ").any(within)
     }
 
-    /// Street and town behind the name where it is printed again, parted by bars or gaps: `Kettle Works |
-    /// Mill Lane 5 | 82216 Northtown`.
+    /// Street and town behind the name where it is printed again, parted by bars or gaps: `Kettle
+    /// Works | Mill Lane 5 | 82216 Northtown`.
     pub(super) fn address_beside_mention(&self, name: &NameCandidate<'_>) -> Option<AddressLines> {
         let own = [compact_name(&name.name), compact_name(&self.full_name(name).0)];
         let cells = self.layout.cells.iter().zip(&self.folded).enumerate();
@@ -341,8 +344,8 @@ impl SupplierSearch<'_> {
 }
 
 impl<'a> SupplierSearch<'a> {
-    /// `From` in a row of headings, each with its block right below: the name stands under it, and beside it
-    /// another heading.
+    /// `From` in a row of headings, each with its block right below: the name is under it, and
+    /// another heading beside it.
     pub(super) fn named_in_strip(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
         let heading = self.spots.cell_of(spot)?;
         let below = |cell: &'a TextCell| {

@@ -1,4 +1,4 @@
-//! Senders that stand on one line: a company at the foot of a page, or a name with its address behind it.
+//! Senders on one line: a company at the foot of a page, or a name with its address behind it.
 
 use super::address::tells_registration;
 use super::postal_code::has_postal_code;
@@ -15,7 +15,7 @@ const MAX_WORDS_OF_COMPANY: usize = 8;
 /// Letters of a form that is no abbreviation.
 const WHOLE_FORM: usize = 5;
 
-/// What separates name, street and town on a sender line.
+/// Marks between name, street and town on a sender line.
 const SEPARATORS: [&str; 8] = [" - ", " – ", " • ", " · ", " | ", " * ", " / ", ", "];
 
 /// Lines of a page's end.
@@ -39,12 +39,12 @@ impl<'a> SupplierSearch<'a> {
         });
         // `Example GmbH & Co. KG`: the whole form.
         let (name, end) = name?;
-        // Under the amounts of a page that ends early stand sentences as well.
+        // The space under the amounts of a page that ends early has sentences as well.
         let parted = |last: &String, next: &String| {
             last.ends_with(['.', ',', ';']) || !next.starts_with(char::is_alphabetic)
         };
         let ends = end.checked_sub(1).and_then(|last| cell.words.get(last..=end));
-        // `ab 5 Tagen`: what is written small is a word.
+        // `ab 5 Tagen`: a lower-case text is a word.
         let apart = matches!(ends, Some([last, next]) if parted(last, next) && !is_small(last));
         if self.layout.depth_on_page(cell) < 0.5 && !apart {
             return None;
@@ -113,14 +113,14 @@ impl<'a> SupplierSearch<'a> {
         self.sender_of(&parts, cell)
     }
 
-    /// Whether the cell stands in one of the last lines of its page, under all of its amounts: pages whose text
-    /// ends early have their foot there.
+    /// Whether the cell is in one of the last lines of its page, under all of its amounts: pages
+    /// that end early have their foot there.
     pub(super) fn is_closing(&self, cell: &TextCell) -> bool {
         let amounts = self.last_amounts.get(cell.page).copied().flatten();
         !self.spots.till && amounts.is_some_and(|row| cell.row > row) && self.is_in_last_lines(cell)
     }
 
-    /// Whether the cell stands in one of the last lines of its page.
+    /// Whether the cell is in one of the last lines of its page.
     pub(super) fn is_in_last_lines(&self, cell: &TextCell) -> bool {
         let last = self.last_rows.get(cell.page).copied().flatten();
         last.is_some_and(|row| cell.row + LAST_LINES > row)
@@ -186,7 +186,7 @@ impl<'a> SupplierSearch<'a> {
 }
 
 impl SupplierSearch<'_> {
-    /// `Sitz Northtown`: where a company is registered, without a street. What follows is its register.
+    /// `Sitz Northtown`: a registered seat without a street, followed by its register.
     fn is_bare_seat(&self, part: &str) -> bool {
         let folded = fold_text(part);
         let words: Vec<&str> = folded.split(' ').collect();
@@ -229,21 +229,21 @@ pub(super) fn is_age(part: &str) -> bool {
         && words.next().is_some_and(|year| year.len() == 4 && words.next().is_none())
 }
 
-/// Whether a part of a line tells an account: `sort code 20-44-91`, `Kontonr. 4418820917`.
+/// Whether a part of a line is an account: `sort code 20-44-91`, `Kontonr. 4418820917`.
 fn tells_account(part: &str) -> bool {
     vocabulary().account.is_within(&fold_text(part))
 }
 
-/// Whether a text is a sentence that asks for money: `Please pay by BACS to Alder Ltd`. A company may be
-/// called so with a capital letter.
+/// Whether a text is a sentence that asks for money: `Please pay by BACS to Alder Ltd`. A company
+/// may have such a name with a capital letter.
 fn asks_for_payment(text: &str) -> bool {
     let small = text.split(' ').filter(|word| word.starts_with(char::is_lowercase));
     let mut words = small.map(fold_text);
     words.any(|word| vocabulary().paying.iter().any(|front| word.starts_with(front)))
 }
 
-/// What stands before details of a register, a tax or a telephone: `Limerick V94 X2Y3. Registered in Ireland`,
-/// `12100 Millau - TVA FR12…`, `Ely CB7 4ZZ. Tel 555 0118`.
+/// The text before details of a register, a tax or a telephone: `Limerick V94 X2Y3. Registered in
+/// Ireland`, `12100 Millau - TVA FR12…`, `Ely CB7 4ZZ. Tel 555 0118`.
 fn before_registration(part: &str) -> &str {
     let ends = [". ", " - ", " – ", " · ", " | "];
     let mut ends = ends.iter().flat_map(|end| part.match_indices(*end));

@@ -1,20 +1,20 @@
-//! Who signs a letter: the name under its closing formula, with an address or a number of a tax.
+//! Signatures of letters: the name under the closing formula, with an address or a tax number.
 
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
 
-/// Words of a closing formula, with what may follow it.
+/// Words of a closing formula, with its continuation.
 const MAX_WORDS: usize = 6;
 
-/// Rows under the formula in which the name stands.
+/// Rows under the formula that may hold the name.
 const ROWS: usize = 2;
 
 /// Heights of a line that are left for the hand that signs.
 const MAX_GAP: f32 = 4.5;
 
-/// Lines under the name that may tell where it is found.
+/// Lines under the name that may hold its contact details.
 const LINES: usize = 4;
 
 impl SupplierSearch<'_> {
@@ -40,7 +40,7 @@ impl SupplierSearch<'_> {
         }
     }
 
-    /// The lines right under a formula, in its column, that stand over an address.
+    /// The lines right under a formula, in its column, that are over an address.
     fn names_under<'s>(&'s self, formula: &'s TextCell) -> Vec<&'s TextCell> {
         let rows =
             (formula.row + 1..=formula.row + ROWS).flat_map(|row| self.layout.row_cells(row));

@@ -1,5 +1,5 @@
-//! Who issues by what a page says in small print and in identifiers: a company with its form and its register
-//! under a letterhead that has a brand, and the name that a number of taxpayers is made of.
+//! Issuers by small print and identifiers: a company with its form and its register under a
+//! letterhead with a brand, and the name that a tax number is made of.
 
 use super::address::tells_registration;
 use super::name::{begins_with_form, begins_with_title};
@@ -8,23 +8,24 @@ use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
-/// Letters of a word by which a brand is known to be a company's.
+/// Letters of a word that links a brand to a company.
 const TELLING_WORD: usize = 5;
 
 /// Lines of small print that are looked at.
 const MAX_LINES: usize = 40;
 
-/// What ends a name that begins with its form.
+/// Ends of a name that begins with its form.
 const ENDS: [&str; 8] = [" au capital", " - ", " – ", " · ", " | ", ", ", ". ", " ("];
 
 /// Letters of a company's name with which Mexico's numbers of taxpayers begin.
 const INITIALS: usize = 3;
 
 impl<'a> SupplierSearch<'a> {
-    /// `SARL Kettle & Filles au capital de 8 000 € - SIRET …` at the foot of a page: the name with its form before it.
+    /// `SARL Kettle & Filles au capital de 8 000 € - SIRET …` at the foot of a page: the name with
+    /// its form before it.
     pub(super) fn company_with_form_before(&self, cell: &TextCell) -> Option<String> {
         let text = cell.joined_text();
-        // `au capital de 8 000 €`: what stands last has an amount of its own.
+        // `au capital de 8 000 €`: the last line has an amount of its own.
         let foot = self.is_at_foot(cell) || self.is_in_last_lines(cell);
         let told = foot && begins_with_form(&text) && tells_registration(&text);
         let end = ENDS.iter().filter_map(|end| text.find(end)).min().filter(|_| told)?;
@@ -32,7 +33,7 @@ impl<'a> SupplierSearch<'a> {
         self.is_name(&name).then_some(name)
     }
 
-    /// Who issues under a brand, by the small print or by a person's title and number.
+    /// The issuer under a brand, by the small print or by a person's title and number.
     pub(super) fn company_behind<'c, 'b>(
         &self,
         brand: &NameCandidate<'_>,
@@ -43,8 +44,8 @@ impl<'a> SupplierSearch<'a> {
         company.or_else(|| self.person_of_practice(brand, vat, candidates))
     }
 
-    /// The one company that the small print names with its form and register, where a brand of which it has a word
-    /// heads the page: `SARL Kettle & Filles` of `Maison Kettle`.
+    /// The one company that the small print names with its form and register, where a brand of
+    /// which it has a word heads the page: `SARL Kettle & Filles` of `Maison Kettle`.
     fn company_of_small_print<'c, 'b>(
         &self,
         best: &NameCandidate<'_>,
@@ -61,8 +62,8 @@ impl<'a> SupplierSearch<'a> {
         form_apart.then_some(company)
     }
 
-    /// Whether the small print names a company with form and register that has no word of the name that heads the
-    /// page: either may be who issues.
+    /// Whether the small print names a company with form and register that shares no word with the
+    /// name that heads the page: either may be the issuer.
     pub(super) fn is_of_other_company(
         &self,
         best: &NameCandidate<'_>,
@@ -77,14 +78,14 @@ impl<'a> SupplierSearch<'a> {
         self.is_brand_of_head(best) && self.registered_companies(candidates).any(is_other)
     }
 
-    /// Whether a name may be a brand: no form, and no heading says that it is who sells.
+    /// Whether a name may be a brand: no form, and no heading makes it the seller.
     fn is_brand_of_head(&self, best: &NameCandidate<'_>) -> bool {
         use NameSign::{Attention, Customer, Labelled, LegalForm, Window};
         let told = [Attention, Customer, Labelled, LegalForm, Window];
         !self.spots.till && !best.signs.iter().any(|sign| told.contains(sign))
     }
 
-    /// Companies in lines at the foot of a page that tell a register.
+    /// Companies in lines at the foot of a page that name a register.
     fn registered_companies<'c, 'b>(
         &self,
         candidates: &'c [NameCandidate<'b>],
@@ -105,8 +106,8 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// The person with a title and the identifier right below, where a practice of which he has a word heads the page:
-    /// `Avv. Ida Nocciolo` of `Studio Legale Nocciolo`.
+    /// The person with a title and the identifier right below, where a practice of which he has a
+    /// word heads the page: `Avv. Ida Nocciolo` of `Studio Legale Nocciolo`.
     fn person_of_practice<'c, 'b>(
         &self,
         best: &NameCandidate<'_>,
@@ -128,8 +129,8 @@ impl<'a> SupplierSearch<'a> {
         })
     }
 
-    /// The name whose words begin with the letters of the issuer's number, as Mexico makes those: `RIB110304KJ8` of
-    /// `Refrigeración Industrial del Bajío`, where a brand stands over it.
+    /// The name with the first letters of the issuer's number, as in Mexico: `RIB110304KJ8` of
+    /// `Refrigeración Industrial del Bajío`, under a brand.
     pub(super) fn name_of_identifier<'c, 'b>(
         &self,
         best: &NameCandidate<'_>,
@@ -165,7 +166,7 @@ fn shares_word(name: &str, telling: &[String]) -> bool {
     telling_words(name).iter().any(|word| telling.contains(word))
 }
 
-/// The words of a name that tell it from others.
+/// The distinctive words of a name.
 fn telling_words(name: &str) -> Vec<String> {
     let folded = fold_text(name);
     let telling = folded.split(' ').filter(|word| word.chars().count() >= TELLING_WORD);

@@ -1,5 +1,5 @@
-//! A total that no label names: what a labelled tax makes with the amount over it of which its printed rate makes
-//! the tax.
+//! An unlabelled total: the sum of a labelled tax and the amount over it, if the printed rate makes
+//! the tax of that amount.
 
 use rust_decimal::Decimal;
 
@@ -12,10 +12,10 @@ use docmill_formats::notation::number::{self, DecimalSeparator};
 /// Weaker than any label.
 const MADE: f32 = 0.5;
 
-/// What rounding adds to a tax, and to a total in coins of five cents.
+/// Rounding of a tax, and of a total in coins of five cents.
 const ROUNDING: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
-/// Rows under a tax in which its total stands.
+/// Rows under a tax that may hold its total.
 const ROWS_BELOW: usize = 4;
 
 /// Adds net amount and total of a labelled tax with its rate, where no total has a label.

@@ -1,5 +1,5 @@
-//! What a page prints between net amount with tax and the total: shipping, a tax of the town, tax that
-//! the payer withholds. Which amounts are taken is the parent's choice.
+//! Amounts between net with tax and the total: shipping, a city tax, withheld tax. The parent
+//! chooses among them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use docmill_formats::notation::number::DecimalSeparator;
 /// Labelled charges that are added up.
 const MAX_CHARGES: usize = 6;
 
-/// Each printed charge, and all of them together; what is withheld is less than nothing.
+/// Each printed charge, and all of them together; withheld amounts are negative.
 fn printed_charges(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
     let beside = |section: &'static str| {
         let labels = spots.of_field(section).filter(|spot| spot.words.start == 0);
@@ -40,13 +40,13 @@ const MAX_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 /// A sum with a charge in it is no better than one without that has a weaker label.
 const CHARGED: f32 = 3.0;
 
-/// What may stand between net with tax and gross.
+/// Printed amounts between net with tax and gross.
 pub(super) struct PrintedRests {
     /// Nothing, or a printed rounding with either sign.
     roundings: Vec<Decimal>,
     /// Labelled charges.
     charges: Vec<Decimal>,
-    /// The rows that are called charges or reductions.
+    /// The rows labelled as charges or reductions.
     rows: BTreeSet<usize>,
 }
 
@@ -63,12 +63,12 @@ impl PrintedRests {
         }
     }
 
-    /// Whether a row is called a charge or a reduction: its rate is none of a tax.
+    /// Whether a row is labelled as a charge or a reduction: its rate is no tax rate.
     pub(super) fn is_own_row(&self, row: usize) -> bool {
         self.rows.contains(&row)
     }
 
-    /// A total, and what it is without each charge.
+    /// A total, and the same without each charge.
     pub(super) fn before_charges(&self, gross: Decimal) -> impl Iterator<Item = Decimal> {
         std::iter::once(gross).chain(self.charges.iter().map(move |charge| gross - charge))
     }
@@ -78,7 +78,7 @@ impl PrintedRests {
         made != gross && self.roundings.contains(&(gross - made))
     }
 
-    /// What it costs that two amounts make a third: nothing without a charge between them.
+    /// The cost of making a third amount from two: zero without a charge between them.
     pub(super) fn cost_between(&self, made: Decimal, gross: Decimal) -> Option<f32> {
         let within =
             |rests: &[Decimal]| rests.iter().any(|rest| abs_close(made + rest, gross, TOLERANCE));
@@ -113,7 +113,8 @@ pub(super) fn is_charge(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
         .any(|spot| spot.cell == first && spot.words.start == 0 && spot.field == "charge")
 }
 
-/// Whether a row is called a charge or a reduction: what stands in it is no tax, whatever a rate makes of what.
+/// Whether a row is labelled as a charge or a reduction: its amounts are no taxes, whatever their
+/// ratio.
 pub(super) fn is_no_tax(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
     is_charge(spots, cell) || is_reduction(spots.layout, cell)
 }
@@ -131,7 +132,8 @@ fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
     texts.find(worded).is_some_and(|text| vocabulary().reduction.is_within(&text))
 }
 
-/// `Subtotal 26.00, Discount -2.60, Total 23.40`: whether a labelled sum is the total before what is taken off it.
+/// `Subtotal 26.00, Discount -2.60, Total 23.40`: whether a labelled sum is the total before a
+/// reduction.
 pub(super) fn is_net_reduced(
     layout: &CellLayout,
     candidates: &[AmountCandidate<'_>],
@@ -149,8 +151,8 @@ pub(super) fn is_net_reduced(
     })
 }
 
-/// Of amounts that make the total with a printed charge those that make it without: a table of rates prints the tax of
-/// one of them beside a label, and all taxes beside the total.
+/// Of amounts that make the total with a printed charge those that make it without: a table of
+/// rates prints the tax of one of them beside a label, and all taxes beside the total.
 pub(super) fn without_charge<'c, 'a>(
     [net, vat, gross]: [&'c AmountCandidate<'a>; 3],
     candidates: &'c [AmountCandidate<'a>],
@@ -166,8 +168,8 @@ pub(super) fn without_charge<'c, 'a>(
     [net, whole.filter(beside).unwrap_or(vat), gross]
 }
 
-/// `Fare 31.42, HST 4.08, Subtotal 35.50, Tip 5.33, Total 40.83`: what a labelled sum is without the labelled tax, where
-/// that is printed over both and a charge makes the total of the sum.
+/// `Fare 31.42, HST 4.08, Subtotal 35.50, Tip 5.33, Total 40.83`: a labelled sum without the
+/// labelled tax, where that is printed over both and a charge makes the total of the sum.
 pub(super) fn add_net_before_charge<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,

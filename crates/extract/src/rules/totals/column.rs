@@ -1,5 +1,5 @@
-//! Sums of a column of amounts: a total that nothing names, which stands alone under them, and one that they
-//! confirm where their lines were not read.
+//! Sums of a column of amounts: an unlabelled total alone under them, and a total that they confirm
+//! where their lines were not read.
 
 use rust_decimal::Decimal;
 
@@ -12,15 +12,15 @@ use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 /// Amounts of a column that are summed up.
 const MAX_SUMMED: usize = 60;
 
-/// Amounts alone in their rows that may be such a sum, from the last one on: for each the cells over it are
-/// looked through, and an enemy's page may have tens of thousands.
+/// Amounts alone in their rows that may be such a sum, from the last one on: for each the cells
+/// over it are looked through, and an enemy's page may have tens of thousands.
 const MAX_SUMS: usize = 200;
 
 /// Lines of height that a sign of money behind the sum may set it aside.
 const ASIDE: f32 = 2.0;
 
-/// Adds the sum that stands alone in its row, right under the amounts that make it. They are no totals, whatever
-/// the heading over them says. Tills have a reader of their own.
+/// Adds the sum alone in its row, right under its amounts. Those are no totals, whatever their
+/// heading. Receipts have a reader of their own.
 pub(super) fn add_sum_of_column<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
@@ -43,10 +43,11 @@ pub(super) fn add_sum_of_column<'a>(
     candidates.push(AmountCandidate { role, weight: WHOLE, value, currency, cell });
 }
 
-/// What amounts of the document's sums are called: they are no lines of it.
+/// The fields of the document's sums, which are no lines.
 const SUMS: [&str; 4] = ["subtotal", "vat_amount", "total", "payable"];
 
-/// Whether an amount is the sum of those right over it in its column, none of which is a sum itself.
+/// Whether an amount is the sum of those right over it in its column, none of which is a sum
+/// itself.
 pub(in super::super) fn is_sum_of_column(
     spots: &LabelMatches<'_>,
     sum: &FoundValue<Decimal>,

@@ -1,5 +1,5 @@
-//! Totals in two currencies: a document's own, and what it is worth in that of the country or of who pays. What is
-//! stated as the currency is the document's, else what stands first.
+//! Totals in two currencies: the document's own, and their value in that of the country or of the
+//! payer. The stated currency is the document's, else the first.
 
 use super::{AmountCandidate, AmountRole};
 use crate::rules::layout::{CellLayout, TextCell};
@@ -11,7 +11,7 @@ use docmill_formats::notation::number::FoundNumber;
 /// Cells over an amount among which the heading of its column is looked for: a long table's.
 const MAX_CELLS: usize = 400;
 
-/// Names the currencies that stand as headings over amounts, and leaves out the amounts of another one than the
+/// Names the currencies that head amounts, and drops the amounts in another one than the
 /// document's.
 pub(super) fn keep_own_currency(
     spots: &LabelMatches<'_>,
@@ -32,7 +32,7 @@ pub(super) fn keep_own_currency(
     candidates.retain(|one| one.currency.is_none_or(|code| code == own));
 }
 
-/// Of amounts in one row that stand under headings of several currencies those in the one that is stated.
+/// Of amounts in one row under headings of several currencies, those in the stated one.
 pub(super) fn keep_stated_column(
     spots: &LabelMatches<'_>,
     found: &mut Vec<(FoundNumber, &TextCell)>,

@@ -1,5 +1,5 @@
-//! Tax that is told by how it is printed, where no label tells it: in brackets behind the total, or
-//! as what a printed rate makes. Which amounts are taken is the parent's choice.
+//! Unlabelled tax: in brackets behind the total, or as a printed rate's share. The parent chooses
+//! among the amounts.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
-/// A tax that is said to be included in the labelled total.
+/// A tax stated as included in the labelled total.
 const INCLUDED: f32 = 5.0;
 
-/// What a rate makes is a tax, but a label says it better.
+/// The product of a rate is a tax, but a label is better.
 const BY_RATE: f32 = 2.0;
 
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
@@ -26,7 +26,7 @@ const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 /// No rate of a tax on sales is higher.
 const MAX_RATE: Decimal = Decimal::from_parts(30, 0, 0, false, 0);
 
-/// Where brackets open behind an amount that say what it includes: `74.50 (includes`, `9 (inkl.`.
+/// Where brackets open behind an amount with the included tax: `74.50 (includes`, `9 (inkl.`.
 pub(super) fn before_included(words: &[&str]) -> Option<usize> {
     let at = words.iter().position(|word| {
         word.strip_prefix('(').is_some_and(|word| vocabulary().including.has(&fold_text(word)))
@@ -61,8 +61,8 @@ pub(super) fn add_included_tax<'a>(
     }
 }
 
-/// The labelled tax that the total includes: a printed rate makes it of the total, as shops print it
-/// that show sums before shipping with tax in them, or a usual rate does and the page says that it is within.
+/// The labelled tax within the total: a printed rate makes it of the total, as shops print it with
+/// sums before shipping, or a usual rate does and the page states that it is included.
 pub(super) fn tax_within<'c, 'a>(
     candidates: &'c [AmountCandidate<'a>],
     total: &AmountCandidate<'a>,
@@ -104,11 +104,11 @@ fn says_includes(cell: &TextCell) -> bool {
     })
 }
 
-/// A tax beside its label, wherever in its text.
+/// A tax beside its label, anywhere in its text.
 const LABELLED: f32 = 3.0;
 
-/// Two printed amounts that make a labelled total, the smaller of them what a printed rate makes of
-/// the larger: net and tax, whatever they are called.
+/// Two printed amounts that make a labelled total, the smaller a printed rate's share of the
+/// larger: net and tax, whatever their names.
 pub(super) fn add_sums_by_rate<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,

@@ -1,5 +1,5 @@
-//! Amounts beside labels: those of sums, and the one of the day by which to pay them where no total is
-//! named. Which are taken is the parent's choice.
+//! Amounts beside labels: those of sums, and the one of the day by which to pay them where no total
+//! is named. Which are taken is the parent's choice.
 
 use super::{AmountCandidate, AmountRole, gather_amounts};
 use crate::rules::layout::TextCell;
@@ -7,7 +7,7 @@ use crate::rules::spots::{LabelMatch, LabelMatches};
 use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
-/// What is due is the total only if no other is printed.
+/// The amount due is the total only if no other is printed.
 const DUE: f32 = 2.5;
 
 /// The amounts beside the labels of sums and of the day by which to pay.
@@ -32,7 +32,7 @@ pub(super) fn labelled_amounts<'a>(
     candidates
 }
 
-/// `To be paid by 3 May   120.00`: the amount right of the day by which to pay is what is due.
+/// `To be paid by 3 May   120.00`: the amount right of the due day is the amount due.
 fn add_due_amount<'a>(
     spots: &LabelMatches<'a>,
     spot: &LabelMatch,

@@ -1,5 +1,5 @@
-//! Amounts near a total that no label names, and that stand to it as a net amount and a tax do: that the
-//! document has neither is not certain then.
+//! Unlabelled amounts near a total that relate to it as a net amount and a tax: the absence of both
+//! is then uncertain.
 
 use rust_decimal::Decimal;
 
@@ -8,7 +8,7 @@ use crate::rules::spots::LabelMatches;
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
-/// Rows above and below a total in which its parts stand.
+/// Rows above and below a total that may hold its parts.
 const ROWS_ABOVE: usize = 6;
 const ROWS_BELOW: usize = 4;
 
@@ -24,14 +24,15 @@ const RATES: [u16; 28] = [
     210, 220, 230, 240, 250, 255, 270,
 ];
 
-/// Which parts of a total may be printed without a label that is known.
+/// The parts of a total that may be printed without a known label.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct OpenParts {
     pub(in super::super) net: bool,
     pub(in super::super) tax: bool,
 }
 
-/// What stands near the total as its net amount or its tax would; `lines`: the amounts of the document's lines.
+/// Finds amounts near the total that could be its net amount or its tax; `lines`: the amounts of
+/// the document's lines.
 pub(in super::super) fn find_open_parts(
     spots: &LabelMatches<'_>,
     gross: &FoundValue<Decimal>,
@@ -45,7 +46,7 @@ pub(in super::super) fn find_open_parts(
     let above = amounts_of_rows(spots, own, own.row.saturating_sub(MAX_ROWS)..own.row, mark);
     let below = amounts_of_rows(spots, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
     let near = above.get(above.len().saturating_sub(ROWS_ABOVE)..).unwrap_or_default();
-    // What is right over the parts are lines of that sum, else two lines may be so by accident.
+    // The amounts right over the parts are lines of that sum; two lines may match by accident.
     let summed = |sums: &[Decimal], of: &AmountRow| {
         let lines = above.iter().rev().skip_while(|row| row.row >= of.row);
         let mut sum = Decimal::ZERO;
@@ -88,7 +89,7 @@ fn tax_within(gross: Decimal, rate: u16) -> Decimal {
 struct AmountRow {
     amount: Decimal,
     row: usize,
-    /// A label stands in the row.
+    /// The row has a label.
     named: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Amounts that may be the total where another one was chosen: larger ones with its label, and what taxes by rate
-//! make together.
+//! Alternatives to the chosen total: larger amounts with its label, and the sum of taxes by rate.
 
 use rust_decimal::Decimal;
 
@@ -12,8 +11,8 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::DecimalSeparator;
 
-/// The candidate that the taxes by rate make together with what they are on, where the chosen total is
-/// another one that they do not make.
+/// The candidate that equals the taxes by rate with their bases, where the chosen total is another
+/// one.
 pub(super) fn total_by_rates(
     layout: &CellLayout,
     chosen: &TotalAmounts<'_>,
@@ -32,8 +31,8 @@ pub(super) fn total_by_rates(
     totals.find(made).filter(|_| !rounded())
 }
 
-/// The labelled total of which the chosen one is the part of one rate: it is larger by an amount that
-/// stands in the row of another rate. What was owed before has no rate, and makes no total larger.
+/// The labelled total of which the chosen one is the part of one rate: larger by an amount in the
+/// row of another rate. Amounts owed before have no rate.
 pub(super) fn whole_of_rate(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
@@ -46,7 +45,8 @@ pub(super) fn whole_of_rate(
     named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
 }
 
-/// Whether another labelled total is larger, by more than a rounding and other than by what was owed before.
+/// Whether another labelled total is larger, by more than a rounding and other than by the amount
+/// owed before.
 pub(super) fn is_outdone(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
@@ -64,7 +64,7 @@ pub(super) fn is_outdone(
     })
 }
 
-/// Whether an amount stands in a row that tells what was owed before this invoice.
+/// Whether an amount is in a row about an amount owed before this invoice.
 fn is_owed_before(layout: &CellLayout, amount: Decimal, mark: Option<DecimalSeparator>) -> bool {
     layout.amounts(mark).filter(|(printed, _)| printed.value == amount).any(|(_, cell)| {
         let row = layout.row_cells(cell.row).iter();
@@ -73,8 +73,8 @@ fn is_owed_before(layout: &CellLayout, amount: Decimal, mark: Option<DecimalSepa
     })
 }
 
-/// Whether what adds up is no total by any label, but what one rate of a table makes, and a larger amount
-/// is: printed with its label, and again where it was paid.
+/// Whether the chosen sum has no label of a total and is one rate's part of a table, while a larger
+/// amount has the label and is printed again where it was paid.
 pub(super) fn is_unnamed_part(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],

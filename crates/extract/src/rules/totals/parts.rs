@@ -1,5 +1,5 @@
-//! Taxes of which one sale bears two, each in a row of its own under a name of its own: the halves of India's, a
-//! country's and its province's in Canada. Both together are the tax; either name may stand alone on other pages.
+//! Taxes of which one sale bears two, each in a named row: the halves of India's, federal and
+//! provincial in Canada. Both together are the tax; either name may be alone on other pages.
 
 use super::{AmountCandidate, AmountRole, amounts_beside};
 use crate::rules::spots::{LabelMatch, LabelMatches};
@@ -17,13 +17,13 @@ const MAX_PARTS: usize = 60;
 
 /// A tax that is one of two.
 pub(in super::super) struct TaxPart<'s> {
-    /// What it is called, without the rate that may be glued to it.
+    /// Its name, without a rate glued to it.
     pub(in super::super) name: &'static str,
     pub(in super::super) row: usize,
     spot: &'s LabelMatch,
 }
 
-/// The taxes whose other one is on the document as well.
+/// The taxes with a counterpart on the document.
 pub(in super::super) fn tax_parts<'s>(spots: &'s LabelMatches<'_>) -> Vec<TaxPart<'s>> {
     let named = spots.of_field("vat_amount").filter_map(|spot| {
         let cell = spots.cell_of(spot)?;
@@ -55,7 +55,7 @@ fn are_pair(one: &str, other: &str) -> bool {
     halves || is_pair(one, other) || is_pair(other, one)
 }
 
-/// What two taxes make that follow each other.
+/// Adds the sums of two consecutive taxes.
 pub(super) fn add_pairs_of_taxes<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,

@@ -1,5 +1,4 @@
-//! Amounts of money wherever they are printed, whatever stands beside them. What they are is the
-//! parent's to tell.
+//! Amounts of money anywhere on the page. The parent decides about their role.
 
 use rust_decimal::Decimal;
 
@@ -21,9 +20,9 @@ pub(in super::super) fn largest_amount(
 /// Rows under a total in which another total may follow.
 const ROWS_BELOW: usize = 4;
 
-/// Whether under the total stands an amount in a row without a known label, larger than the total, or the same
-/// but for cents: the total may be a sum on the way to that one. What a printed rounding parts from it is what was
-/// rounded, as tables of taxes repeat it.
+/// Whether a row without a known label under the total has an amount that is larger than the total,
+/// or equal but for cents: the total may be a subtotal of it. A difference equal to a printed
+/// rounding does not count, because tables of taxes repeat the unrounded amount.
 pub(in super::super) fn has_open_amount_below(
     spots: &LabelMatches<'_>,
     total: &FoundValue<Decimal>,
@@ -61,8 +60,8 @@ pub(super) fn find_printed(
     amounts.find(|(amount, _)| amount.value == value).map(|(_, cell)| cell)
 }
 
-/// Whether an amount is printed in a row with a percentage, as in a table of taxes by rate. What has no cents
-/// stands in a cell of its own.
+/// Whether an amount is in a row with a percentage, as in a table of taxes by rate. An amount
+/// without cents is in a cell of its own.
 pub(super) fn stands_beside_rate(
     layout: &CellLayout,
     amount: Decimal,

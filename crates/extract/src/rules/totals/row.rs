@@ -1,5 +1,5 @@
-//! Rows that print net amount, tax and total side by side, whatever stands over them or before them.
-//! What they hold are candidates; which are taken is the parent's choice.
+//! Rows that print net amount, tax and total side by side, under any heading. They give candidates;
+//! the parent chooses.
 
 use rust_decimal::Decimal;
 
@@ -8,7 +8,7 @@ use super::{AmountCandidate, AmountRole, MAX_LABELLED, TotalAmounts, WHOLE, half
 use crate::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
-/// A row whose last amount is a labelled total is one of totals, but a label says it better.
+/// A row that ends in a labelled total is one of totals, but a label is better.
 const BY_ROW: f32 = 2.0;
 
 /// Net amount and tax of rows that end in a labelled total, which both make.
@@ -23,7 +23,7 @@ pub(super) fn add_rows_of_sums<'a>(
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let amounts = amounts_of_row(cells, mark);
         let (net, net_cell, tax, tax_cell, total) = match amounts.as_slice() {
-            // Each tax and then all of them, as India's are printed: the total stands elsewhere.
+            // Each tax and then all of them, as in India: the total is elsewhere.
             [(net, net_cell), taxes @ .., (tax, tax_cell)]
                 if taxes.len() > 1
                     && taxes.iter().map(|(one, _)| one.value).sum::<Decimal>() == tax.value =>
@@ -35,14 +35,14 @@ pub(super) fn add_rows_of_sums<'a>(
             {
                 (net, net_cell, tax, tax_cell, total.value)
             }
-            // The total stands in the next row.
+            // The total is in the next row.
             [.., (net, net_cell), (tax, tax_cell)] => {
                 (net, net_cell, tax, tax_cell, net.value + tax.value)
             }
             _ => continue,
         };
         let signed = net.value.is_sign_negative() == tax.value.is_sign_negative();
-        // Between their sum and the total may stand a rounding.
+        // A rounding may be between their sum and the total.
         let near = |other: &Decimal| (*other - total).abs() < Decimal::ONE;
         let made = totals.iter().any(near) && signed && !tax.value.is_zero();
         if made && tax.value.abs() <= half(net.value) {
@@ -56,8 +56,8 @@ pub(super) fn add_rows_of_sums<'a>(
     }
 }
 
-/// The amounts of money in a row; where it has none, the whole numbers that are alone in their cells: forints and
-/// yen have no cents, and tables do not repeat their sign.
+/// The amounts of money in a row; where it has none, the whole numbers that are alone in their
+/// cells: forints and yen have no cents, and tables do not repeat their sign.
 fn amounts_of_row(
     cells: &[TextCell],
     mark: Option<DecimalSeparator>,
@@ -92,8 +92,8 @@ fn money_of_cell(
     found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
 }
 
-/// The row under others that sums up what they have of net amount, tax and total, where the chosen
-/// three are only one of those: `[net, tax, total]`.
+/// The row that sums up the net amount, tax and total of the rows above it, where the chosen three
+/// are one of those: `[net, tax, total]`.
 pub(super) fn sum_of_rows<'a>(
     layout: &'a CellLayout,
     chosen: &TotalAmounts<'_>,
@@ -159,7 +159,7 @@ pub(super) fn whole_of_rows<'a>(
         c.role == AmountRole::Gross && c.weight >= WHOLE && c.value == total && total > chosen[2]
     };
     let labelled = candidates.iter().find(labelled).cloned();
-    // Whatever it is called: what all rows of the table make, and is printed elsewhere, is the total.
+    // The sum of all rows of the table, printed elsewhere, is the total whatever its name.
     let printed = || {
         let mut amounts = layout.amounts(mark).filter(|_| total > chosen[2]);
         let (amount, cell) = amounts.find(|(amount, _)| amount.value == total)?;
@@ -171,7 +171,8 @@ pub(super) fn whole_of_rows<'a>(
     Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
 }
 
-/// `Totals   846.20   104.42` under columns of what is taxed and of taxes, with the sum of both elsewhere.
+/// `Totals   846.20   104.42` under columns of taxed amounts and taxes, with the sum of both
+/// elsewhere.
 pub(super) fn add_net_and_tax<'a>(
     layout: &CellLayout,
     found: &[(FoundNumber, &'a TextCell)],

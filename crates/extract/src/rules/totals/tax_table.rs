@@ -1,5 +1,5 @@
-//! The taxes that a till prints by rate, each in a row with what it is on. What they make together is
-//! held against the total: where it is the total, both are right, whatever the labels say.
+//! The taxes of a receipt by rate, each in a row with its base. If their sum equals the total, both
+//! are right, whatever the labels.
 
 use rust_decimal::Decimal;
 
@@ -26,19 +26,19 @@ const MAX_READINGS: usize = 4;
 pub(super) struct TaxesByRate<'a> {
     pub(super) net: Decimal,
     pub(super) tax: Decimal,
-    /// Where the last of them stands.
+    /// The cell of the last of them.
     pub(super) cell: &'a TextCell,
 }
 
 /// A row with a rate and a tax.
 struct RateRow<'a> {
     rate: Decimal,
-    /// Net amount and tax: what stands beside the tax may include it.
+    /// Net amount and tax: the amount beside the tax may include it.
     readings: Vec<(Decimal, Decimal)>,
     cell: &'a TextCell,
 }
 
-/// Whether two rows by rate or more make an amount together: it is the total, whatever it is called.
+/// Whether two rows by rate or more make an amount together: it is the total, whatever its name.
 pub(super) fn is_made_by_rates(
     layout: &CellLayout,
     gross: Decimal,
@@ -76,7 +76,8 @@ pub(super) fn taxes_that_make<'a>(
         let with: Vec<_> = with.collect();
         sums.extend(with);
     }
-    // With a charge for service between them they have to be all: any amount may be left out otherwise.
+    // With a charge for service between them they have to be all: any amount may be left out
+    // otherwise.
     let whole = sums.into_iter().filter(|(net, tax, count)| {
         let cost = rests.cost_between(net + tax, gross);
         *count > 0 && cost.is_some_and(|cost| cost == 0.0 || *count == rows.len())
@@ -136,8 +137,8 @@ fn rows_by_rate<'a>(
     found
 }
 
-/// The rate of a row, if it has one, and every way in which that makes one of its amounts of another
-/// one, of the amount right above it, or of the total.
+/// The rate of a row, if it has one, and every way to make one of its amounts with it from another
+/// one, from the amount right above it, or from the total.
 fn read_row(
     numbers: &[FoundNumber],
     money: &[Decimal],
@@ -176,7 +177,7 @@ fn triples(money: &[Decimal], rate: Decimal) -> Vec<(Decimal, Decimal)> {
     found
 }
 
-/// A tax that a rate makes of an amount, or of what is left of it without the tax.
+/// A rate's tax on an amount, or on the amount less the tax.
 fn pairs(base: Decimal, tax: Decimal, rate: Decimal) -> Vec<(Decimal, Decimal)> {
     let mut found = Vec::new();
     if tax.abs() >= base.abs() || base.is_zero() {

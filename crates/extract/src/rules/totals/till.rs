@@ -1,5 +1,5 @@
-//! How tills print amounts: with a code of the tax behind them, the tax that a total includes in rows
-//! of its own, and how the total was paid. Which total is taken is the parent's choice.
+//! How tills print amounts: with a code of the tax behind them, the tax that a total includes in
+//! rows of its own, and how the total was paid. Which total is taken is the parent's choice.
 
 use rust_decimal::Decimal;
 
@@ -15,7 +15,7 @@ use crate::rules::spots::LabelMatches;
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
-/// What a rate makes of a total that includes it, where both stand in one row: `incl. 6% GST 1.66`.
+/// The tax included in a total by its rate, both in one row: `incl. 6% GST 1.66`.
 fn included_tax(
     spots: &LabelMatches<'_>,
     gross: Decimal,
@@ -43,13 +43,15 @@ fn included_tax(
     })
 }
 
-/// Whether a label stands beside a tax that is not nothing: a rate of nothing beside it is another's.
+/// Whether a label is beside a tax other than zero: a zero rate beside it belongs to another
+/// amount.
 pub(super) fn has_labelled_tax(candidates: &[AmountCandidate<'_>]) -> bool {
     let own = |c: &AmountCandidate<'_>| c.role == AmountRole::Vat && c.weight >= 5.0;
     candidates.iter().any(|c| own(c) && !c.value.is_zero())
 }
 
-/// Leaves out a rate of nothing beside a labelled tax, and net amounts that are as much as the largest total.
+/// Leaves out a rate of nothing beside a labelled tax, and net amounts that are as much as the
+/// largest total.
 pub(super) fn leave_out_untaxed(candidates: &mut Vec<AmountCandidate<'_>>) {
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
     let largest = totals.map(|c| c.value).max();
@@ -63,7 +65,7 @@ pub(super) fn leave_out_untaxed(candidates: &mut Vec<AmountCandidate<'_>>) {
 /// Rows of a receipt that are summed up.
 const MAX_SUMMED: usize = 100;
 
-/// The amount that stands alone in its row and is what the rows before it make, two at least.
+/// The amount alone in its row that is the sum of the rows before it, two at least.
 fn sum_under_lines(
     layout: &CellLayout,
     mark: Option<DecimalSeparator>,
@@ -118,8 +120,8 @@ pub(super) fn take_till_taxes<'a>(
     take_taxes_by_rate(spots, rests, mark, chosen);
 }
 
-/// The taxes by rate make the total: their sum is the tax, and what they are on is the net amount
-/// where that is printed.
+/// The taxes by rate make the total: their sum is the tax, and the sum of their bases is the net
+/// amount where it is printed.
 fn take_taxes_by_rate<'a>(
     spots: &LabelMatches<'a>,
     rests: &PrintedRests,
@@ -157,7 +159,7 @@ fn take_taxes_by_rate<'a>(
     }
 }
 
-/// Whether the total stands once more, beside a word for how it was paid.
+/// Whether the total is repeated beside a word for the means of payment.
 pub(super) fn is_charged(
     spots: &LabelMatches<'_>,
     gross: &FoundValue<Decimal>,
@@ -173,8 +175,8 @@ pub(super) fn is_charged(
     })
 }
 
-/// A printed rate makes a printed tax of the total: then a sum before tax that is as much as the
-/// total is none, and what both leave is the net amount where it is printed.
+/// A printed rate makes a printed tax of the total: then a sum before tax equal to the total does
+/// not count, and the difference is the net amount where it is printed.
 fn take_included_tax(
     spots: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
@@ -197,8 +199,8 @@ fn take_included_tax(
     chosen.vat = Some(tax);
 }
 
-/// Tills without a word for the total: the net amount that was paid as it is, what was charged to a
-/// card and is printed once more, or the sum that stands alone under the lines.
+/// Receipts without a word for the total: the net amount paid as it is, the amount charged to a
+/// card and repeated, or the sum alone under the lines.
 pub(super) fn add_unnamed_totals<'a>(
     spots: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
@@ -238,7 +240,7 @@ pub(super) fn tendered_amounts(
     money.map(|(amount, _)| amount.value.abs()).take(MAX_LABELLED).collect()
 }
 
-/// What was paid on the spot: what was handed over, less the change.
+/// The amount paid on the spot: the amount tendered less the change.
 pub(super) fn paid_amounts(
     spots: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
