@@ -18,6 +18,7 @@ mod fields;
 #[cfg(test)]
 mod inbox;
 mod items;
+mod label_matches;
 #[cfg(test)]
 mod languages;
 mod layout;
@@ -35,7 +36,6 @@ mod payables;
 #[cfg(test)]
 mod postbag;
 mod slope;
-mod spots;
 #[cfg(test)]
 mod strangers;
 mod supplier;
@@ -62,10 +62,10 @@ use serde_json::{Map, Number, Value};
 
 use self::certainty::ReadingSign;
 use self::dates::{DateReader, DateRole, DateSearch};
+use self::label_matches::LabelMatches;
 use self::layout::{CellLayout, TextCell};
 use self::money::DollarSign;
 use self::numbers::NumberSearch;
-use self::spots::LabelMatches;
 use docmill_core::model::{
     Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PageSource,
     StatedConfidence, Transcript,
@@ -109,16 +109,16 @@ impl<T> FoundValue<T> {
 /// Another country's dollars where the page names it; a doubt where it only excludes those of the
 /// United States.
 fn name_dollars<'a>(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     found: Option<FoundValue<&'a str>>,
     reading: ReadingSign,
 ) -> (Option<FoundValue<&'a str>>, ReadingSign) {
-    match (found, money::resolve_dollar(spots)) {
+    match (found, money::resolve_dollar(matches)) {
         (Some(found), DollarSign::Of(code)) if found.value == "USD" => {
             (Some(FoundValue { value: code, certain: true, ..found }), ReadingSign::CurrencyByTax)
         }
         // A receipt of another country prints `$` for its own currency, and does not name it.
-        (Some(found), DollarSign::Foreign) if found.value == "USD" && spots.till => {
+        (Some(found), DollarSign::Foreign) if found.value == "USD" && matches.till => {
             (None, ReadingSign::NoCurrency)
         }
         (Some(found), DollarSign::Foreign) if found.value == "USD" => {
@@ -171,7 +171,7 @@ fn read_signs(transcript: &Transcript, kind: &Kind) -> Vec<(String, Value, Vec<R
 
 fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtractor<'a> {
     let layout = CellLayout::new(transcript);
-    let spots = LabelMatches::new(&layout, &kind.labels);
+    let matches = LabelMatches::new(&layout, &kind.labels);
     let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
     let roles = FieldRoles::of_kind(kind);
     let mut reading = RulesExtractor {
@@ -184,9 +184,9 @@ fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtra
         certainties: Vec::new(),
         readings: Vec::new(),
         doubts: 0,
-        till: spots.till,
+        till: matches.till,
     };
-    reading.read_fields(&spots);
+    reading.read_fields(&matches);
     reading
 }
 
@@ -275,11 +275,11 @@ const SPECIAL: [&str; 12] = [
 ];
 
 impl RulesExtractor<'_> {
-    fn read_fields(&mut self, spots: &LabelMatches<'_>) {
-        let currency = money::find_currency(spots);
+    fn read_fields(&mut self, matches: &LabelMatches<'_>) {
+        let currency = money::find_currency(matches);
         let code = currency.as_ref().map(|found| found.value);
-        let code = money::currency_of_days(spots, code);
-        let calendar = DateReader::from_spots(spots, code);
+        let code = money::currency_of_days(matches, code);
+        let calendar = DateReader::from_matches(matches, code);
         let plain: Vec<(String, FieldType)> = self
             .kind
             .fields()
@@ -291,33 +291,33 @@ impl RulesExtractor<'_> {
                 FieldType::Text => {
                     let found = match self.kind.labels.value_style(&name) {
                         ValueStyle::Identifier if self.roles.number == Some(name.as_str()) => {
-                            self.find_own_number(spots, &name)
+                            self.find_own_number(matches, &name)
                         }
-                        ValueStyle::Identifier => fields::labelled_identifier(spots, &name),
-                        ValueStyle::Words => words::text_beside_label(spots, &name),
-                        ValueStyle::Title => words::document_title(spots),
+                        ValueStyle::Identifier => fields::labelled_identifier(matches, &name),
+                        ValueStyle::Words => words::text_beside_label(matches, &name),
+                        ValueStyle::Title => words::document_title(matches),
                     };
                     self.put_value(&name, found.map(|f| f.map_value(Value::String)));
                 }
-                FieldType::Number => self.read_number(spots, &name),
-                FieldType::List => self.read_items(spots, &name),
+                FieldType::Number => self.read_number(matches, &name),
+                FieldType::List => self.read_items(matches, &name),
                 FieldType::Date | FieldType::Boolean | FieldType::Object => {}
             }
         }
-        self.read_dates(spots, &calendar);
-        self.read_totals(spots, currency);
+        self.read_dates(matches, &calendar);
+        self.read_totals(matches, currency);
         if self.kind.has_field("supplier_name") {
             self.read_supplier();
         }
-        self.read_payables(spots);
+        self.read_payables(matches);
     }
 
     fn find_own_number(
         &mut self,
-        spots: &LabelMatches<'_>,
+        matches: &LabelMatches<'_>,
         name: &str,
     ) -> Option<FoundValue<String>> {
-        let search = NumberSearch::new(spots, name);
+        let search = NumberSearch::new(matches, name);
         let found = search.find_number();
         let absent = search.absence_certainty().filter(|_| found.is_none());
         if let Some(absent) = absent {
@@ -328,8 +328,8 @@ impl RulesExtractor<'_> {
 
     fn read_supplier(&mut self) {
         let layout = supplier::layout_of_parties(self.transcript);
-        let spots = LabelMatches::new(&layout, &self.kind.labels);
-        let supplier = supplier::find_supplier(&spots, &self.kind.labels);
+        let matches = LabelMatches::new(&layout, &self.kind.labels);
+        let supplier = supplier::find_supplier(&matches, &self.kind.labels);
         self.note_reading("supplier_vat_id", supplier.id_reading);
         self.note_reading("supplier_address", supplier.address_reading);
         self.put_value("supplier_name", supplier.name.map(|f| f.map_value(Value::String)));
@@ -340,8 +340,8 @@ impl RulesExtractor<'_> {
     }
 
     /// The day of issue first: the others lie after it.
-    fn read_dates(&mut self, spots: &LabelMatches<'_>, calendar: &DateReader) {
-        let search = DateSearch::new(spots, calendar);
+    fn read_dates(&mut self, matches: &LabelMatches<'_>, calendar: &DateReader) {
+        let search = DateSearch::new(matches, calendar);
         let all: Vec<String> = self.roles.dates().map(str::to_owned).collect();
         let dates: Vec<&str> = all.iter().map(String::as_str).collect();
         let mut issued = None;
@@ -360,13 +360,13 @@ impl RulesExtractor<'_> {
         }
     }
 
-    fn read_number(&mut self, spots: &LabelMatches<'_>, name: &str) {
-        let found = spots.of_field(name).find_map(|spot| {
-            let beside = spots.value_candidates(spot).into_iter();
+    fn read_number(&mut self, matches: &LabelMatches<'_>, name: &str) {
+        let found = matches.of_field(name).find_map(|label_match| {
+            let beside = matches.value_candidates(label_match).into_iter();
             beside.into_iter().find_map(|beside| {
                 let amount =
                     number::find_numbers(&beside.value_words(), self.mark).into_iter().next()?;
-                Some(FoundValue::new(amount.value, spot.strong, beside.cell))
+                Some(FoundValue::new(amount.value, label_match.strong, beside.cell))
             })
         });
         self.put_value(name, found.map(|f| f.map_value(decimal_to_json)));
@@ -374,17 +374,17 @@ impl RulesExtractor<'_> {
 
     fn read_totals(
         &mut self,
-        spots: &LabelMatches<'_>,
+        matches: &LabelMatches<'_>,
         currency: Option<FoundValue<&'static str>>,
     ) {
         if !self.kind.has_field("total") {
             return;
         }
-        let totals = totals::find_totals(spots, self.mark);
-        let credit = self.kind.name == CREDIT_NOTE || is_credit_note(spots);
+        let totals = totals::find_totals(matches, self.mark);
+        let credit = self.kind.name == CREDIT_NOTE || is_credit_note(matches);
         let gross_negative =
             totals.gross.as_ref().is_some_and(|gross| gross.value.is_sign_negative());
-        self.note_totals(spots, &totals);
+        self.note_totals(matches, &totals);
         // EN 16931 states the amounts of a credit note without a sign.
         let sign = |value: Decimal| if credit && gross_negative { value.abs() } else { value };
         let of_total = totals.currency.zip(totals.gross.as_ref());
@@ -397,7 +397,7 @@ impl RulesExtractor<'_> {
             (None, Some(found)) => (Some(found), ReadingSign::CurrencyGuessed),
             (None, None) => (None, ReadingSign::NoCurrency),
         };
-        let (found, reading) = name_dollars(spots, found, reading);
+        let (found, reading) = name_dollars(matches, found, reading);
         self.note_reading("currency", vec![reading]);
         let code = found.map(|f| f.map_value(|code| Value::String(code.to_owned())));
         self.put_value("currency", code);
@@ -410,7 +410,7 @@ impl RulesExtractor<'_> {
     }
 
     /// Notes the certainty of the amounts: by their sum, the lines, and other signs.
-    fn note_totals(&mut self, spots: &LabelMatches<'_>, totals: &totals::TotalAmounts<'_>) {
+    fn note_totals(&mut self, matches: &LabelMatches<'_>, totals: &totals::TotalAmounts<'_>) {
         let lines = self.data.get("line_items").and_then(Value::as_array);
         let amounts = lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64());
         let sum: f64 = amounts.sum();
@@ -419,17 +419,17 @@ impl RulesExtractor<'_> {
             value.is_some_and(|value| sum > 0.0 && (value - sum).abs() < 0.03)
         };
         let lines =
-            made(&totals.net) || made(&totals.gross) || self.has_sum_of_column(spots, totals);
+            made(&totals.net) || made(&totals.gross) || self.has_sum_of_column(matches, totals);
         let largest = totals.gross.as_ref().is_some_and(|gross| {
-            totals::largest_amount(spots.layout, self.mark)
+            totals::largest_amount(matches.layout, self.mark)
                 .is_none_or(|most| gross.value.abs() >= most)
         });
         let open = totals
             .gross
             .as_ref()
-            .is_some_and(|gross| totals::has_open_amount_below(spots, gross, self.mark));
+            .is_some_and(|gross| totals::has_open_amount_below(matches, gross, self.mark));
         let items = self.amounts_of_lines();
-        let open_parts = |gross| totals::find_open_parts(spots, gross, &items, self.mark);
+        let open_parts = |gross| totals::find_open_parts(matches, gross, &items, self.mark);
         let parts = totals.gross.as_ref().map(open_parts).unwrap_or_default();
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
@@ -438,7 +438,7 @@ impl RulesExtractor<'_> {
             let mut signs = match found {
                 None => {
                     let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
-                    let seen = spots.of_field(field).next().is_some();
+                    let seen = matches.of_field(field).next().is_some();
                     let signs = absence_signs(field, totals, seen, all, parts);
                     self.note_reading(field, [none].into_iter().chain(signs).collect());
                     continue;
@@ -473,12 +473,12 @@ impl RulesExtractor<'_> {
     /// table without known headings has none.
     fn has_sum_of_column(
         &self,
-        spots: &LabelMatches<'_>,
+        matches: &LabelMatches<'_>,
         totals: &totals::TotalAmounts<'_>,
     ) -> bool {
         let unread = self.data.get("line_items").is_none_or(Value::is_null);
         let mut sums = [&totals.net, &totals.gross].into_iter().flatten();
-        unread && sums.any(|sum| totals::is_sum_of_column(spots, sum, self.mark))
+        unread && sums.any(|sum| totals::is_sum_of_column(matches, sum, self.mark))
     }
 
     /// The amounts of the document's lines.
@@ -489,13 +489,13 @@ impl RulesExtractor<'_> {
     }
 
     /// Reads the rows of a table, for fields that are known columns.
-    fn read_items(&mut self, spots: &LabelMatches<'_>, list: &str) {
+    fn read_items(&mut self, matches: &LabelMatches<'_>, list: &str) {
         let fields = self.kind.item_fields(list);
         let Some(key) = items::ItemColumn::key_column(&fields) else { return };
-        let mut items = items::find_items(spots, self.mark, key);
+        let mut items = items::find_items(matches, self.mark, key);
         let all_negative =
             items.iter().all(|item| item.amount.is_some_and(|a| a.is_sign_negative()));
-        if all_negative && is_credit_note(spots) {
+        if all_negative && is_credit_note(matches) {
             for item in &mut items {
                 item.amount = item.amount.map(|amount| amount.abs());
             }
@@ -609,10 +609,10 @@ impl<T> FoundValue<T> {
 const CREDIT_NOTE: &str = "credit_note";
 
 /// Whether a title, rather than a sentence, makes it a credit note.
-fn is_credit_note(spots: &LabelMatches<'_>) -> bool {
-    spots.of_field("credit_note").any(|spot| {
-        let short = spots.cell_of(spot).is_some_and(|cell| cell.words.len() <= 8);
-        spot.words.start == 0 && short
+fn is_credit_note(matches: &LabelMatches<'_>) -> bool {
+    matches.of_field("credit_note").any(|label_match| {
+        let short = matches.cell_of(label_match).is_some_and(|cell| cell.words.len() <= 8);
+        label_match.words.start == 0 && short
     })
 }
 

@@ -16,8 +16,8 @@ pub(super) use self::calendar::DateReader;
 use self::clock::{is_clock, is_time};
 pub(super) use self::sign::DateSign;
 use super::FoundValue;
+use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
-use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
@@ -68,15 +68,15 @@ pub(super) struct DateCandidate {
 
 /// The dates of a document.
 pub(super) struct DateSearch<'a> {
-    spots: &'a LabelMatches<'a>,
+    matches: &'a LabelMatches<'a>,
     calendar: &'a DateReader,
     printed: Vec<DateCandidate>,
 }
 
 impl<'a> DateSearch<'a> {
-    pub(super) fn new(spots: &'a LabelMatches<'a>, calendar: &'a DateReader) -> Self {
-        let mut search = Self { spots, calendar, printed: Vec::new() };
-        for index in 0..spots.layout.cells.len() {
+    pub(super) fn new(matches: &'a LabelMatches<'a>, calendar: &'a DateReader) -> Self {
+        let mut search = Self { matches, calendar, printed: Vec::new() };
+        for index in 0..matches.layout.cells.len() {
             search.add_dates_of(index);
             if search.printed.len() >= MAX_CANDIDATES {
                 break;
@@ -86,20 +86,20 @@ impl<'a> DateSearch<'a> {
     }
 
     fn add_dates_of(&mut self, index: usize) {
-        let Some(cell) = self.spots.layout.cells.get(index) else { return };
+        let Some(cell) = self.matches.layout.cells.get(index) else { return };
         let mut text = cell.joined_text();
         let mut found = date::find_dates(&text);
-        if found.is_empty() && self.spots.till {
+        if found.is_empty() && self.matches.till {
             // `APRIL   1,   2016`: receipts space the parts of a date.
             let end = text.len();
-            for next in self.spots.layout.right_of(index).iter().take(3) {
+            for next in self.matches.layout.right_of(index).iter().take(3) {
                 text = format!("{text} {}", next.joined_text());
             }
             found = date::find_dates(&text);
             found.retain(|one| one.range.start < end && one.range.end > end);
         }
         let alone = found.len() == 1;
-        let head = cell.page == 0 && self.spots.layout.depth_on_page(cell) < 0.5;
+        let head = cell.page == 0 && self.matches.layout.depth_on_page(cell) < 0.5;
         for (at, one) in found.iter().enumerate() {
             let Some((date, certain)) = self.calendar.resolve_date(one) else { continue };
             let before = text.get(..one.range.start).unwrap_or_default();
@@ -109,7 +109,7 @@ impl<'a> DateSearch<'a> {
                 continue;
             }
             let after = calendar::after_year_mark(text.get(one.range.end..).unwrap_or_default());
-            let mut signs = place_signs(self.spots, cell);
+            let mut signs = place_signs(self.matches, cell);
             // Programs print no town beside the day of printing.
             if head && calendar::ends_in_town(before) && signs.contains(&DateSign::Margin) {
                 signs.retain(|sign| *sign != DateSign::Margin);
@@ -125,13 +125,13 @@ impl<'a> DateSearch<'a> {
             };
             let timed = is_time(after) || self.has_time_beside(index);
             add(DateSign::WithTime, timed);
-            add(DateSign::TillTime, timed && self.spots.till);
-            add(DateSign::OnTill, self.spots.till);
-            let written = alone && written::is_written_at(self.spots, cell, before, after);
-            add(DateSign::Written, written && !self.spots.till);
+            add(DateSign::TillTime, timed && self.matches.till);
+            add(DateSign::OnTill, self.matches.till);
+            let written = alone && written::is_written_at(self.matches, cell, before, after);
+            add(DateSign::Written, written && !self.matches.till);
             add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
             add(DateSign::SeveralInCell, !alone);
-            add(DateSign::PayBy, term::is_to_pay_on(self.spots.layout, index, before));
+            add(DateSign::PayBy, term::is_to_pay_on(self.matches.layout, index, before));
             // `3 June net, with 2 % discount by 15 May`: the discount belongs to the day behind it.
             let later = |next: &&date::FoundDate| {
                 self.calendar.resolve_date(next).is_some_and(|(next, _)| next > date)
@@ -139,7 +139,7 @@ impl<'a> DateSearch<'a> {
             let next = found.get(at + 1).filter(later);
             let between = next.and_then(|next| text.get(one.range.end..next.range.start));
             add(DateSign::Early, between.is_some_and(term::is_paid_early));
-            add(DateSign::Collected, term::is_collected_on(self.spots.layout, index, before));
+            add(DateSign::Collected, term::is_collected_on(self.matches.layout, index, before));
             self.printed.push(DateCandidate {
                 date,
                 certain,
@@ -155,12 +155,12 @@ impl<'a> DateSearch<'a> {
         if rest <= 2 {
             return vec![DateSign::Alone];
         }
-        let Some(cell) = self.spots.layout.cells.get(index) else { return Vec::new() };
+        let Some(cell) = self.matches.layout.cells.get(index) else { return Vec::new() };
         if before.len() >= 30 || after.len() > 2 {
             return Vec::new();
         }
-        let head = cell.page == 0 && self.spots.layout.depth_on_page(cell) < 0.5;
-        let labelled = self.spots.in_cell(index).any(|spot| spot.strong);
+        let head = cell.page == 0 && self.matches.layout.depth_on_page(cell) < 0.5;
+        let labelled = self.matches.in_cell(index).any(|label_match| label_match.strong);
         if head && calendar::ends_in_number(before) {
             return vec![DateSign::BehindNumber];
         }
@@ -170,7 +170,7 @@ impl<'a> DateSearch<'a> {
 
     /// Whether the next cell of the row is a time of day.
     fn has_time_beside(&self, index: usize) -> bool {
-        let next = self.spots.layout.right_of(index).first();
+        let next = self.matches.layout.right_of(index).first();
         next.is_some_and(|cell| is_clock(&cell.joined_text()))
     }
 
@@ -183,22 +183,26 @@ impl<'a> DateSearch<'a> {
         let mut found = self.printed.clone();
         for field in role.dates {
             let own = *field == role.field;
-            for spot in self.spots.of_field(field).take(MAX_LABELS) {
-                self.mark_labelled(spot, own, &role, &mut found);
+            for label_match in self.matches.of_field(field).take(MAX_LABELS) {
+                self.mark_labelled(label_match, own, &role, &mut found);
             }
         }
         // `Nummer/Datum`: a word that may be the document's number is no sign for days.
-        let names_other = |spot: &&LabelMatch| {
-            let mut same = self.spots.in_cell(spot.cell);
-            !same.any(|own| own.field == role.number && own.token == spot.token)
+        let names_other = |label_match: &&LabelMatch| {
+            let mut same = self.matches.in_cell(label_match.cell);
+            !same.any(|own| own.field == role.number && own.token == label_match.token)
         };
-        for spot in self.spots.of_field("other").take(MAX_LABELS).filter(names_other) {
-            self.mark_labelled(spot, false, &role, &mut found);
+        for label_match in self.matches.of_field("other").take(MAX_LABELS).filter(names_other) {
+            self.mark_labelled(label_match, false, &role, &mut found);
         }
         if role.issued {
-            for spot in self.spots.of_field(role.number).filter(|spot| spot.words.start == 0) {
-                self.mark_titled(spot, &mut found);
-                self.mark_under_title(spot, &mut found);
+            for label_match in self
+                .matches
+                .of_field(role.number)
+                .filter(|label_match| label_match.words.start == 0)
+            {
+                self.mark_titled(label_match, &mut found);
+                self.mark_under_title(label_match, &mut found);
             }
         }
         if !role.issued {
@@ -215,7 +219,7 @@ impl<'a> DateSearch<'a> {
         }
         self.mark_written(&mut merged, role.issued);
         let since = issued.filter(|_| !role.issued);
-        let terms = since.map_or(Vec::new(), |_| term::count_days(self.spots.layout));
+        let terms = since.map_or(Vec::new(), |_| term::count_days(self.matches.layout));
         for one in &mut merged {
             one.signs.extend(relation_to(since, one.date));
             let after = since.map(|issued| (one.date - issued).whole_days());
@@ -233,25 +237,26 @@ impl<'a> DateSearch<'a> {
     /// Gives the date beside a label the signs of that label.
     fn mark_labelled(
         &self,
-        spot: &LabelMatch,
+        label_match: &LabelMatch,
         own: bool,
         role: &DateRole<'_>,
         found: &mut [DateCandidate],
     ) {
-        if !spot.strong && self.spots.heads_column(spot) {
+        if !label_match.strong && self.matches.heads_column(label_match) {
             return;
         }
-        let beside = self.spots.value_candidates(spot).into_iter();
+        let beside = self.matches.value_candidates(label_match).into_iter();
         // A label of something else refers to the next text.
         let reach = if own { usize::MAX } else { 1 };
         let at = beside.take(reach).find_map(|one| Some((self.date_beside(&one)?, one.below)));
-        let Some((place, below)) = at.or_else(|| Some((self.date_after_wrap(spot)?, false))) else {
+        let Some((place, below)) = at.or_else(|| Some((self.date_after_wrap(label_match)?, false)))
+        else {
             return;
         };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
         // `less invoice 11 of 2 February   -120.00`: deductions refer to other documents.
-        let own = own && !self.spots.layout.is_on_deducting_row(place.0);
-        one.signs.push(match (own, spot.strong) {
+        let own = own && !self.matches.layout.is_on_deducting_row(place.0);
+        one.signs.push(match (own, label_match.strong) {
             (true, true) => DateSign::OwnLabel,
             (true, false) => DateSign::WeakLabel,
             (false, true) => DateSign::OtherLabel,
@@ -266,14 +271,14 @@ impl<'a> DateSearch<'a> {
         if below {
             one.signs.push(DateSign::LabelAbove);
         }
-        if !spot.strong {
-            one.signs.extend(weak_context(self.spots, spot, role.number));
+        if !label_match.strong {
+            one.signs.extend(weak_context(self.matches, label_match, role.number));
         }
     }
 
     /// A period has two days: the sign of its label holds for the day behind the dash too.
     fn mark_end_of_period(&self, first: (usize, usize), found: &mut [DateCandidate]) {
-        let Some(cell) = self.spots.layout.cells.get(first.0) else { return };
+        let Some(cell) = self.matches.layout.cells.get(first.0) else { return };
         let text = cell.joined_text();
         let dates = date::find_dates(&text);
         let ends = dates.windows(2).find_map(|pair| match pair {
@@ -292,30 +297,34 @@ impl<'a> DateSearch<'a> {
     }
 
     /// The date beside a title such as "Invoice", where letters are dated.
-    fn mark_titled(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
-        let beside = self.spots.value_candidates(spot).into_iter().filter(|one| !one.below);
+    fn mark_titled(&self, label_match: &LabelMatch, found: &mut [DateCandidate]) {
+        let beside =
+            self.matches.value_candidates(label_match).into_iter().filter(|one| !one.below);
         let at = beside.filter_map(|one| Some((self.date_within(&one, REACH_TITLED)?, one))).next();
         let Some((place, beside)) = at else { return };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
         let text = beside.value_words().join(" ");
         let start = date::find_dates(&text).first().map_or(0, |day| day.range.start);
         // `Faktura nr 14/02/2025`: that is the number.
-        let numbered = || spot.strong || self.spots.has_days_without_strokes(&beside.value_words());
+        let numbered =
+            || label_match.strong || self.matches.has_days_without_strokes(&beside.value_words());
         if beside.inline && start == 0 && numbered() {
             one.signs.push(DateSign::OtherLabel);
             return;
         }
         one.signs.push(DateSign::Titled);
         let digits = |text: &str| text.contains(|c: char| c.is_ascii_digit());
-        let title =
-            self.spots.cell_of(spot).map(|cell| cell.words_in(spot.words.end..cell.words.len()));
+        let title = self
+            .matches
+            .cell_of(label_match)
+            .map(|cell| cell.words_in(label_match.words.end..cell.words.len()));
         let number = match beside.inline {
             true => text.get(..start).is_some_and(digits),
             false => title.is_some_and(|words| digits(&words.join(" "))),
         };
         let ends = [DateSign::Dated, DateSign::Alone].iter().any(|sign| one.signs.contains(sign));
         // `Invoice 17 of 3 May`: title and number precede the day.
-        if number && ends && !self.spots.till {
+        if number && ends && !self.matches.till {
             one.signs.retain(|sign| *sign != DateSign::Dated);
             one.signs.push(DateSign::BehindNumber);
         }
@@ -323,10 +332,10 @@ impl<'a> DateSearch<'a> {
 
     /// The day right before words such as `net` or `without deduction` is the one by which to pay.
     fn mark_followed(&self, found: &mut [DateCandidate]) {
-        for spot in self.spots.of_field("due_behind").take(MAX_LABELS) {
-            let Some(cell) = self.spots.cell_of(spot) else { continue };
+        for label_match in self.matches.of_field("due_behind").take(MAX_LABELS) {
+            let Some(cell) = self.matches.cell_of(label_match) else { continue };
             let text = cell.joined_text();
-            let end = cell.words_in(0..spot.words.start).join(" ").len();
+            let end = cell.words_in(0..label_match.words.start).join(" ").len();
             let mut dates = date::find_dates(&text).into_iter().rev();
             let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
             // `Der neue Abschlag ist ab 1. März fällig`: a payment that starts on that day.
@@ -338,7 +347,9 @@ impl<'a> DateSearch<'a> {
             {
                 continue;
             }
-            let one = found.iter_mut().find(|one| Some(one.place) == day.map(|at| (spot.cell, at)));
+            let one = found
+                .iter_mut()
+                .find(|one| Some(one.place) == day.map(|at| (label_match.cell, at)));
             if let Some(one) = one {
                 one.signs.push(DateSign::OwnLabel);
             }
@@ -346,12 +357,14 @@ impl<'a> DateSearch<'a> {
     }
 
     /// A line that breaks between the label at its end and the date: `Invoice 12 of` above `3 May`.
-    fn date_after_wrap(&self, spot: &LabelMatch) -> Option<(usize, usize)> {
-        let layout = self.spots.layout;
-        let label = self.spots.cell_of(spot)?;
+    fn date_after_wrap(&self, label_match: &LabelMatch) -> Option<(usize, usize)> {
+        let layout = self.matches.layout;
+        let label = self.matches.cell_of(label_match)?;
         let row = layout.row_cells(label.row);
-        let ends = spot.words.end == label.words.len() && layout.right_of(spot.cell).is_empty();
-        let first = row.first().filter(|_| ends && (spot.words.start > 0 || row.len() > 1))?;
+        let ends = label_match.words.end == label.words.len()
+            && layout.right_of(label_match.cell).is_empty();
+        let first =
+            row.first().filter(|_| ends && (label_match.words.start > 0 || row.len() > 1))?;
         let next = layout.row_cells(label.row + 1).first()?;
         let follows = next.page == label.page
             && (next.area.x - first.area.x).abs() < 0.6 * next.area.h
@@ -372,7 +385,7 @@ impl<'a> DateSearch<'a> {
         let first = date::find_dates(&text).into_iter().next()?;
         let skipped = beside.cell.words_in(0..beside.words.start).join(" ").len();
         let offset = skipped + usize::from(beside.words.start > 0);
-        let index = self.spots.layout.index_of(beside.cell)?;
+        let index = self.matches.layout.index_of(beside.cell)?;
         (first.range.start <= reach).then_some((index, offset + first.range.start))
     }
 
@@ -396,7 +409,7 @@ impl<'a> DateSearch<'a> {
         if *score < none - 1.5 {
             return None;
         }
-        let cell = self.spots.layout.cells.get(one.place.0)?;
+        let cell = self.matches.layout.cells.get(one.place.0)?;
         let open = if one.certain { 1.0 } else { OPEN_ORDER };
         // The page names it something else, however isolated it is. `Factuurdatum / Datum` behind a
         // number: its own label outweighs the text before that.
@@ -502,15 +515,15 @@ fn relation_to(issued: Option<Date>, date: Date) -> Option<DateSign> {
 }
 
 /// The signs of a date's position.
-fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
-    let depth = spots.layout.depth_on_page(cell);
+fn place_signs(matches: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
+    let depth = matches.layout.depth_on_page(cell);
     let mut signs = vec![match (cell.page, depth) {
         (0, ..0.04) => DateSign::Margin,
         (0, ..0.5) => DateSign::Upper,
         (0, _) => DateSign::Lower,
         _ => DateSign::Later,
     }];
-    if spots.layout.is_on_amount_row(cell) {
+    if matches.layout.is_on_amount_row(cell) {
         signs.push(DateSign::AmountRow);
     }
     if cell.confidence < FAINT {
@@ -521,26 +534,31 @@ fn place_signs(spots: &LabelMatches<'_>, cell: &TextCell) -> Vec<DateSign> {
 
 /// The rest of the cell of a weak label: `Invoice 12 of 3 May` is about the invoice, `as per order
 /// 7 of 1 May` is not.
-fn weak_context(spots: &LabelMatches<'_>, spot: &LabelMatch, number: &str) -> Option<DateSign> {
+fn weak_context(
+    matches: &LabelMatches<'_>,
+    label_match: &LabelMatch,
+    number: &str,
+) -> Option<DateSign> {
     let before_it = |field: &str| {
-        let same = spots.in_cell(spot.cell).filter(|other| other.token < spot.token);
+        let same =
+            matches.in_cell(label_match.cell).filter(|other| other.token < label_match.token);
         same.filter(|other| other.field == field).map(|other| other.token).collect::<Vec<_>>()
     };
     let numbers = before_it(number);
     // `Nummer/Datum`: a word that may be the document's number or another is the document's here.
     let others = before_it("other").iter().any(|token| !numbers.contains(token));
     // `Consegna del: 3/5/2024`: the text before the weak word names another day.
-    let cell = spots.cell_of(spot);
+    let cell = matches.cell_of(label_match);
     let closed = cell.is_some_and(|cell| {
-        let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
-        spot.words.end == cell.words.len() || last.is_some_and(|word| word.ends_with(':'))
+        let last = label_match.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
+        label_match.words.end == cell.words.len() || last.is_some_and(|word| word.ends_with(':'))
     });
-    let before = spot.words.start.checked_sub(1).and_then(|at| cell?.words.get(at));
+    let before = label_match.words.start.checked_sub(1).and_then(|at| cell?.words.get(at));
     let named = closed && before.is_some_and(|word| !word.ends_with(','));
     match (!numbers.is_empty(), others || named && numbers.is_empty()) {
         (_, true) => Some(DateSign::OtherBefore),
         (true, _) => Some(DateSign::NumberBefore),
-        _ if spot.words.start > 2 => Some(DateSign::MidSentence),
+        _ if label_match.words.start > 2 => Some(DateSign::MidSentence),
         _ => None,
     }
 }
@@ -643,10 +661,10 @@ mod tests {
     fn find_of(kind: &str, drawing: &str, field: &str) -> Option<(String, bool)> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let spots = LabelMatches::new(&layout, &kinds.get(kind).unwrap().labels);
-        let currency = super::super::money::find_currency(&spots).map(|found| found.value);
-        let calendar = DateReader::from_spots(&spots, currency);
-        let search = DateSearch::new(&spots, &calendar);
+        let matches = LabelMatches::new(&layout, &kinds.get(kind).unwrap().labels);
+        let currency = super::super::money::find_currency(&matches).map(|found| found.value);
+        let calendar = DateReader::from_matches(&matches, currency);
+        let search = DateSearch::new(&matches, &calendar);
         let dates = ["invoice_date", "due_date"];
         let role = |field| DateRole {
             field,
@@ -694,11 +712,11 @@ mod tests {
         let layout =
             CellLayout::new(&transcript(&["\n\n\n\nTannrode, 31.08.2025\n\nRechnung\n\n\
              04.08.2025   Birkau   61,80\n28.08.2025   Birkau   61,80"]));
-        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        let calendar = DateReader::from_spots(&spots, None);
+        let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let calendar = DateReader::from_matches(&matches, None);
         let (field, number) = ("invoice_date", "invoice_number");
         let role = DateRole { field, issued: true, dates: &[field], number };
-        let found = DateSearch::new(&spots, &calendar).candidates_for(role, None);
+        let found = DateSearch::new(&matches, &calendar).candidates_for(role, None);
         let last = found.iter().max_by_key(|one| one.date).unwrap();
         assert_eq!(date::to_iso(last.date), "2025-08-31");
         assert!(!last.signs.contains(&DateSign::Latest), "{:?}", last.signs);

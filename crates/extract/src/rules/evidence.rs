@@ -2,9 +2,9 @@
 //! while documents are processed.
 
 use super::dates::{DateReader, DateSearch};
+use super::label_matches::LabelMatches;
 use super::layout::CellLayout;
 use super::numbers::NumberSearch;
-use super::spots::LabelMatches;
 use super::{FieldRoles, money, supplier};
 use docmill_core::model::Transcript;
 use docmill_formats::notation::date;
@@ -25,13 +25,13 @@ pub struct CandidateEvidence {
 /// Every candidate of the issuer's name and of each day.
 pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvidence> {
     let layout = CellLayout::new(transcript);
-    let spots = LabelMatches::new(&layout, &kind.labels);
+    let matches = LabelMatches::new(&layout, &kind.labels);
     let roles = FieldRoles::of_kind(kind);
     let mut evidence = Vec::new();
-    let code = money::find_currency(&spots).map(|found| found.value);
-    let code = money::currency_of_days(&spots, code);
-    let calendar = DateReader::from_spots(&spots, code);
-    let search = DateSearch::new(&spots, &calendar);
+    let code = money::find_currency(&matches).map(|found| found.value);
+    let code = money::currency_of_days(&matches, code);
+    let calendar = DateReader::from_matches(&matches, code);
+    let search = DateSearch::new(&matches, &calendar);
     let dates: Vec<&str> = roles.dates().collect();
     let mut issued = None;
     for field in &dates {
@@ -48,7 +48,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
         }
     }
     if let Some(field) = roles.number {
-        for one in NumberSearch::new(&spots, field).list_candidates() {
+        for one in NumberSearch::new(&matches, field).list_candidates() {
             let signs = one.signs.iter().map(|sign| format!("{sign:?}")).collect();
             let value = Value::String(one.value);
             evidence.push(CandidateEvidence { field: field.to_owned(), value, signs });
@@ -56,8 +56,8 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
     }
     if kind.has_field("supplier_name") {
         let layout = supplier::layout_of_parties(transcript);
-        let spots = LabelMatches::new(&layout, &kind.labels);
-        for (name, signs) in supplier::name_evidence(&spots, &kind.labels) {
+        let matches = LabelMatches::new(&layout, &kind.labels);
+        for (name, signs) in supplier::name_evidence(&matches, &kind.labels) {
             let signs = signs.iter().map(|sign| format!("{sign:?}")).collect();
             evidence.push(CandidateEvidence {
                 field: "supplier_name".to_owned(),

@@ -1,7 +1,7 @@
 //! Single values beside labels: identifiers.
 
 use super::FoundValue;
-use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
+use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::supplier::has_postal_code;
 use super::vocabulary::vocabulary;
 use docmill_formats::notation::account::begins_with_iban_country;
@@ -10,10 +10,14 @@ use docmill_formats::notation::{date, fold_text, number, printed_vat_id};
 const MAX_IDENTIFIER: usize = 40;
 
 /// How good a place for a value is: how sure the label and how usual the position.
-fn candidate_rank(spots: &LabelMatches<'_>, spot: &LabelMatch, beside: &ValueCandidate<'_>) -> f32 {
-    let Some(cell) = spots.cell_of(spot) else { return 0.0 };
-    let mut rank = if spot.strong { 10.0 } else { 4.0 };
-    if spot.words.start == 0 {
+fn candidate_rank(
+    matches: &LabelMatches<'_>,
+    label_match: &LabelMatch,
+    beside: &ValueCandidate<'_>,
+) -> f32 {
+    let Some(cell) = matches.cell_of(label_match) else { return 0.0 };
+    let mut rank = if label_match.strong { 10.0 } else { 4.0 };
+    if label_match.words.start == 0 {
         rank += 3.0;
     }
     if beside.below {
@@ -22,28 +26,28 @@ fn candidate_rank(spots: &LabelMatches<'_>, spot: &LabelMatch, beside: &ValueCan
     if cell.words.len() > 12 {
         rank -= 3.0;
     }
-    rank - cell.page.min(5) as f32 - spots.layout.depth_on_page(cell)
+    rank - cell.page.min(5) as f32 - matches.layout.depth_on_page(cell)
 }
 
 /// The identifier beside the best of `field`'s labels.
 pub(super) fn labelled_identifier(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     field: &str,
 ) -> Option<FoundValue<String>> {
     let mut best: Option<(f32, FoundValue<String>)> = None;
-    for spot in spots.of_field(field) {
+    for label_match in matches.of_field(field) {
         // In the middle of a sentence a word such as "invoice" names nothing.
-        if !spot.strong && spot.words.start > 1 {
+        if !label_match.strong && label_match.words.start > 1 {
             continue;
         }
-        for beside in spots.value_candidates(spot) {
+        for beside in matches.value_candidates(label_match) {
             let Some(value) = read_identifier(&beside.value_words(), beside.inline) else {
                 continue;
             };
-            let rank = candidate_rank(spots, spot, &beside);
+            let rank = candidate_rank(matches, label_match, &beside);
             if best.as_ref().is_none_or(|(other, _)| rank > *other) {
                 let marked = beside.value_words().first().is_some_and(|word| word.starts_with('#'));
-                let certain = spot.strong || marked || beside.inline;
+                let certain = label_match.strong || marked || beside.inline;
                 best = Some((rank, FoundValue::new(value, certain, beside.cell)));
             }
             break;
@@ -200,7 +204,7 @@ mod tests {
     use docmill_core::config::KindsConfig;
     use docmill_gate::kinds::KindSet;
 
-    fn with_spots<T>(drawing: &str, read: impl Fn(&LabelMatches<'_>) -> T) -> T {
+    fn with_matches<T>(drawing: &str, read: impl Fn(&LabelMatches<'_>) -> T) -> T {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
         read(&LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels))
@@ -230,7 +234,8 @@ mod tests {
             ("We send this invoice to 3 people", None),
             ("Kundennummer   4711", None),
         ] {
-            let found = with_spots(drawing, |spots| labelled_identifier(spots, "invoice_number"));
+            let found =
+                with_matches(drawing, |matches| labelled_identifier(matches, "invoice_number"));
             assert_eq!(found.map(|f| f.value).as_deref(), expected, "{drawing}");
         }
     }

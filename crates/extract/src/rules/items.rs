@@ -13,8 +13,8 @@ use self::header::{
     text_start,
 };
 use super::abs_close;
+use super::label_matches::LabelMatches;
 use super::layout::{CellLayout, TextCell};
-use super::spots::LabelMatches;
 use super::totals::without_tax_code;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
@@ -63,22 +63,22 @@ const MAX_DESCRIPTION_LINES: usize = 400;
 
 /// `key` is the column that every row has.
 pub(super) fn find_items(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
     key: ItemColumn,
 ) -> Vec<TableItem> {
-    let headers = find_headers(spots, key);
+    let headers = find_headers(matches, key);
     let Some(most) = headers.iter().map(TableHeader::count_known_columns).max() else {
         return Vec::new();
     };
-    let mut tables = ItemTables { spots, mark, key, items: Vec::new() };
+    let mut tables = ItemTables { matches, mark, key, items: Vec::new() };
     let mut done = 0;
     for (at, header) in headers.iter().enumerate() {
         // The same table goes on under a repeated header; a table of taxes has fewer columns.
         if header.count_known_columns() < most || header.rows.start < done {
             continue;
         }
-        let end = headers.get(at + 1).map_or(spots.layout.rows.len(), |next| next.rows.start);
+        let end = headers.get(at + 1).map_or(matches.layout.rows.len(), |next| next.rows.start);
         done = tables.read_table(header, end);
     }
     let mut items = tables.items;
@@ -90,7 +90,7 @@ pub(super) fn find_items(
 
 /// The tables of items of a document, as they are read one after the other.
 struct ItemTables<'a> {
-    spots: &'a LabelMatches<'a>,
+    matches: &'a LabelMatches<'a>,
     /// The document's decimal mark, if known.
     mark: Option<DecimalSeparator>,
     /// The column that every row has.
@@ -102,8 +102,8 @@ struct ItemTables<'a> {
 impl ItemTables<'_> {
     /// Reads rows up to the totals, or to row `end`; returns where it stopped.
     fn read_table(&mut self, header: &TableHeader, end: usize) -> usize {
-        let Self { spots, mark, key, ref mut items } = *self;
-        let layout = spots.layout;
+        let Self { matches, mark, key, ref mut items } = *self;
+        let layout = matches.layout;
         let page = layout.row_cells(header.rows.start).first().map_or(0, |cell| cell.page);
         let before = items.len();
         for row in header.rows.end..end {
@@ -113,9 +113,9 @@ impl ItemTables<'_> {
             let mut read = read_row(cells, header, mark);
             // `Recycling tax, tyres   4   3.50   14.00` is a line whatever its name.
             let ends = !read.is_product()
-                && ends_table(spots, row)
-                && !(is_begun && is_line_of_tax(spots, row));
-            if !on_page || (ends && (is_begun || is_totals_row(spots, row))) {
+                && ends_table(matches, row)
+                && !(is_begun && is_line_of_tax(matches, row));
+            if !on_page || (ends && (is_begun || is_totals_row(matches, row))) {
                 return row;
             }
             let keyed = if key == ItemColumn::Amount { read.amount } else { read.quantity };
@@ -153,35 +153,35 @@ fn row_above(layout: &CellLayout, row: usize) -> &[TextCell] {
 
 /// `Umsatzsteuer-Voranmeldung   24   18.400,00   3/10   307,00` under a line of as many columns:
 /// rows of taxes have fewer columns and shorter names.
-fn is_line_of_tax(spots: &LabelMatches<'_>, row: usize) -> bool {
-    let (above, cells) = (row_above(spots.layout, row), spots.layout.row_cells(row));
+fn is_line_of_tax(matches: &LabelMatches<'_>, row: usize) -> bool {
+    let (above, cells) = (row_above(matches.layout, row), matches.layout.row_cells(row));
     let Some((first, over)) = cells.first().zip(above.first()) else { return false };
     let long = |word: &&(String, usize)| word.0.chars().filter(|c| c.is_alphabetic()).count() > 2;
-    let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
+    let range = matches.layout.rows.get(row).cloned().unwrap_or_default();
     cells.len() >= LINE_CELLS
         && cells.len() == above.len()
         && (first.area.x - over.area.x).abs() < first.area.h
         && first.folded.iter().filter(long).count() > 1
-        && spots.in_cells(range).all(|spot| !SUMS.contains(&spot.field.as_str()))
+        && matches.in_cells(range).all(|label_match| !SUMS.contains(&label_match.field.as_str()))
 }
 
 /// Whether a row follows a table and does not belong to it.
-fn ends_table(spots: &LabelMatches<'_>, row: usize) -> bool {
-    let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
+fn ends_table(matches: &LabelMatches<'_>, row: usize) -> bool {
+    let range = matches.layout.rows.get(row).cloned().unwrap_or_default();
     let totals = ["subtotal", "vat_amount", "total", "payable"];
-    spots.in_cells(range.clone()).any(|spot| {
-        let heading = spot.words.start == 0;
-        let first = spots.cell_of(spot).is_some_and(|cell| {
+    matches.in_cells(range.clone()).any(|label_match| {
+        let heading = label_match.words.start == 0;
+        let first = matches.cell_of(label_match).is_some_and(|cell| {
             // A tax in its own column of a line is no end.
-            let own = spot.strong || spot.field == "total";
-            spot.cell == range.start || cell.words.len() > spot.words.len() || own
+            let own = label_match.strong || label_match.field == "total";
+            label_match.cell == range.start || cell.words.len() > label_match.words.len() || own
         });
-        heading && first && totals.contains(&spot.field.as_str())
+        heading && first && totals.contains(&label_match.field.as_str())
     })
 }
 
-fn is_totals_row(spots: &LabelMatches<'_>, row: usize) -> bool {
-    spots.layout.row_cells(row).len() <= 2 && has_number(spots.layout.row_cells(row))
+fn is_totals_row(matches: &LabelMatches<'_>, row: usize) -> bool {
+    matches.layout.row_cells(row).len() <= 2 && has_number(matches.layout.row_cells(row))
 }
 
 fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSeparator>) -> TableItem {
@@ -382,11 +382,11 @@ mod tests {
     fn read(drawings: &[&str]) -> Vec<String> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(drawings));
-        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
         let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
         let text = |value: Option<Decimal>| value.map_or("-".to_owned(), |v| v.to_string());
-        let items =
-            find_items(&spots, DecimalSeparator::from_words(words), ItemColumn::Amount).into_iter();
+        let items = find_items(&matches, DecimalSeparator::from_words(words), ItemColumn::Amount)
+            .into_iter();
         items
             .map(|item| {
                 let numbers = [item.quantity, item.unit_price, item.amount].map(text).join(" ");

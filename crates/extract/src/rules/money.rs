@@ -4,24 +4,25 @@
 //! to one that changed its currency lately.
 
 use super::FoundValue;
+use super::label_matches::LabelMatches;
 use super::layout::TextCell;
-use super::spots::LabelMatches;
 use super::supplier::{ends_in_zip_code, is_british_code, is_canadian_code};
 use super::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{account, currency, number, printed_vat_id};
 
 /// Finds the currency of the document's amounts.
-pub(super) fn find_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    labelled_currency(spots)
-        .or_else(|| most_frequent_currency(spots))
-        .or_else(|| resolve_krone(spots))
-        .or_else(|| find_rands(spots))
-        .or_else(|| country_currency(spots))
+pub(super) fn find_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    labelled_currency(matches)
+        .or_else(|| most_frequent_currency(matches))
+        .or_else(|| resolve_krone(matches))
+        .or_else(|| find_rands(matches))
+        .or_else(|| country_currency(matches))
 }
 
 /// The currency beside its label.
-pub(super) fn labelled_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let mut labels = spots.of_field("currency").flat_map(|spot| spots.value_candidates(spot));
+pub(super) fn labelled_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let mut labels =
+        matches.of_field("currency").flat_map(|label_match| matches.value_candidates(label_match));
     labels.find_map(|beside| {
         let code = beside.value_words().into_iter().take(2).find_map(currency::exact_currency)?;
         Some(FoundValue::new(code, true, beside.cell))
@@ -29,15 +30,16 @@ pub(super) fn labelled_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&
 }
 
 /// Beside amounts or in the headings over them, else, unless it is a word as well, anywhere.
-fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let cells = || spots.layout.cells.iter();
+fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let cells = || matches.layout.cells.iter();
     let of_amounts = cells().enumerate().flat_map(|(index, cell)| {
         let words = cell.words_in(0..cell.words.len());
         let amounts = number::find_numbers(&words, None).into_iter();
         let amounts = amounts.filter_map(|amount| amount.currency());
         // A sign that is also a word is money only alone, as the heading of a column, or beside an
         // amount of money.
-        let money = words.len() == 1 || spots.in_cell(index).any(|spot| is_of_money(&spot.field));
+        let money = words.len() == 1
+            || matches.in_cell(index).any(|label_match| is_of_money(&label_match.field));
         let signs = words.iter().filter(|_| money).filter(|word| {
             let word = word.split('(').next().unwrap_or_default();
             currency::is_also_word(word) && currency::iso_code(word).is_none()
@@ -50,8 +52,10 @@ fn most_frequent_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'stati
     let plain = cells().enumerate().flat_map(|(index, cell)| {
         // `NASI MUR PEDA`: among other capitals a rare code is a word, but not in `TOTAL CAD`.
         let capitals = cell.words.iter().filter(|word| is_capital_word(word)).count();
-        let sum = spots.in_cell(index).any(|spot| {
-            spot.words.start == 0 && spot.words.end + 1 == cell.words.len() && spot.field == "total"
+        let sum = matches.in_cell(index).any(|label_match| {
+            label_match.words.start == 0
+                && label_match.words.end + 1 == cell.words.len()
+                && label_match.field == "total"
         });
         let is_word = move |code: &str| capitals > 1 && !sum && !WIDELY_USED.contains(&code);
         let words = cell.words.iter().filter(move |word| {
@@ -107,14 +111,14 @@ fn most_frequent<'a>(
 }
 
 /// `kr` beside an amount is one of three currencies; the language decides.
-fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let cells = &spots.layout.cells;
+fn resolve_krone(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let cells = &matches.layout.cells;
     let is_sign =
         |word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr");
     let cell = cells.iter().find(|cell| cell.words.iter().any(is_sign))?;
     // An identifier of the country counts as much as two of its words.
-    let country = country_currency(spots);
-    let mut ranked = crowns_of_words(spots);
+    let country = country_currency(matches);
+    let mut ranked = crowns_of_words(matches);
     for (votes, code) in &mut ranked {
         *votes += if country.as_ref().is_some_and(|found| found.value == *code) { 2 } else { 0 };
     }
@@ -130,11 +134,12 @@ fn resolve_krone(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
 }
 
 /// `R 31,846.00`: a letter that is South Africa's money alone before amounts with cents.
-fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+fn find_rands(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let is_marked = |cell: &&TextCell| {
         let words = cell.words_in(0..cell.words.len());
         // A gap may part the letter from the amount.
-        let right = spots.layout.index_of(cell).and_then(|at| spots.layout.right_of(at).first());
+        let right =
+            matches.layout.index_of(cell).and_then(|at| matches.layout.right_of(at).first());
         let parted = words == ["R"]
             && right.is_some_and(|right| {
                 let words = right.words_in(0..right.words.len());
@@ -151,14 +156,14 @@ fn find_rands(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
             before == Some(&"R") || first.starts_with('R') && amount.mark.is_none()
         })
     };
-    let mut marked = spots.layout.cells.iter().filter(is_marked);
+    let mut marked = matches.layout.cells.iter().filter(is_marked);
     let (first, _) = (marked.next()?, marked.next()?);
     Some(FoundValue::new("ZAR", true, first))
 }
 
 /// How many words of each country with crowns the page has.
-fn crowns_of_words(spots: &LabelMatches<'_>) -> Vec<(usize, &'static str)> {
-    let text: String = spots.layout.cells.iter().map(folded_line).collect();
+fn crowns_of_words(matches: &LabelMatches<'_>) -> Vec<(usize, &'static str)> {
+    let text: String = matches.layout.cells.iter().map(folded_line).collect();
     let votes = |words: &FoldedWords| {
         words.iter().filter(|word| text.contains(&format!(" {word} "))).count()
     };
@@ -166,8 +171,8 @@ fn crowns_of_words(spots: &LabelMatches<'_>) -> Vec<(usize, &'static str)> {
 }
 
 /// The crowns of the one country that at least two words on the page are of.
-fn worded_crowns(spots: &LabelMatches<'_>) -> Option<&'static str> {
-    let mut ranked = crowns_of_words(spots);
+fn worded_crowns(matches: &LabelMatches<'_>) -> Option<&'static str> {
+    let mut ranked = crowns_of_words(matches);
     ranked.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
     match *ranked.as_slice() {
         [(most, code), (0, _), ..] if most > 1 => Some(code),
@@ -189,11 +194,11 @@ pub(super) enum DollarSign {
 /// The currency that decides the order of day and month: its `$` are those of the country of the
 /// tax. On a receipt they are unknown where that tax does not exist in the United States.
 pub(super) fn currency_of_days(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     code: Option<&'static str>,
 ) -> Option<&'static str> {
-    match (code, spots.till) {
-        (Some("USD"), till) => match resolve_dollar(spots) {
+    match (code, matches.till) {
+        (Some("USD"), till) => match resolve_dollar(matches) {
             DollarSign::Of(code) => Some(code),
             DollarSign::Foreign if till => None,
             DollarSign::Foreign | DollarSign::Plain => code,
@@ -203,8 +208,8 @@ pub(super) fn currency_of_days(
 }
 
 /// The country of a document's `$` or pesos.
-pub(super) fn resolve_dollar(spots: &LabelMatches<'_>) -> DollarSign {
-    let cells = &spots.layout.cells;
+pub(super) fn resolve_dollar(matches: &LabelMatches<'_>) -> DollarSign {
+    let cells = &matches.layout.cells;
     let codes = |word: &String| word.contains("USD") || word.contains("US$");
     if cells.iter().any(|cell| cell.words.iter().any(codes)) {
         return DollarSign::Plain;
@@ -302,12 +307,12 @@ const RECENT_EURO: [&str; 2] = ["BG", "HR"];
 /// The currency of the one country of all VAT identifiers, else of all accounts, else of the names
 /// of taxes and registers. Invoices in a foreign currency print it, so this is certain unless one
 /// of these, or the page's words, point to another currency.
-fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let ids = find_identified(spots, |words| printed_vat_id::find_at(words).map(|(id, _)| id));
-    let accounts = find_identified(spots, |words| account::find_iban_at(words).map(|(id, _)| id));
-    let named = [only_currency(&ids), only_currency(&accounts), taxed_currency(spots)];
+fn country_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let ids = find_identified(matches, |words| printed_vat_id::find_at(words).map(|(id, _)| id));
+    let accounts = find_identified(matches, |words| account::find_iban_at(words).map(|(id, _)| id));
+    let named = [only_currency(&ids), only_currency(&accounts), taxed_currency(matches)];
     let mut codes: Vec<&str> = named.iter().flatten().map(|found| found.value).collect();
-    codes.extend(worded_crowns(spots));
+    codes.extend(worded_crowns(matches));
     let found = named.into_iter().flatten().next()?;
     let countries = || ids.iter().chain(&accounts).map(|(country, _)| country.as_str());
     // A name shared by several countries identifies none and contradicts none: it is a doubt.
@@ -319,11 +324,11 @@ fn country_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>
 
 /// The countries that identifiers or accounts on the pages are of, each with its cell.
 fn find_identified<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     begins: impl Fn(&[&str]) -> Option<String>,
 ) -> Vec<(String, &'a TextCell)> {
     let mut found = Vec::new();
-    for cell in &spots.layout.cells {
+    for cell in &matches.layout.cells {
         let ids =
             (0..cell.words.len()).filter_map(|at| begins(&cell.words_in(at..cell.words.len())));
         let countries = ids.filter_map(|id| id.get(..2).map(str::to_owned));
@@ -335,8 +340,8 @@ fn find_identified<'a>(
 
 /// The currency of the one country, or of those with the euro, of the taxes and registers on the
 /// page; in English that of the country of a postal code beside a tax.
-fn taxed_currency(spots: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let cells = &spots.layout.cells;
+fn taxed_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
+    let cells = &matches.layout.cells;
     let lines: Vec<String> = cells.iter().map(folded_line).collect();
     let named_at = |words: &FoldedWords| {
         let has_one = |line: &String| words.iter().any(|word| line.contains(&format!(" {word} ")));
@@ -453,8 +458,8 @@ mod tests {
             ("Sales tax   $81.20\nTotal   $893.20", DollarSign::Plain),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-            assert_eq!(resolve_dollar(&spots), expected, "{drawing}");
+            let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+            assert_eq!(resolve_dollar(&matches), expected, "{drawing}");
         }
     }
 }

@@ -7,8 +7,8 @@ mod sign;
 pub(super) use self::sign::NumberSign;
 use super::FoundValue;
 use super::fields::{is_before_value, read_identifier};
+use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
-use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
@@ -52,22 +52,23 @@ pub(super) struct NumberCandidate<'a> {
 
 /// The numbers of a document.
 pub(super) struct NumberSearch<'a> {
-    spots: &'a LabelMatches<'a>,
+    matches: &'a LabelMatches<'a>,
     field: &'a str,
 }
 
 impl<'a> NumberSearch<'a> {
-    pub(super) fn new(spots: &'a LabelMatches<'a>, field: &'a str) -> Self {
-        Self { spots, field }
+    pub(super) fn new(matches: &'a LabelMatches<'a>, field: &'a str) -> Self {
+        Self { matches, field }
     }
 
     /// Every text that can be the number, once, with all its signs.
     pub(super) fn list_candidates(&self) -> Vec<NumberCandidate<'a>> {
         let mut found = Vec::new();
-        let wanted =
-            |spot: &&LabelMatch| spot.field == self.field || (spot.field == "other" && spot.strong);
-        for spot in self.spots.all.iter().filter(wanted).take(MAX_LABELS) {
-            self.add_beside(spot, spot.field == self.field, &mut found);
+        let wanted = |label_match: &&LabelMatch| {
+            label_match.field == self.field || (label_match.field == "other" && label_match.strong)
+        };
+        for label_match in self.matches.all.iter().filter(wanted).take(MAX_LABELS) {
+            self.add_adjacent(label_match, label_match.field == self.field, &mut found);
             if found.len() >= MAX_CANDIDATES {
                 break;
             }
@@ -80,25 +81,34 @@ impl<'a> NumberSearch<'a> {
         merged
     }
 
-    fn add_beside(&self, spot: &LabelMatch, own: bool, found: &mut Vec<NumberCandidate<'a>>) {
+    fn add_adjacent(
+        &self,
+        label_match: &LabelMatch,
+        own: bool,
+        found: &mut Vec<NumberCandidate<'a>>,
+    ) {
         // In the middle of a sentence a word such as "invoice" names nothing.
-        let titled = self.is_second_title(spot) || self.ends_heading(spot);
-        if own && !spot.strong && spot.words.start > 1 && !titled {
+        let titled = self.is_second_title(label_match) || self.ends_heading(label_match);
+        if own && !label_match.strong && label_match.words.start > 1 && !titled {
             return;
         }
-        let places = self.spots.value_candidates(spot);
+        let places = self.matches.value_candidates(label_match);
         let most = if own { usize::MAX } else { 1 };
-        let named =
-            || self.is_numbered(spot) || self.heads_document_row(spot) || self.is_closed(spot);
-        let strong = spot.strong || own && named();
+        let named = || {
+            self.is_numbered(label_match)
+                || self.heads_document_row(label_match)
+                || self.is_closed(label_match)
+        };
+        let strong = label_match.strong || own && named();
         let mut nearest = true;
         for beside in places.into_iter().take(most) {
             let words = beside.value_words();
             if own && !beside.inline && names_other(&words) {
                 continue;
             }
-            let numbered =
-                || spot.strong || beside.inline && self.spots.has_days_without_strokes(&words);
+            let numbered = || {
+                label_match.strong || beside.inline && self.matches.has_days_without_strokes(&words)
+            };
             let like_day = || series::number_like_day(&words).filter(|_| own && numbered());
             let read = read_identifier(&words, beside.inline).or_else(like_day);
             let Some(value) = read else { continue };
@@ -112,7 +122,7 @@ impl<'a> NumberSearch<'a> {
                 (true, false) => NumberSign::WeakLabel,
                 _ => NumberSign::OtherLabel,
             });
-            signs.extend(self.relation_signs(spot, &beside, own));
+            signs.extend(self.relation_signs(label_match, &beside, own));
             if !nearest {
                 signs.push(NumberSign::Further);
             }
@@ -127,12 +137,12 @@ impl<'a> NumberSearch<'a> {
     /// The one number beside the writer's reference, where no label of the document's own has a
     /// value.
     fn find_reference(&self) -> Option<FoundValue<String>> {
-        if self.spots.till {
+        if self.matches.till {
             return None;
         }
-        let spots = self.spots.of_field("own_reference").take(MAX_LABELS);
-        let read = spots.filter_map(|spot| {
-            let beside = self.spots.value_candidates(spot).into_iter().next()?;
+        let matches = self.matches.of_field("own_reference").take(MAX_LABELS);
+        let read = matches.filter_map(|label_match| {
+            let beside = self.matches.value_candidates(label_match).into_iter().next()?;
             Some((read_identifier(&beside.value_words(), beside.inline)?, beside.cell))
         });
         let mut found: Vec<(String, &TextCell)> = read.collect();
@@ -145,29 +155,30 @@ impl<'a> NumberSearch<'a> {
 
     /// `Watercolours, July - Invoice 2025-17`: title and number end the subject of a letter, behind
     /// a dash or comma.
-    fn ends_heading(&self, spot: &LabelMatch) -> bool {
-        let Some(cell) = self.spots.cell_of(spot) else { return false };
-        let before = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
+    fn ends_heading(&self, label_match: &LabelMatch) -> bool {
+        let Some(cell) = self.matches.cell_of(label_match) else { return false };
+        let before = label_match.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
         let apart =
             before.is_some_and(|word| word.ends_with(',') || matches!(word.as_str(), "-" | "–"));
-        let number = cell.words.get(spot.words.end..).unwrap_or_default();
+        let number = cell.words.get(label_match.words.end..).unwrap_or_default();
         apart && matches!(number, [number] if number.contains(|c: char| c.is_ascii_digit()))
     }
 
     /// `Tax Invoice : 17` on a receipt: with the colon it is no title.
-    fn is_closed(&self, spot: &LabelMatch) -> bool {
-        let words = self.spots.cell_of(spot).map(|cell| &cell.words).filter(|_| self.spots.till);
+    fn is_closed(&self, label_match: &LabelMatch) -> bool {
+        let words =
+            self.matches.cell_of(label_match).map(|cell| &cell.words).filter(|_| self.matches.till);
         words.is_some_and(|words| {
-            let last = spot.words.end.checked_sub(1).and_then(|last| words.get(last));
+            let last = label_match.words.end.checked_sub(1).and_then(|last| words.get(last));
             last.is_some_and(|word| word.ends_with(':'))
-                || words.get(spot.words.end).is_some_and(|word| word == ":")
+                || words.get(label_match.words.end).is_some_and(|word| word == ":")
         })
     }
 
     /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the
     /// other.
     fn is_under_title(&self, title: &LabelMatch, number: &TextCell) -> bool {
-        let Some(cell) = self.spots.cell_of(title) else { return false };
+        let Some(cell) = self.matches.cell_of(title) else { return false };
         let digits = number.joined_text().chars().filter(char::is_ascii_digit).count();
         let gap = number.area.y - cell.area.bottom();
         title.words == (0..cell.words.len())
@@ -181,7 +192,7 @@ impl<'a> NumberSearch<'a> {
 
     fn relation_signs(
         &self,
-        spot: &LabelMatch,
+        label_match: &LabelMatch,
         beside: &ValueCandidate<'_>,
         own: bool,
     ) -> Vec<NumberSign> {
@@ -191,24 +202,28 @@ impl<'a> NumberSearch<'a> {
         }
         if beside.below {
             signs.push(NumberSign::LabelAbove);
-            signs.extend(self.is_under_title(spot, beside.cell).then_some(NumberSign::UnderTitle));
+            signs.extend(
+                self.is_under_title(label_match, beside.cell).then_some(NumberSign::UnderTitle),
+            );
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }
-        let begins = self.is_second_title(spot) || self.ends_heading(spot) || self.is_subject(spot);
-        if spot.words.start > 0 && !begins {
+        let begins = self.is_second_title(label_match)
+            || self.ends_heading(label_match)
+            || self.is_subject(label_match);
+        if label_match.words.start > 0 && !begins {
             signs.push(NumberSign::MidText);
         }
-        if self.has_day_beside(spot) {
+        if self.has_day_beside(label_match) {
             signs.push(NumberSign::DayBeside);
         }
-        let long = self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() > 10);
+        let long = self.matches.cell_of(label_match).is_some_and(|cell| cell.words.len() > 10);
         if long {
             signs.push(NumberSign::LongText);
         }
         // The value has a label of something else right over it.
-        let over = self.spots.layout.index_of(beside.cell).is_some_and(|index| {
-            let mut inside = self.spots.in_cell(index);
+        let over = self.matches.layout.index_of(beside.cell).is_some_and(|index| {
+            let mut inside = self.matches.in_cell(index);
             inside.any(|other| other.strong && other.field == "other")
         });
         if over {
@@ -219,8 +234,8 @@ impl<'a> NumberSearch<'a> {
 
     /// Adds the text behind `#`, `Nr.` or `No:` in the upper half of the first page.
     fn add_marked(&self, found: &mut Vec<NumberCandidate<'a>>) {
-        let first = self.spots.layout.cells.iter().take_while(|cell| cell.page == 0);
-        for cell in first.filter(|cell| self.spots.layout.depth_on_page(cell) < 0.5) {
+        let first = self.matches.layout.cells.iter().take_while(|cell| cell.page == 0);
+        for cell in first.filter(|cell| self.matches.layout.depth_on_page(cell) < 0.5) {
             let Some(front) = cell.words.first() else { continue };
             let word = front.to_lowercase();
             let hash = word.starts_with('#');
@@ -239,17 +254,19 @@ impl<'a> NumberSearch<'a> {
                 continue;
             }
             if alone && front.chars().count() <= MAX_MARK_LETTERS {
-                let index = self.spots.layout.index_of(cell);
-                let right = index.and_then(|at| self.spots.layout.right_of(at).first());
+                let index = self.matches.layout.index_of(cell);
+                let right = index.and_then(|at| self.matches.layout.right_of(at).first());
                 let Some(value) = right else { continue };
                 words = value.words_in(0..value.words.len());
             }
             // `No 23C, Mill Road`
             let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
             // `NO 216.218. Mill Road`, `#0034 Southport`: a house, or one shop of several.
-            let house = house || self.spots.till && words.iter().skip(1).any(|word| is_word(word));
+            let house =
+                house || self.matches.till && words.iter().skip(1).any(|word| is_word(word));
             // `#000021  CASHIER 7`: the number belongs to the word behind it.
-            let cashier = self.spots.till && self.is_called_behind(cell, from + usize::from(hash));
+            let cashier =
+                self.matches.till && self.is_called_behind(cell, from + usize::from(hash));
             if house || cashier {
                 continue;
             }
@@ -263,27 +280,30 @@ impl<'a> NumberSearch<'a> {
     /// Whether the label of something else follows a number, in its cell at word `from` or in the
     /// next one.
     fn is_called_behind(&self, cell: &TextCell, from: usize) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let Some(index) = layout.index_of(cell) else { return false };
         let (index, from) = match from < cell.words.len() {
             true => (index, from),
             false if layout.right_of(index).is_empty() => return false,
             false => (index + 1, 0),
         };
-        self.spots.in_cell(index).any(|spot| spot.words.start == from && spot.field == "other")
+        self.matches
+            .in_cell(index)
+            .any(|label_match| label_match.words.start == from && label_match.field == "other")
     }
 
     /// `Zähler  Nr. 8 114 277`: a word right before the mark, no larger and no title, names the
     /// numbered thing.
     fn is_mark_of_other(&self, mark: &TextCell) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
         let Some((index, named)) = before.and_then(|at| Some((at, layout.cells.get(at)?))) else {
             return false;
         };
         let is_near = named.row == mark.row && -named.overlap_x(mark) < 2.0 * mark.area.h;
         let [word] = named.words.as_slice() else { return false };
-        let is_title = || self.spots.in_cell(index).any(|spot| spot.field == self.field);
+        let is_title =
+            || self.matches.in_cell(index).any(|label_match| label_match.field == self.field);
         is_near
             && named.area.h < 1.2 * mark.area.h
             && word.chars().all(char::is_alphabetic)
@@ -294,33 +314,35 @@ impl<'a> NumberSearch<'a> {
     /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark
     /// follows it.
     fn is_behind_title(&self, mark: &TextCell) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
         let Some((index, title)) = before.and_then(|at| Some((at, layout.cells.get(at)?))) else {
             return false;
         };
         let first = layout.row_cells(mark.row).first().is_some_and(|one| std::ptr::eq(one, title));
-        let titled = |spot: &LabelMatch| spot.words.start == 0 && spot.field == self.field;
-        first && !layout.is_on_amount_row(mark) && self.spots.in_cell(index).any(titled)
+        let titled = |label_match: &LabelMatch| {
+            label_match.words.start == 0 && label_match.field == self.field
+        };
+        first && !layout.is_on_amount_row(mark) && self.matches.in_cell(index).any(titled)
     }
 
     /// `Bumper      NR      1      355,00`: in a row of a table, behind the article, `NR` is a
     /// unit.
     fn is_unit(&self, mark: &TextCell) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let first = layout.row_cells(mark.row).first();
         first.is_some_and(|first| !std::ptr::eq(first, mark)) && layout.is_on_amount_row(mark)
     }
 
     fn place_signs(&self, cell: &TextCell) -> Vec<NumberSign> {
-        let depth = self.spots.layout.depth_on_page(cell);
+        let depth = self.matches.layout.depth_on_page(cell);
         let mut signs = vec![match (cell.page, depth) {
             (0, ..0.2) => NumberSign::Head,
             (0, ..0.5) => NumberSign::Upper,
             (0, _) => NumberSign::Lower,
             _ => NumberSign::Later,
         }];
-        if self.spots.layout.is_on_amount_row(cell) {
+        if self.matches.layout.is_on_amount_row(cell) {
             signs.push(NumberSign::AmountRow);
         }
         if cell.confidence < FAINT {
@@ -355,7 +377,7 @@ impl<'a> NumberSearch<'a> {
                         .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
             };
             let again = digits > 2
-                && self.spots.layout.cells.iter().take(MAX_CELLS).any(|cell| lone(&cell));
+                && self.matches.layout.cells.iter().take(MAX_CELLS).any(|cell| lone(&cell));
             let own = one.signs.iter().any(|sign| sign.is_own());
             if again && !own {
                 one.signs.push(NumberSign::Again);
@@ -369,20 +391,19 @@ impl<'a> NumberSearch<'a> {
     /// receipts without one.
     pub(super) fn absence_certainty(&self) -> Option<f32> {
         let certainty = if self.has_open_number() { OPEN_NUMBER } else { NO_NUMBER };
-        self.spots.till.then_some(certainty)
+        self.matches.till.then_some(certainty)
     }
 
     /// Whether the upper half of the first page has a number behind an unknown label.
     fn has_open_number(&self) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let cells = layout.cells.iter().enumerate().take_while(|(_, cell)| cell.page == 0);
         let mut upper = cells
             .filter(|(_, cell)| layout.depth_on_page(cell) < 0.5 && !layout.is_on_amount_row(cell));
         upper.any(|(index, cell)| {
-            let named = self
-                .spots
-                .in_cell(index)
-                .any(|spot| spot.field != self.field && !spot.field.starts_with("column_"));
+            let named = self.matches.in_cell(index).any(|label_match| {
+                label_match.field != self.field && !label_match.field.starts_with("column_")
+            });
             let text = cell.joined_text();
             let days = date::find_dates(&text);
             let open = |(at, pair): (usize, &[String])| {
@@ -403,7 +424,7 @@ impl<'a> NumberSearch<'a> {
     /// `Ride No.   771`: a mark of numbers ends the text, behind an unknown label, and a number is
     /// right of it.
     fn is_number_of_other(&self, index: usize) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let words = layout.cells.get(index).map(|cell| cell.words.as_slice()).unwrap_or_default();
         let [.., named, mark] = words else { return false };
         let marked = vocabulary().number_mark.has(&fold_text(mark)) && is_word(named);
@@ -427,7 +448,7 @@ impl<'a> NumberSearch<'a> {
             one.signs.contains(&NumberSign::OtherLabel)
                 && !one.signs.iter().any(|sign| labelled.contains(sign))
         };
-        let ranked = ranked.filter(|((one, _), _)| !(self.spots.till && other(one)));
+        let ranked = ranked.filter(|((one, _), _)| !(self.matches.till && other(one)));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
         let Some(((one, score), share)) = best else { return self.find_reference() };
         if *score < sign::NONE_OF_THEM - 1.5 {
@@ -515,8 +536,8 @@ mod tests {
     fn find(drawing: &str) -> Option<String> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        NumberSearch::new(&spots, "invoice_number").find_number().map(|found| found.value)
+        let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        NumberSearch::new(&matches, "invoice_number").find_number().map(|found| found.value)
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+use super::label_matches::LabelMatches;
 use super::layout::TextCell;
-use super::spots::LabelMatches;
 use super::vocabulary::vocabulary;
 use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json, totals};
 use docmill_formats::notation::{account, fold_text, number};
@@ -37,27 +37,27 @@ struct TaxAtRate {
 
 impl RulesExtractor<'_> {
     /// Reads them. After the totals, which taxes are held against.
-    pub(super) fn read_payables(&mut self, spots: &LabelMatches<'_>) {
-        let iban = find_account(spots);
+    pub(super) fn read_payables(&mut self, matches: &LabelMatches<'_>) {
+        let iban = find_account(matches);
         if let Some(iban) = &iban {
-            self.put_value("bic", find_bank(spots, iban).map(|f| f.map_value(Value::String)));
+            self.put_value("bic", find_bank(matches, iban).map(|f| f.map_value(Value::String)));
         }
         self.put_value("iban", iban.map(|f| f.map_value(Value::String)));
-        self.put_value("payment_terms", find_terms(spots).map(|f| f.map_value(Value::String)));
-        self.put_value("cash_discounts", self.find_discounts(spots));
+        self.put_value("payment_terms", find_terms(matches).map(|f| f.map_value(Value::String)));
+        self.put_value("cash_discounts", self.find_discounts(matches));
         if self.data.get("order_number").is_some_and(Value::is_null) {
-            let glued = find_glued_order(spots);
+            let glued = find_glued_order(matches);
             self.put_value("order_number", glued.map(|f| f.map_value(Value::String)));
         }
-        self.put_value("taxes", self.find_taxes(spots));
+        self.put_value("taxes", self.find_taxes(matches));
     }
 
     /// `2 % Skonto innerhalb von 14 Tagen`: a percentage beside a word for the discount.
-    fn find_discounts(&self, spots: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
+    fn find_discounts(&self, matches: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
         let mut found: Vec<Value> = Vec::new();
         let mut place = None;
-        for spot in spots.of_field("cash_discounts") {
-            let Some(cell) = spots.cell_of(spot) else { continue };
+        for label_match in matches.of_field("cash_discounts") {
+            let Some(cell) = matches.cell_of(label_match) else { continue };
             let words = cell.words_in(0..cell.words.len());
             let numbers = number::find_numbers(&words, self.mark);
             let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
@@ -88,13 +88,13 @@ impl RulesExtractor<'_> {
     }
 
     /// Taxes by rate, if together they are the tax that was read.
-    fn find_taxes(&self, spots: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
+    fn find_taxes(&self, matches: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
         let amount = |field: &str| {
             let text = self.data.get(field)?.as_number()?.to_string();
             text.parse::<Decimal>().ok().filter(|value| value.is_sign_positive())
         };
         let (tax, net) = (amount("vat_amount").filter(|tax| !tax.is_zero())?, amount("subtotal"));
-        let rows = self.tax_rows(spots);
+        let rows = self.tax_rows(matches);
         let first = rows.first().map(|(_, cell)| *cell);
         let by_rate = group_by_rate(rows.into_iter().map(|(one, _)| one));
         let made = combine_to_tax(&by_rate, tax, net).or_else(|| {
@@ -123,11 +123,11 @@ impl RulesExtractor<'_> {
 
     /// Rows with a rate and the tax that it makes of a number beside it, or with a rate, a word for
     /// the tax, and one amount.
-    fn tax_rows<'l>(&self, spots: &LabelMatches<'l>) -> Vec<(TaxAtRate, &'l TextCell)> {
+    fn tax_rows<'l>(&self, matches: &LabelMatches<'l>) -> Vec<(TaxAtRate, &'l TextCell)> {
         let mut found = Vec::new();
-        let parts = totals::tax_parts(spots);
-        for (at, range) in spots.layout.rows.iter().enumerate() {
-            let cells = spots.layout.cells.get(range.clone()).unwrap_or_default();
+        let parts = totals::tax_parts(matches);
+        for (at, range) in matches.layout.rows.iter().enumerate() {
+            let cells = matches.layout.cells.get(range.clone()).unwrap_or_default();
             let numbers: Vec<number::FoundNumber> = cells
                 .iter()
                 .flat_map(|it| number::find_numbers(&it.words_in(0..it.words.len()), self.mark))
@@ -140,7 +140,9 @@ impl RulesExtractor<'_> {
             }
             let money: Vec<Decimal> =
                 others.iter().filter(|it| it.is_money()).map(|it| it.value.abs()).collect();
-            let named = spots.in_cells(range.clone()).any(|spot| spot.field == "vat_amount");
+            let named = matches
+                .in_cells(range.clone())
+                .any(|label_match| label_match.field == "vat_amount");
             let name = parts.iter().find(|part| part.row == at).map(|part| part.name);
             if let Some((base, amount)) = base_and_tax(&money, rate) {
                 // The base of two taxes is not part of the net amount for each.
@@ -207,12 +209,12 @@ fn combine_to_tax(
 }
 
 /// The first account that is printed, unless it is the one that is debited.
-fn find_account(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
-    let debited: Vec<usize> = spots
+fn find_account(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    let debited: Vec<usize> = matches
         .of_field("debit")
-        .filter_map(|spot| spots.cell_of(spot).map(|cell| cell.row))
+        .filter_map(|label_match| matches.cell_of(label_match).map(|cell| cell.row))
         .collect();
-    for cell in &spots.layout.cells {
+    for cell in &matches.layout.cells {
         if debited.iter().any(|row| row.abs_diff(cell.row) <= 1) {
             continue;
         }
@@ -231,20 +233,20 @@ fn find_account(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
 }
 
 /// The bank of the account: named near it, and of its country.
-fn find_bank(spots: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<FoundValue<String>> {
+fn find_bank(matches: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<FoundValue<String>> {
     let country = iban.value.get(..2)?;
-    let row = spots
+    let row = matches
         .layout
         .cells
         .iter()
         .find(|cell| cell.page == iban.page && cell.line == iban.line)
         .map(|cell| cell.row)?;
-    spots.of_field("bic").find_map(|spot| {
-        let label = spots.cell_of(spot)?;
+    matches.of_field("bic").find_map(|label_match| {
+        let label = matches.cell_of(label_match)?;
         if label.page != iban.page || label.row.abs_diff(row) > NEAR {
             return None;
         }
-        spots.value_candidates(spot).into_iter().find_map(|beside| {
+        matches.value_candidates(label_match).into_iter().find_map(|beside| {
             let words = beside.value_words();
             let mut plain =
                 words.iter().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
@@ -256,31 +258,35 @@ fn find_bank(spots: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<Foun
 }
 
 /// `PO-4711`: the label is a part of the number, and no value of another label either.
-fn find_glued_order(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
-    spots.of_field("order_number").filter(|spot| spot.strong).find_map(|spot| {
-        let cell = spots.cell_of(spot)?;
-        let word = cell.words.get(spot.words.end.checked_sub(1)?)?;
-        let plain = word.trim_matches([':', ',', ';', '.', '(', ')']);
-        let numbered = plain.contains(|c: char| c.is_ascii_digit());
-        numbered.then(|| FoundValue::new(plain.to_owned(), true, cell))
-    })
+fn find_glued_order(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    matches.of_field("order_number").filter(|label_match| label_match.strong).find_map(
+        |label_match| {
+            let cell = matches.cell_of(label_match)?;
+            let word = cell.words.get(label_match.words.end.checked_sub(1)?)?;
+            let plain = word.trim_matches([':', ',', ';', '.', '(', ')']);
+            let numbered = plain.contains(|c: char| c.is_ascii_digit());
+            numbered.then(|| FoundValue::new(plain.to_owned(), true, cell))
+        },
+    )
 }
 
 /// The text beside the label of the terms: right of it, else below.
-fn find_terms(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
-    spots.of_field("payment_terms").filter(|spot| spot.words.start == 0).find_map(|spot| {
-        let own = spots.cell_of(spot)?;
-        // To the end of the line: "30 days net" holds the label of a sum.
-        let rest = own.words_in(spot.words.end..own.words.len()).join(" ");
-        let (text, cell) = if rest.contains(char::is_alphanumeric) {
-            (rest, own)
-        } else {
-            let beside = spots.value_candidates(spot).into_iter().next()?;
-            (beside.value_words().join(" "), beside.cell)
-        };
-        let text = text.trim_matches([':', '-', '–', ' ', '.']);
-        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        (letters >= 3 && text.chars().count() <= MAX_TERMS_LETTERS)
-            .then(|| FoundValue::new(text.to_owned(), true, cell))
-    })
+fn find_terms(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    matches.of_field("payment_terms").filter(|label_match| label_match.words.start == 0).find_map(
+        |label_match| {
+            let own = matches.cell_of(label_match)?;
+            // To the end of the line: "30 days net" holds the label of a sum.
+            let rest = own.words_in(label_match.words.end..own.words.len()).join(" ");
+            let (text, cell) = if rest.contains(char::is_alphanumeric) {
+                (rest, own)
+            } else {
+                let beside = matches.value_candidates(label_match).into_iter().next()?;
+                (beside.value_words().join(" "), beside.cell)
+            };
+            let text = text.trim_matches([':', '-', '–', ' ', '.']);
+            let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+            (letters >= 3 && text.chars().count() <= MAX_TERMS_LETTERS)
+                .then(|| FoundValue::new(text.to_owned(), true, cell))
+        },
+    )
 }

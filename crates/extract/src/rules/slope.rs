@@ -47,7 +47,7 @@ impl PageSlope {
         let mut runs: Vec<WordRun> = page.lines.iter().flat_map(runs_of_line).collect();
         let fall = middle_of(runs.iter().map(|run| run.fall))?;
         let steep = (MIN_FALL..MAX_FALL).contains(&fall.abs());
-        if runs.len() < MIN_RUNS || !steep || !tell_both_sides(page, &runs) {
+        if runs.len() < MIN_RUNS || !steep || !cover_both_sides(page, &runs) {
             return None;
         }
         let middle =
@@ -84,7 +84,7 @@ impl PageSlope {
 
 /// Whether enough runs are on either side of a page: the fall of an empty side is unknown, and
 /// slips of paper curl.
-fn tell_both_sides(page: &PageText, runs: &[WordRun]) -> bool {
+fn cover_both_sides(page: &PageText, runs: &[WordRun]) -> bool {
     let words = || page.lines.iter().flat_map(|line| &line.words).map(|word| word.bounding_box);
     let left = words().map(|area| area.x).fold(f32::MAX, f32::min);
     let right = words().map(|area| area.right()).fold(f32::MIN, f32::max);

@@ -34,8 +34,8 @@ use std::cell::OnceCell;
 
 use super::FoundValue;
 use super::certainty::ReadingSign;
+use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::{CellLayout, TextCell};
-use super::spots::{LabelMatch, LabelMatches};
 use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_core::model::{BoundingBox, Transcript};
@@ -95,17 +95,17 @@ pub(super) fn layout_of_parties(transcript: &Transcript) -> CellLayout {
 
 /// Every text that can be the issuer's name, with its signs.
 pub(super) fn name_evidence(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     labels: &LabelIndex,
 ) -> Vec<(String, Vec<NameSign>)> {
-    let search = SupplierSearch::new(spots, labels);
+    let search = SupplierSearch::new(matches, labels);
     let vat = search.find_vat_id();
     let found = search.name_candidates(vat.as_ref()).into_iter();
     found.map(|one| (one.name, one.signs)).collect()
 }
 
-pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> SupplierDetails {
-    let search = SupplierSearch::new(spots, labels);
+pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> SupplierDetails {
+    let search = SupplierSearch::new(matches, labels);
     let vat = search.find_vat_id();
     let candidates = search.name_candidates(vat.as_ref());
     let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
@@ -135,7 +135,7 @@ pub(super) fn find_supplier(spots: &LabelMatches<'_>, labels: &LabelIndex) -> Su
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     let doubted = search.is_doubtful(best, vat.as_ref(), &candidates);
     let most = if doubted { DOUBTFUL } else { 1.0 };
-    let above = candidates.iter().find(|one| search.goes_on_with(one, best));
+    let above = candidates.iter().find(|one| search.continues_name(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
     // `J. Birke` over the window of an envelope is `Jens Birke` of the letterhead.
     let theirs = [NameSign::Attention, NameSign::Customer, NameSign::Window];
@@ -180,7 +180,7 @@ const SURE_NAME: f32 = 0.8;
 const DOUBTFUL: f32 = 0.8;
 
 struct SupplierSearch<'a> {
-    spots: &'a LabelMatches<'a>,
+    matches: &'a LabelMatches<'a>,
     layout: &'a CellLayout,
     labels: &'a LabelIndex,
     /// The text of each cell, folded.
@@ -220,15 +220,15 @@ impl SupplierSearch<'_> {
 
     /// Whether a receipt names no company: car parks print theirs elsewhere.
     fn is_car_park(&self, best: &NameCandidate<'_>) -> bool {
-        self.spots.till
+        self.matches.till
             && !best.signs.contains(&NameSign::LegalForm)
             && vocabulary().car_park.is_within(&fold_text(&best.name))
     }
 }
 
 impl<'a> SupplierSearch<'a> {
-    fn new(spots: &'a LabelMatches<'a>, labels: &'a LabelIndex) -> Self {
-        let layout = spots.layout;
+    fn new(matches: &'a LabelMatches<'a>, labels: &'a LabelIndex) -> Self {
+        let layout = matches.layout;
         let folded = layout.cells.iter().map(|cell| fold_text(&cell.joined_text())).collect();
         let first = layout.cells.iter().filter(|cell| cell.page == 0);
         let mut heights: Vec<f32> = first.map(|cell| cell.area.h).collect();
@@ -236,7 +236,7 @@ impl<'a> SupplierSearch<'a> {
         let height = heights.get(heights.len() / 2).copied().unwrap_or(1.0);
         let (domains, recipient) = (Vec::new(), Vec::new());
         let mut search = Self {
-            spots,
+            matches,
             layout,
             labels,
             folded,
@@ -264,15 +264,16 @@ impl<'a> SupplierSearch<'a> {
             let whole = self.before_trading_name(whole);
             let company =
                 self.company_of_line(cell).or_else(|| self.company_with_form_before(cell));
-            let registered = address::tells_registration(&whole);
+            let registered = address::is_registry_line(&whole);
             let texts = match (senders, company) {
                 (Some((name, address)), _) => vec![(name, Some(address))],
                 (None, Some(name)) if registered || !self.is_name(&whole) => vec![(name, None)],
                 (None, _) => vec![(whole, None)],
             };
             for (name, address) in texts {
-                let is_other = self.is_open_label(cell) || self.is_within_address(cell);
-                if is_other || !self.is_name(&name) || self.spots.till && self.is_greeting(&name) {
+                let is_other = self.is_label_with_value(cell) || self.is_within_address(cell);
+                if is_other || !self.is_name(&name) || self.matches.till && self.is_greeting(&name)
+                {
                     continue;
                 }
                 let mut signs = self.place_signs(index, cell, vat);
@@ -286,7 +287,7 @@ impl<'a> SupplierSearch<'a> {
                 }
                 if std::mem::take(&mut first) && cell.page == 0 {
                     signs.push(NameSign::First);
-                    signs.extend(self.spots.till.then_some(NameSign::TillFirst));
+                    signs.extend(self.matches.till.then_some(NameSign::TillFirst));
                 }
                 found.push(NameCandidate { name, address, cell, signs });
             }
@@ -324,15 +325,18 @@ impl<'a> SupplierSearch<'a> {
             found.push(NameCandidate { name, address: None, cell, signs });
         }
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
-            let spots = self.spots.of_field(field).filter(|spot| spot.words.start == 0);
-            for spot in spots.take(place::MAX_HEADINGS) {
-                let plain = || self.beside_label(spot).map(|(name, cell)| (name, None, cell));
-                let Some((name, address, cell)) = self.sender_behind(spot).or_else(plain) else {
+            let matches =
+                self.matches.of_field(field).filter(|label_match| label_match.words.start == 0);
+            for label_match in matches.take(place::MAX_HEADINGS) {
+                let plain =
+                    || self.beside_label(label_match).map(|(name, cell)| (name, None, cell));
+                let Some((name, address, cell)) = self.sender_behind(label_match).or_else(plain)
+                else {
                     continue;
                 };
                 let mut signs = self.text_signs(&name);
                 let sold = field == "supplier" && address.is_none();
-                let person = sold && self.names_salesperson(spot, cell, &name);
+                let person = sold && self.names_salesperson(label_match, cell, &name);
                 signs.push(if person { NameSign::OtherValue } else { sign });
                 found.push(NameCandidate { name, address, cell, signs });
             }
@@ -340,29 +344,35 @@ impl<'a> SupplierSearch<'a> {
     }
 
     /// The name beside or under a party's label that is alone or ends in a colon.
-    fn beside_label(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
-        let cell = self.spots.cell_of(spot)?;
-        let last = cell.words.get(spot.words.end.saturating_sub(1));
+    fn beside_label(&self, label_match: &LabelMatch) -> Option<(String, &'a TextCell)> {
+        let cell = self.matches.cell_of(label_match)?;
+        let last = cell.words.get(label_match.words.end.saturating_sub(1));
         let closed = last.is_some_and(|word| word.ends_with(':'))
-            || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
-        if !closed && spot.words.end != cell.words.len() {
+            || cell.words.get(label_match.words.end).is_some_and(|word| word == ":");
+        if !closed && label_match.words.end != cell.words.len() {
             return None;
         }
-        if let Some(named) = self.named_in_section(spot).or_else(|| self.named_in_strip(spot)) {
+        if let Some(named) =
+            self.named_in_section(label_match).or_else(|| self.named_in_strip(label_match))
+        {
             return Some(named);
         }
-        let beside = self.spots.value_candidates(spot).into_iter();
+        let beside = self.matches.value_candidates(label_match).into_iter();
         let mut texts = beside.map(|one| (tidy_name(&one.value_words().join(" ")), one.cell));
-        texts.find(|(name, _)| self.is_name(name)).or_else(|| self.name_after_numbers(spot, cell))
+        texts
+            .find(|(name, _)| self.is_name(name))
+            .or_else(|| self.name_after_numbers(label_match, cell))
     }
 
     /// Under a heading that is alone: `Number: 5` and the like may precede the name.
     fn name_after_numbers(
         &self,
-        spot: &LabelMatch,
+        label_match: &LabelMatch,
         heading: &'a TextCell,
     ) -> Option<(String, &'a TextCell)> {
-        if spot.words.end < heading.words.len() || !self.layout.right_of(spot.cell).is_empty() {
+        if label_match.words.end < heading.words.len()
+            || !self.layout.right_of(label_match.cell).is_empty()
+        {
             return None;
         }
         let mut at = heading;
@@ -394,27 +404,35 @@ impl<'a> SupplierSearch<'a> {
 
     /// `Name: X` in the rows after a heading such as "Seller", before the next party's heading.
     fn named_in_section(&self, heading: &LabelMatch) -> Option<(String, &'a TextCell)> {
-        let after = self.spots.all.iter().filter(|spot| spot.cell > heading.cell);
-        let row = self.spots.cell_of(heading)?.row;
-        let mut customers =
-            after.clone().filter(|spot| spot.field == "customer" && spot.words.start == 0);
+        let after = self.matches.all.iter().filter(|label_match| label_match.cell > heading.cell);
+        let row = self.matches.cell_of(heading)?.row;
+        let mut customers = after
+            .clone()
+            .filter(|label_match| label_match.field == "customer" && label_match.words.start == 0);
         // The recipient's heading may be beside this one: then each has its column.
-        let beside = |spot: &LabelMatch| self.spots.cell_of(spot).is_some_and(|c| c.row == row);
+        let beside = |label_match: &LabelMatch| {
+            self.matches.cell_of(label_match).is_some_and(|c| c.row == row)
+        };
         let columns = customers.clone().any(beside);
-        let end = customers.find(|spot| !beside(spot)).map_or(usize::MAX, |spot| spot.cell);
-        let near = |spot: &&LabelMatch| {
-            spot.cell < end && self.spots.cell_of(spot).is_some_and(|cell| cell.row <= row + 8)
+        let end = customers
+            .find(|label_match| !beside(label_match))
+            .map_or(usize::MAX, |label_match| label_match.cell);
+        let near = |label_match: &&LabelMatch| {
+            label_match.cell < end
+                && self.matches.cell_of(label_match).is_some_and(|cell| cell.row <= row + 8)
         };
         // Two parties side by side: each has its own under its heading.
-        let heading = self.spots.cell_of(heading)?;
-        let aside = |spot: &LabelMatch| {
-            let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
+        let heading = self.matches.cell_of(heading)?;
+        let aside = |label_match: &LabelMatch| {
+            let x = self.matches.cell_of(label_match).map_or(0.0, |cell| cell.area.x);
             (x - heading.area.x).abs() > address::PARTIES_APART * heading.area.h
         };
-        let named = after.filter(|spot| spot.field == "party_name" && spot.words.start == 0);
-        let own = |spot: &&LabelMatch| near(spot) && !(columns && aside(spot));
-        let name = named.filter(own).min_by_key(|spot| aside(spot))?;
-        let beside = self.spots.value_candidates(name);
+        let named = after.filter(|label_match| {
+            label_match.field == "party_name" && label_match.words.start == 0
+        });
+        let own = |label_match: &&LabelMatch| near(label_match) && !(columns && aside(label_match));
+        let name = named.filter(own).min_by_key(|label_match| aside(label_match))?;
+        let beside = self.matches.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy_name(&first.value_words().join(" "));
         // A name over two lines is centred on its label: one line above, one below it.
@@ -802,8 +820,8 @@ mod tests {
              12 Mill Road\nNorthtown, RI 02840\nTel 401 555 0118\n\n\nInvoice 118"]);
         let signs = |page: &Transcript| {
             let layout = CellLayout::new(page);
-            let spots = LabelMatches::new(&layout, labels);
-            let found = SupplierSearch::new(&spots, labels).name_candidates(None);
+            let matches = LabelMatches::new(&layout, labels);
+            let found = SupplierSearch::new(&matches, labels).name_candidates(None);
             found.into_iter().find(|one| one.name.starts_with("Alder")).unwrap().signs
         };
         page.pages[0].source = docmill_core::model::PageSource::Ocr;
@@ -826,8 +844,8 @@ mod tests {
         let page = "Find more at kettle-haven.net\nkettle-haven.com\nKettle Haven\n12 Mill Road\n\
                     82216 Northtown\n\nReceipt 118";
         let layout = CellLayout::new(&transcript(&[page]));
-        let spots = LabelMatches::new(&layout, labels);
-        let found = SupplierSearch::new(&spots, labels).name_candidates(None);
+        let matches = LabelMatches::new(&layout, labels);
+        let found = SupplierSearch::new(&matches, labels).name_candidates(None);
         assert!(found.iter().all(|one| one.name != "kettle-haven.com"));
         let told = found.iter().find(|one| one.name.starts_with("Find more")).unwrap();
         assert!(told.signs.contains(&NameSign::OtherValue), "{:?}", told.signs);
@@ -842,8 +860,8 @@ mod tests {
                     Bruno Wiech · Alte Ziegelei 7 · 49176 Tannrode\n\n\nBill to\nBruno Wiech Bauten\n\
                     Am Esch 22\n49201 Birkau\n\nRechnung Nr. 118";
         let layout = CellLayout::new(&transcript(&[page]));
-        let spots = LabelMatches::new(&layout, labels);
-        let search = SupplierSearch::new(&spots, labels);
+        let matches = LabelMatches::new(&layout, labels);
+        let search = SupplierSearch::new(&matches, labels);
         let found = search.name_candidates(None);
         let named = |name: &str| found.iter().find(|one| one.name == name).unwrap();
         let sender = named("Bruno Wiech");

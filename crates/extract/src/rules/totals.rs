@@ -41,8 +41,8 @@ use self::till::{
     add_unnamed_totals, has_labelled_tax, is_charged, leave_out_untaxed, paid_amounts,
     take_till_taxes, tendered_amounts,
 };
+use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::{CellLayout, TextCell};
-use super::spots::{LabelMatch, LabelMatches};
 use super::vocabulary::vocabulary;
 use super::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
@@ -102,27 +102,27 @@ enum AmountRole {
 }
 
 pub(super) fn find_totals<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
-    let mut candidates = labelled_amounts(spots, mark);
-    keep_own_currency(spots, &mut candidates);
-    add_sum_of_rates(spots, mark, &mut candidates);
-    add_pairs_of_taxes(spots, mark, &mut candidates);
-    if spots.till && has_labelled_tax(&candidates) {
+    let mut candidates = labelled_amounts(matches, mark);
+    keep_own_currency(matches, &mut candidates);
+    add_sum_of_rates(matches, mark, &mut candidates);
+    add_pairs_of_taxes(matches, mark, &mut candidates);
+    if matches.till && has_labelled_tax(&candidates) {
         leave_out_untaxed(&mut candidates);
     }
     add_zero_tax(&mut candidates);
     add_totals_before_tax(&mut candidates);
-    add_unlabelled_sums(spots, mark, &mut candidates);
-    add_net_before_charge(spots, mark, &mut candidates);
-    add_included_tax(spots, mark, &mut candidates);
-    add_sums_by_rate(spots, mark, &mut candidates);
-    add_rows_of_sums(spots.layout, mark, &mut candidates);
-    add_sums_of_rate(spots, mark, &mut candidates);
-    add_sum_of_column(spots, mark, &mut candidates);
-    let paid = paid_amounts(spots, mark);
-    for (amount, cell) in spots.layout.amounts(mark) {
+    add_unlabelled_sums(matches, mark, &mut candidates);
+    add_net_before_charge(matches, mark, &mut candidates);
+    add_included_tax(matches, mark, &mut candidates);
+    add_sums_by_rate(matches, mark, &mut candidates);
+    add_rows_of_sums(matches.layout, mark, &mut candidates);
+    add_sums_of_rate(matches, mark, &mut candidates);
+    add_sum_of_column(matches, mark, &mut candidates);
+    let paid = paid_amounts(matches, mark);
+    for (amount, cell) in matches.layout.amounts(mark) {
         if paid.contains(&amount.value) {
             let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: PAID, value, currency, cell });
@@ -136,33 +136,33 @@ pub(super) fn find_totals<'a>(
             candidate.role != role || kept <= MAX_CANDIDATES
         });
     }
-    add_rounded(spots, mark, &paid, &mut candidates);
-    add_unnamed_totals(spots, mark, &mut candidates);
-    let rests = PrintedRests::new(spots, mark);
-    let mut chosen = choose_by_rows(&mut candidates, &rests, spots.layout, mark);
+    add_rounded(matches, mark, &paid, &mut candidates);
+    add_unnamed_totals(matches, mark, &mut candidates);
+    let rests = PrintedRests::new(matches, mark);
+    let mut chosen = choose_by_rows(&mut candidates, &rests, matches.layout, mark);
     // Tills sum up each rate of tax as well.
-    let part = || is_unnamed_part(&chosen, &candidates, spots.layout, mark);
+    let part = || is_unnamed_part(&chosen, &candidates, matches.layout, mark);
     let outdone = |chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]| {
-        is_outdone(chosen, candidates, spots.layout, mark)
+        is_outdone(chosen, candidates, matches.layout, mark)
     };
-    if chosen.adds_up && (spots.till && outdone(&chosen, &candidates) || part()) {
-        chosen = choose_by_label(&candidates, &rests, spots.layout, mark);
+    if chosen.adds_up && (matches.till && outdone(&chosen, &candidates) || part()) {
+        chosen = choose_by_label(&candidates, &rests, matches.layout, mark);
     }
-    if spots.till
-        && let Some(whole) = total_by_rates(spots.layout, &chosen, &candidates, &rests, mark)
+    if matches.till
+        && let Some(whole) = total_by_rates(matches.layout, &chosen, &candidates, &rests, mark)
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value == whole);
-        chosen = choose_totals(&candidates, &rests, spots.layout, mark);
+        chosen = choose_totals(&candidates, &rests, matches.layout, mark);
     }
     let is_paid = chosen
         .gross
         .as_ref()
-        .is_some_and(|gross| paid.contains(&gross.value) || is_charged(spots, gross, mark));
+        .is_some_and(|gross| paid.contains(&gross.value) || is_charged(matches, gross, mark));
     let outdone = outdone(&chosen, &candidates);
-    if spots.till {
-        take_till_taxes(spots, &rests, mark, &mut chosen);
+    if matches.till {
+        take_till_taxes(matches, &rests, mark, &mut chosen);
     }
-    leave_out_net(&mut chosen, &candidates, &rests, spots.layout, mark);
+    leave_out_net(&mut chosen, &candidates, &rests, matches.layout, mark);
     TotalAmounts { paid: is_paid, outdone, ..chosen }
 }
 
@@ -217,19 +217,19 @@ fn choose_by_rows<'a>(
 
 /// A total with its printed rounding, where that is printed as well or was paid, is the total.
 fn add_rounded<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     paid: &[Decimal],
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let rests = possible_roundings(spots, mark).into_iter().filter(|rest| !rest.is_zero());
+    let rests = possible_roundings(matches, mark).into_iter().filter(|rest| !rest.is_zero());
     let rests: Vec<Decimal> = rests.collect();
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
     let rounded = labelled.take(MAX_LABELLED).flat_map(|c| {
         let sums = rests.iter().map(move |rest| c.value + rest);
         sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
     });
-    let given = tendered_amounts(spots, "tendered", mark);
+    let given = tendered_amounts(matches, "tendered", mark);
     let known = |one: &AmountCandidate<'_>| paid.contains(&one.value) || given.contains(&one.value);
     let rounded: Vec<AmountCandidate<'a>> = rounded.filter(known).collect();
     candidates.extend(rounded);
@@ -252,18 +252,18 @@ const PAID: f32 = 7.5;
 
 /// The amounts that belong to a label: right of it up to the next label, else below it.
 fn gather_amounts<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
+    matches: &LabelMatches<'a>,
+    label_match: &LabelMatch,
     role: AmountRole,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let Some(cell) = spots.cell_of(spot) else { return };
-    let after = cell.folded.iter().filter(|(_, word)| *word >= spot.words.end);
+    let Some(cell) = matches.cell_of(label_match) else { return };
+    let after = cell.folded.iter().filter(|(_, word)| *word >= label_match.words.end);
     let after: Vec<&str> = after.map(|(text, _)| text.as_str()).take(3).collect();
     let role = match role {
         // The amount is the tax's, which has a label of its own.
-        AmountRole::Gross if spots.included_in(spot).is_some() => return,
+        AmountRole::Gross if matches.included_in(label_match).is_some() => return,
         AmountRole::Gross if after.iter().any(|text| vocabulary().excluding.has(text)) => {
             AmountRole::Net
         }
@@ -272,32 +272,35 @@ fn gather_amounts<'a>(
         }
         role => role,
     };
-    let (mut found, below) = amounts_beside(spots, spot, mark);
-    keep_stated_column(spots, &mut found);
+    let (mut found, below) = amounts_beside(matches, label_match, mark);
+    keep_stated_column(matches, &mut found);
     if role == AmountRole::Net && add_row_of_net(&found, candidates) {
         return;
     }
-    if spot.words.start == 0 && !below && add_net_and_tax(spots.layout, &found, mark, candidates) {
+    if label_match.words.start == 0
+        && !below
+        && add_net_and_tax(matches.layout, &found, mark, candidates)
+    {
         return;
     }
     let Some((last, cell_of_last)) = found.pop() else { return };
-    let mut weight: f32 = match (spot.field.as_str(), spot.strong) {
+    let mut weight: f32 = match (label_match.field.as_str(), label_match.strong) {
         ("payable", _) => 2.5,
         (_, true) => 6.0,
         (_, false) => 3.0,
     };
-    if spot.words.start > 0 {
+    if label_match.words.start > 0 {
         weight -= 2.0;
     }
     if below {
         // `HT   TVA` over a table of rates on a till's paper.
-        let table = spots.till && spots.layout.row_cells(cell.row).len() >= COLUMNS;
-        weight -= if table || spots.heads_column(spot) { HEADED } else { 1.5 };
+        let table = matches.till && matches.layout.row_cells(cell.row).len() >= COLUMNS;
+        weight -= if table || matches.heads_column(label_match) { HEADED } else { 1.5 };
     }
     if !last.is_money() {
         weight -= 2.0;
     }
-    let position = spot.cell as f32 / spots.layout.cells.len().max(1) as f32;
+    let position = label_match.cell as f32 / matches.layout.cells.len().max(1) as f32;
     let candidate =
         |role: AmountRole, weight: f32, amount: &FoundNumber, cell: &'a TextCell| AmountCandidate {
             role,
@@ -315,12 +318,12 @@ fn gather_amounts<'a>(
 }
 
 fn amounts_beside<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
+    matches: &LabelMatches<'a>,
+    label_match: &LabelMatch,
     mark: Option<DecimalSeparator>,
 ) -> (Vec<(FoundNumber, &'a TextCell)>, bool) {
     let mut found: Vec<(FoundNumber, &'a TextCell)> = Vec::new();
-    for beside in spots.value_candidates(spot) {
+    for beside in matches.value_candidates(label_match) {
         let below = beside.below;
         if below && !found.is_empty() {
             break;
@@ -328,7 +331,7 @@ fn amounts_beside<'a>(
         let mut words = beside.value_words();
         // `74.50 (includes 12.42 VAT)`: the amount in brackets is another one.
         words.truncate(before_included(&words).unwrap_or(words.len()));
-        if spots.till {
+        if matches.till {
             words = words.into_iter().map(without_tax_code).collect();
         }
         let whole = words.len();
@@ -348,10 +351,10 @@ fn amounts_beside<'a>(
     }
     // `VAT 19 v.H.   188.86`: the number in the label's text is no amount, and one ends its row.
     if !found.iter().any(|(amount, _)| amount.is_money()) {
-        found.extend(money_right_of(spots, spot, mark));
+        found.extend(money_right_of(matches, label_match, mark));
     }
     if found.is_empty() {
-        found.extend(money_before(spots, spot, mark));
+        found.extend(money_before(matches, label_match, mark));
     }
     // Whole numbers beside amounts are quantities and rates.
     if found.iter().any(|(amount, _)| amount.is_money()) {
@@ -362,26 +365,26 @@ fn amounts_beside<'a>(
 
 /// Several rates, each in a row of its own: their sum is the VAT.
 fn add_sum_of_rates<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let mut rows: Vec<(usize, Decimal, &'a TextCell, Option<&'static str>)> = Vec::new();
-    let mut rated = !spots.till;
-    for spot in spots.of_field("vat_amount") {
-        let Some(cell) = spots.cell_of(spot) else { continue };
-        let row = spots.layout.row_cells(cell.row);
+    let mut rated = !matches.till;
+    for label_match in matches.of_field("vat_amount") {
+        let Some(cell) = matches.cell_of(label_match) else { continue };
+        let row = matches.layout.row_cells(cell.row);
         let texts: Vec<&str> =
             row.iter().flat_map(|cell| cell.words.iter().map(String::as_str)).collect();
         let has_rate = number::find_numbers(&texts, mark).iter().any(|amount| amount.percent);
-        let (amounts, below) = amounts_beside(spots, spot, mark);
+        let (amounts, below) = amounts_beside(matches, label_match, mark);
         let known = rows.iter().any(|(other, ..)| *other == cell.row);
         // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates, and India the nation's
         // and the state's halves of one.
         let part = texts.first().is_some_and(|text| vocabulary().half_tax.has(&fold_text(text)));
-        let is_tax = has_rate || spots.till || part;
+        let is_tax = has_rate || matches.till || part;
         // `km 148` is no tax.
-        let money = |amount: &FoundNumber| !spots.till || amount.is_money();
+        let money = |amount: &FoundNumber| !matches.till || amount.is_money();
         let last = amounts.last().filter(|(amount, _)| is_tax && !below && money(amount));
         if let Some((amount, _)) = last.filter(|_| !known) {
             rated |= has_rate || part;
@@ -423,7 +426,7 @@ fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
 /// Adds the printed sum of a labelled net amount and a labelled tax as the total, and the printed
 /// difference of a labelled net amount and a labelled total as the tax.
 fn add_unlabelled_sums<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
@@ -437,7 +440,7 @@ fn add_unlabelled_sums<'a>(
         totals.iter().filter(|(_, at)| !taxes.iter().any(|(_, by)| std::ptr::eq(*at, *by)));
     nets.extend(before_tax.copied().collect::<Vec<_>>());
     let mut found = Vec::new();
-    for (amount, cell) in spots.layout.amounts(mark) {
+    for (amount, cell) in matches.layout.amounts(mark) {
         let own = |other: &TextCell| std::ptr::eq(other, cell);
         let total = nets.iter().any(|(net, at)| {
             let mut taxes = taxes.iter();
@@ -448,7 +451,7 @@ fn add_unlabelled_sums<'a>(
             !own(at) && totals.any(|(total, by)| !own(by) && total - net == amount.value)
         });
         // `Tip 15 %   5.33` is between the sum and the total as well.
-        let tax = tax && !is_no_tax(spots, cell);
+        let tax = tax && !is_no_tax(matches, cell);
         for (role, holds) in [(AmountRole::Gross, total), (AmountRole::Vat, tax)] {
             if holds && !amount.value.is_zero() {
                 let (value, currency) = (amount.value, amount.currency());

@@ -1,8 +1,8 @@
 //! Values in words: names, periods, the document's title.
 
 use super::FoundValue;
+use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
-use super::spots::{LabelMatch, LabelMatches, ValueCandidate};
 use super::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
@@ -25,24 +25,26 @@ const MAX_TITLE: usize = 10;
 /// A weak label counts only in a cell of its own, a strong one within a sentence only if its
 /// continuation begins like a name.
 pub(super) fn text_beside_label(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     field: &str,
 ) -> Option<FoundValue<String>> {
     let mut best: Option<(u8, FoundValue<String>)> = None;
-    for spot in spots.of_field(field) {
-        let Some(cell) = spots.cell_of(spot) else { continue };
-        let whole = spot.words.len() == cell.words.len();
-        if !spot.strong && !whole {
+    for label_match in matches.of_field(field) {
+        let Some(cell) = matches.cell_of(label_match) else { continue };
+        let whole = label_match.words.len() == cell.words.len();
+        if !label_match.strong && !whole {
             continue;
         }
-        let closed = is_closed(cell, spot);
-        let mut places = spots.value_candidates(spot);
+        let closed = is_closed(cell, label_match);
+        let mut places = matches.value_candidates(label_match);
         if places.is_empty() && whole {
-            places.extend(paragraph_below(spots, cell));
+            places.extend(paragraph_below(matches, cell));
         }
         let found = places.into_iter().find_map(|beside| {
             let text = candidate_text(&beside, closed)?;
-            let sure = u8::from(closed) + u8::from(spot.words.start == 0) + u8::from(spot.strong);
+            let sure = u8::from(closed)
+                + u8::from(label_match.words.start == 0)
+                + u8::from(label_match.strong);
             Some((sure, FoundValue::new(text, closed && !beside.below, beside.cell)))
         });
         if let Some((sure, found)) = found
@@ -55,16 +57,16 @@ pub(super) fn text_beside_label(
 }
 
 /// The next paragraph, with an empty line between.
-fn paragraph_below<'a>(spots: &LabelMatches<'a>, cell: &TextCell) -> Option<ValueCandidate<'a>> {
-    let (_, below) = spots.layout.cell_below(cell, REACH)?;
+fn paragraph_below<'a>(matches: &LabelMatches<'a>, cell: &TextCell) -> Option<ValueCandidate<'a>> {
+    let (_, below) = matches.layout.cell_below(cell, REACH)?;
     Some(ValueCandidate { cell: below, words: 0..below.words.len(), inline: false, below: true })
 }
 
 /// Whether a colon ends the label.
-fn is_closed(cell: &TextCell, spot: &LabelMatch) -> bool {
-    let last = cell.words.get(spot.words.end.saturating_sub(1));
+fn is_closed(cell: &TextCell, label_match: &LabelMatch) -> bool {
+    let last = cell.words.get(label_match.words.end.saturating_sub(1));
     last.is_some_and(|word| word.ends_with(':'))
-        || cell.words.get(spot.words.end).is_some_and(|word| word == ":")
+        || cell.words.get(label_match.words.end).is_some_and(|word| word == ":")
 }
 
 fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
@@ -91,11 +93,11 @@ fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
 }
 
 /// The document's title: the largest text in the upper part of its first page, of equals the first.
-pub(super) fn document_title(spots: &LabelMatches<'_>) -> Option<FoundValue<String>> {
-    let first_page = spots.layout.cells.iter().take_while(|cell| cell.page == 0);
+pub(super) fn document_title(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+    let first_page = matches.layout.cells.iter().take_while(|cell| cell.page == 0);
     let able = first_page.filter(|cell| {
         let letters = cell.joined_text().chars().filter(|c| c.is_alphabetic()).count();
-        spots.layout.depth_on_page(cell) < UPPER && letters >= 3 && cell.words.len() <= MAX_TITLE
+        matches.layout.depth_on_page(cell) < UPPER && letters >= 3 && cell.words.len() <= MAX_TITLE
     });
     let mut best: Option<&TextCell> = None;
     for cell in able {
@@ -136,8 +138,8 @@ mod tests {
             ("Customer shall pay within 30 days", None, None),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let spots = LabelMatches::new(&layout, labels);
-            let read = |field| text_beside_label(&spots, field).map(|found| found.value);
+            let matches = LabelMatches::new(&layout, labels);
+            let read = |field| text_beside_label(&matches, field).map(|found| found.value);
             assert_eq!(read("first_party").as_deref(), first, "{drawing}");
             assert_eq!(read("second_party").as_deref(), second, "{drawing}");
         }

@@ -47,18 +47,20 @@ impl DateSearch<'_> {
 
     /// Whether a word outside any label is right before a day.
     fn is_behind_open_word(&self, one: &DateCandidate) -> bool {
-        let Some(cell) = self.spots.layout.cells.get(one.place.0) else { return false };
+        let Some(cell) = self.matches.layout.cells.get(one.place.0) else { return false };
         let text = cell.joined_text();
         let before = text.get(..one.place.1).unwrap_or_default();
         let words: Vec<&str> = before.split(' ').filter(|word| !word.is_empty()).collect();
         let (count, last) = (words.len(), words.last().copied().unwrap_or_default());
         let is_word = last.chars().filter(|c| c.is_alphabetic()).count() >= 3;
-        is_word && count > 1 && !self.spots.in_cell(one.place.0).any(|spot| spot.words.end == count)
+        is_word
+            && count > 1
+            && !self.matches.in_cell(one.place.0).any(|label_match| label_match.words.end == count)
     }
 
     /// Whether the label beside a day, in its cell or left of it, begins behind an unknown word.
     fn is_behind_half_label(&self, one: &DateCandidate) -> bool {
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         let Some(cell) = layout.cells.get(one.place.0) else { return false };
         let text = cell.joined_text();
         let before = text.get(..one.place.1).unwrap_or_default();
@@ -66,8 +68,9 @@ impl DateSearch<'_> {
         let left = one.place.0.checked_sub(1).and_then(|at| Some((at, layout.cells.get(at)?)));
         let left = left.filter(|(_, left)| count == 0 && left.row == cell.row);
         let (index, end) = left.map_or((one.place.0, count), |(at, left)| (at, left.words.len()));
-        let mut labels = self.spots.in_cell(index).filter(|spot| spot.words.end == end);
-        labels.any(|spot| spot.words.start > 0)
-            && !self.spots.in_cell(index).any(|spot| spot.words.start == 0)
+        let mut labels =
+            self.matches.in_cell(index).filter(|label_match| label_match.words.end == end);
+        labels.any(|label_match| label_match.words.start > 0)
+            && !self.matches.in_cell(index).any(|label_match| label_match.words.start == 0)
     }
 }

@@ -2,7 +2,7 @@
 
 use time::Date;
 
-use crate::rules::spots::LabelMatches;
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::supplier::ends_in_zip_code;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
@@ -69,8 +69,11 @@ pub(super) fn ends_in_street(before: &str) -> bool {
 }
 
 impl DateReader {
-    pub(in super::super) fn from_spots(spots: &LabelMatches<'_>, currency: Option<&str>) -> Self {
-        let layout = spots.layout;
+    pub(in super::super) fn from_matches(
+        matches: &LabelMatches<'_>,
+        currency: Option<&str>,
+    ) -> Self {
+        let layout = matches.layout;
         let dates: Vec<date::FoundDate> =
             layout.cells.iter().flat_map(|cell| date::find_dates(&cell.joined_text())).collect();
         if let Some(order) = date::infer_order(dates.iter()) {
@@ -84,7 +87,7 @@ impl DateReader {
         }
         let mut words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
-        let firm = !spots.till && words.any(|(word, _)| vocabulary().american.has(word));
+        let firm = !matches.till && words.any(|(word, _)| vocabulary().american.has(word));
         let american = zip || firm;
         let day_first = || {
             let mut lines = layout.cells.iter().map(|cell| fold_text(&cell.joined_text()));

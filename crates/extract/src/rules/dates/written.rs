@@ -4,8 +4,8 @@
 use super::calendar::ends_in_town;
 use super::clock::is_time;
 use super::{DateCandidate, DateSearch, DateSign};
+use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::TextCell;
-use crate::rules::spots::{LabelMatch, LabelMatches};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text};
 
@@ -18,12 +18,12 @@ const SENTENCE: usize = 6;
 /// Whether the only day of a cell ends a line of place and day under all amounts of its page: `Fait
 /// à Lorient, le `. A time may follow.
 pub(super) fn is_written_at(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     cell: &TextCell,
     before: &str,
     after: &str,
 ) -> bool {
-    let layout = spots.layout;
+    let layout = matches.layout;
     if !ends_in_town(before) {
         return false;
     }
@@ -81,12 +81,14 @@ impl DateSearch<'_> {
 
     /// `Рахунок № 44` over `від 11 лютого 2026 р.`: a day behind a word such as "of", right under
     /// title and number.
-    pub(super) fn mark_under_title(&self, spot: &LabelMatch, found: &mut [DateCandidate]) {
-        let layout = self.spots.layout;
-        let Some(title) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
+    pub(super) fn mark_under_title(&self, label_match: &LabelMatch, found: &mut [DateCandidate]) {
+        let layout = self.matches.layout;
+        let Some(title) =
+            self.matches.cell_of(label_match).filter(|_| label_match.words.start == 0)
+        else {
             return;
         };
-        let numbered = title.words.get(spot.words.end..).is_some_and(|rest| {
+        let numbered = title.words.get(label_match.words.end..).is_some_and(|rest| {
             rest.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
         });
         let below = layout.cell_below(title, UNDER_TITLE).filter(|_| numbered);

@@ -17,7 +17,7 @@ impl DateSearch<'_> {
     /// issue.
     pub(super) fn days_without_year(&self, issued: Date) -> Vec<DateCandidate> {
         let mut found = Vec::new();
-        for (index, cell) in self.spots.layout.cells.iter().enumerate() {
+        for (index, cell) in self.matches.layout.cells.iter().enumerate() {
             for (at, pair) in cell.words.windows(2).enumerate() {
                 let [day, month] = pair else { continue };
                 if !day.starts_with(|c: char| c.is_ascii_digit()) {
@@ -31,7 +31,8 @@ impl DateSearch<'_> {
                 // With its year it is read as others are.
                 let year = cell.words.get(at + 2).map_or("", String::as_str);
                 let before = cell.words_in(0..at).join(" ");
-                if !starts_with_year(year) && term::is_to_pay_on(self.spots.layout, index, &before)
+                if !starts_with_year(year)
+                    && term::is_to_pay_on(self.matches.layout, index, &before)
                 {
                     let place = (index, before.len() + usize::from(at > 0));
                     let signs = vec![DateSign::PayBy, DateSign::Prose];

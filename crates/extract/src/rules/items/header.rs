@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::super::label_matches::LabelMatches;
 use super::super::layout::{CellLayout, TextCell};
-use super::super::spots::LabelMatches;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) enum ItemColumn {
@@ -86,17 +86,17 @@ impl TableHeader {
     }
 }
 
-pub(super) fn find_headers(spots: &LabelMatches<'_>, key: ItemColumn) -> Vec<TableHeader> {
+pub(super) fn find_headers(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<TableHeader> {
     let mut found: Vec<TableHeader> = Vec::new();
-    for row in 0..spots.layout.rows.len() {
+    for row in 0..matches.layout.rows.len() {
         if found.last().is_some_and(|header| header.rows.contains(&row)) {
             continue;
         }
-        let mut headings = find_headings(spots, row);
+        let mut headings = find_headings(matches, row);
         let header = TableHeader { rows: row..row + 1, headings: headings.clone() };
         let enough = header.count_known_columns() >= 2
             && (header.has_column(key) || header.has_column(ItemColumn::UnitPrice));
-        let numbers = spots
+        let numbers = matches
             .layout
             .row_cells(row)
             .iter()
@@ -108,9 +108,10 @@ pub(super) fn find_headers(spots: &LabelMatches<'_>, key: ItemColumn) -> Vec<Tab
         // Headings over two or three lines.
         let mut rows = row..row + 1;
         for near in [row.wrapping_sub(1), row.wrapping_sub(2), row + 1] {
-            if are_rows_close(spots.layout, row, near) && !has_number(spots.layout.row_cells(near))
+            if are_rows_close(matches.layout, row, near)
+                && !has_number(matches.layout.row_cells(near))
             {
-                let more = find_headings(spots, near).into_iter().filter(|heading| {
+                let more = find_headings(matches, near).into_iter().filter(|heading| {
                     !headings.iter().any(|own| heading.left < own.right && own.left < heading.right)
                 });
                 let more: Vec<ColumnHeading> = more.collect();
@@ -143,13 +144,15 @@ pub(super) fn has_number(row: &[TextCell]) -> bool {
     row.iter().flat_map(|cell| &cell.words).any(|word| word.contains(|c: char| c.is_ascii_digit()))
 }
 
-fn find_headings(spots: &LabelMatches<'_>, row: usize) -> Vec<ColumnHeading> {
-    let range = spots.layout.rows.get(row).cloned().unwrap_or_default();
+fn find_headings(matches: &LabelMatches<'_>, row: usize) -> Vec<ColumnHeading> {
+    let range = matches.layout.rows.get(row).cloned().unwrap_or_default();
     let mut headings: Vec<ColumnHeading> = Vec::new();
     for (column, field) in COLUMNS {
-        for spot in spots.in_cells(range.clone()).filter(|spot| spot.field == field) {
-            let Some(cell) = spots.cell_of(spot) else { continue };
-            let boxes = cell.boxes.get(spot.words.clone()).unwrap_or_default();
+        for label_match in
+            matches.in_cells(range.clone()).filter(|label_match| label_match.field == field)
+        {
+            let Some(cell) = matches.cell_of(label_match) else { continue };
+            let boxes = cell.boxes.get(label_match.words.clone()).unwrap_or_default();
             let Some((first, last)) = boxes.first().zip(boxes.last()) else { continue };
             let (left, right) = (first.x, last.right());
             if headings.iter().any(|other| left < other.right && other.left < right) {

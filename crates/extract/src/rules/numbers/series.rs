@@ -3,8 +3,8 @@
 
 use super::{NumberCandidate, NumberSearch, NumberSign};
 use crate::rules::fields::read_identifier;
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
@@ -35,8 +35,8 @@ const MAX_TITLES_WORDS: usize = 5;
 impl<'a> NumberSearch<'a> {
     /// Series and number in the upper half of the first page.
     pub(super) fn add_series(&self, found: &mut Vec<NumberCandidate<'a>>) {
-        let first = self.spots.layout.cells.iter().take_while(|cell| cell.page == 0);
-        for cell in first.filter(|cell| self.spots.layout.depth_on_page(cell) < 0.5) {
+        let first = self.matches.layout.cells.iter().take_while(|cell| cell.page == 0);
+        for cell in first.filter(|cell| self.matches.layout.depth_on_page(cell) < 0.5) {
             let folded: Vec<String> = cell.words.iter().map(|word| fold_text(word)).collect();
             let behind = folded.windows(3).position(|three| match three {
                 [label, series, number] => {
@@ -63,10 +63,10 @@ impl<'a> NumberSearch<'a> {
     /// `Kvitto 11744` in the row of the day and time on a receipt: a word and a number without
     /// another label.
     pub(super) fn add_beside_day(&self, found: &mut Vec<NumberCandidate<'a>>) {
-        if !self.spots.till {
+        if !self.matches.till {
             return;
         }
-        let layout = self.spots.layout;
+        let layout = self.matches.layout;
         for (index, cell) in layout.cells.iter().enumerate().take(MAX_IN_HEAD) {
             let text = cell.joined_text();
             let day = date::find_dates(&text).first().map(|day| day.range.start);
@@ -85,10 +85,9 @@ impl<'a> NumberSearch<'a> {
                 _ => continue,
             };
             let long = number.len() >= least && number.chars().all(|c| c.is_ascii_digit());
-            let called = self
-                .spots
-                .in_cell(index)
-                .any(|spot| spot.field != self.field && !spot.field.starts_with("column_"));
+            let called = self.matches.in_cell(index).any(|label_match| {
+                label_match.field != self.field && !label_match.field.starts_with("column_")
+            });
             if beside && named && long && !called && !layout.is_on_amount_row(cell) {
                 let mut signs = self.place_signs(cell);
                 signs.push(NumberSign::WeakLabel);
@@ -102,7 +101,7 @@ impl<'a> NumberSearch<'a> {
         let year = value.len() == 4 && value.starts_with("20");
         let year = value.parse::<i32>().ok().filter(|_| year);
         year.is_some_and(|year| {
-            let cells = self.spots.layout.cells.iter();
+            let cells = self.matches.layout.cells.iter();
             let mut days = cells.flat_map(|cell| date::find_dates(&cell.joined_text()));
             days.any(|day| {
                 day.date_under(DayMonthOrder::DayFirst).is_some_and(|day| day.year() == year)
@@ -111,33 +110,39 @@ impl<'a> NumberSearch<'a> {
     }
 
     /// Whether a mark of numbers follows a label: `Invoice #` means the number and nothing else.
-    pub(super) fn is_numbered(&self, spot: &LabelMatch) -> bool {
-        let cell = self.spots.cell_of(spot);
-        let next = cell.and_then(|cell| cell.words.get(spot.words.end));
+    pub(super) fn is_numbered(&self, label_match: &LabelMatch) -> bool {
+        let cell = self.matches.cell_of(label_match);
+        let next = cell.and_then(|cell| cell.words.get(label_match.words.end));
         next.is_some_and(|word| matches!(word.trim_end_matches(':'), "#"))
     }
 
     /// Whether a heading such as `Number` is in one row with those of days, its value below: the
     /// row identifies the document.
-    pub(super) fn heads_document_row(&self, spot: &LabelMatch) -> bool {
-        let whole = |spot: &LabelMatch| {
-            spot.words.start == 0
-                && self.spots.cell_of(spot).is_some_and(|cell| cell.words.len() == spot.words.end)
+    pub(super) fn heads_document_row(&self, label_match: &LabelMatch) -> bool {
+        let whole = |label_match: &LabelMatch| {
+            label_match.words.start == 0
+                && self
+                    .matches
+                    .cell_of(label_match)
+                    .is_some_and(|cell| cell.words.len() == label_match.words.end)
         };
-        let Some(cell) = self.spots.cell_of(spot).filter(|_| whole(spot)) else { return false };
+        let Some(cell) = self.matches.cell_of(label_match).filter(|_| whole(label_match)) else {
+            return false;
+        };
         let beside = |other: &LabelMatch| {
-            self.spots.cell_of(other).is_some_and(|one| {
+            self.matches.cell_of(other).is_some_and(|one| {
                 one.page == cell.page && one.row == cell.row && !std::ptr::eq(one, cell)
             })
         };
-        let mut days = self.spots.of_field("invoice_date");
+        let mut days = self.matches.of_field("invoice_date");
         days.any(|day| whole(day) && beside(day))
     }
 
     /// `Oggetto: fattura n. 27`: the title of a letter begins behind the word for its subject.
-    pub(super) fn is_subject(&self, spot: &LabelMatch) -> bool {
-        let words = self.spots.cell_of(spot).map(|cell| cell.words.as_slice()).unwrap_or_default();
-        let first = words.first().filter(|_| spot.words.start == 1);
+    pub(super) fn is_subject(&self, label_match: &LabelMatch) -> bool {
+        let words =
+            self.matches.cell_of(label_match).map(|cell| cell.words.as_slice()).unwrap_or_default();
+        let first = words.first().filter(|_| label_match.words.start == 1);
         // `2. Abschlagsrechnung Nr. 26/039`: which one it is.
         let counted = |word: &String| {
             word.strip_suffix('.').is_some_and(|count| {
@@ -150,10 +155,10 @@ impl<'a> NumberSearch<'a> {
     }
 
     /// Whether a title is behind another one and a bar, and a number ends the line.
-    pub(super) fn is_second_title(&self, spot: &LabelMatch) -> bool {
-        let Some(cell) = self.spots.cell_of(spot) else { return false };
-        let bar = spot.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
-        let rest = cell.words.get(spot.words.end..).unwrap_or_default();
+    pub(super) fn is_second_title(&self, label_match: &LabelMatch) -> bool {
+        let Some(cell) = self.matches.cell_of(label_match) else { return false };
+        let bar = label_match.words.start.checked_sub(1).and_then(|at| cell.words.get(at));
+        let rest = cell.words.get(label_match.words.end..).unwrap_or_default();
         let marks = rest.iter().take_while(|word| vocabulary().number_mark.has(&fold_text(word)));
         cell.words.len() <= MAX_TITLES_WORDS
             && rest.len() == marks.count() + 1
@@ -162,17 +167,17 @@ impl<'a> NumberSearch<'a> {
 
     /// Whether the label of the day of issue is behind this one, right over it or right under it:
     /// `Number` above `Date` is the number of the dated document.
-    pub(super) fn has_day_beside(&self, spot: &LabelMatch) -> bool {
-        let Some(label) = self.spots.cell_of(spot) else { return false };
-        self.spots.of_field(ISSUED).any(|day| {
-            if day.cell == spot.cell {
-                return day.words.start >= spot.words.start;
+    pub(super) fn has_day_beside(&self, label_match: &LabelMatch) -> bool {
+        let Some(label) = self.matches.cell_of(label_match) else { return false };
+        self.matches.of_field(ISSUED).any(|day| {
+            if day.cell == label_match.cell {
+                return day.words.start >= label_match.words.start;
             }
-            let cell = self.spots.cell_of(day).filter(|_| day.words.start == 0);
+            let cell = self.matches.cell_of(day).filter(|_| day.words.start == 0);
             cell.is_some_and(|cell| {
                 let gap = (cell.area.y - label.area.y).abs();
                 cell.page == label.page
-                    && spot.words.start == 0
+                    && label_match.words.start == 0
                     && (cell.area.x - label.area.x).abs() < 0.6 * label.area.h
                     && gap < NEXT_LINE * label.area.h
             })

@@ -36,13 +36,15 @@ impl SupplierSearch<'_> {
 
     /// The texts behind the labels of an account's owner, in their lines.
     fn owners(&self) -> impl Iterator<Item = &[String]> {
-        let labels = self.spots.of_field("payee");
-        labels.filter_map(|spot| self.layout.cells.get(spot.cell)?.words.get(spot.words.end..))
+        let labels = self.matches.of_field("payee");
+        labels.filter_map(|label_match| {
+            self.layout.cells.get(label_match.cell)?.words.get(label_match.words.end..)
+        })
     }
 
     /// The owner with the words of a line and of the next one together.
     fn owner_of_lines(&self, line: &TextCell, name: &str, owners: &[&[String]]) -> Option<String> {
-        let below = self.layout.rows_from(line).find(|below| self.goes_on(line, below))?;
+        let below = self.layout.rows_from(line).find(|below| self.is_continued_by(line, below))?;
         let below = tidy_name(&below.joined_text());
         let both = format!("{name} {below}");
         let words = sorted_words(&both);

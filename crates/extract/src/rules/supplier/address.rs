@@ -6,8 +6,8 @@ use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
 use super::province::{is_town_and_county, town_with_province};
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::rules::certainty::ReadingSign;
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text, printed_vat_id};
 
@@ -166,7 +166,7 @@ pub(super) fn parted_address(text: &str) -> Option<String> {
         if *separator == ", " && !details(&parts) {
             return None;
         }
-        let plain = |part: &str| !tells_registration(part);
+        let plain = |part: &str| !is_registry_line(part);
         let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
         (holds && plain(street) && plain(town)).then(|| format!("{street}, {town}"))
     })
@@ -174,7 +174,7 @@ pub(super) fn parted_address(text: &str) -> Option<String> {
 
 /// Whether a part of a line is a number in a register or with a tax office, as in footers behind
 /// the issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
-pub(super) fn tells_registration(text: &str) -> bool {
+pub(super) fn is_registry_line(text: &str) -> bool {
     vocabulary().registration.is_within(&fold_text(text))
 }
 
@@ -194,7 +194,7 @@ impl SupplierSearch<'_> {
         let more = tidy_name(&below.joined_text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
         // A receipt sets a form wherever there is room.
-        let form = (aligned || self.spots.till && self.goes_on(candidate.cell, below))
+        let form = (aligned || self.matches.till && self.is_continued_by(candidate.cell, below))
             && self.is_bare_form(below);
         let named =
             self.is_name(&more) && self.names_company(&more) && !more.contains(char::is_numeric);
@@ -236,7 +236,7 @@ impl SupplierSearch<'_> {
             // `Mill Quarter` over the town: houses without a number, in a block that is the
             // issuer's beyond doubt.
             let heads = best.signs.contains(&NameSign::Letterhead);
-            let told = heads || self.is_told_by_block(best);
+            let told = heads || self.is_confirmed_by_block(best);
             signs.extend(told.then_some(ReadingSign::AddressWithContact));
             return (Some(found.text()), signs);
         }
@@ -249,10 +249,10 @@ impl SupplierSearch<'_> {
             Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
         };
         let beside = || {
-            let again = || self.address_beside_mention(best).filter(|_| !self.spots.till);
-            let down = || self.address_down_column(best.cell).filter(|_| !self.spots.till);
-            let block = || self.address_of_block().filter(|_| !self.spots.till);
-            let foot = || self.address_of_footer().filter(|_| !self.spots.till);
+            let again = || self.address_beside_mention(best).filter(|_| !self.matches.till);
+            let down = || self.address_down_column(best.cell).filter(|_| !self.matches.till);
+            let block = || self.address_of_block().filter(|_| !self.matches.till);
+            let foot = || self.address_of_footer().filter(|_| !self.matches.till);
             let found = self
                 .address_beside(best.cell)
                 .or_else(again)
@@ -263,7 +263,7 @@ impl SupplierSearch<'_> {
         };
         let under = under.or_else(|| self.address_below_trade(best.cell, joined));
         let under = under.or_else(|| {
-            let (address, line) = self.address_near(best.cell).filter(|_| !self.spots.till)?;
+            let (address, line) = self.address_near(best.cell).filter(|_| !self.matches.till)?;
             Some(AddressLines { lines: vec![address], town: true, least: line.confidence })
         });
         match (elsewhere.or_else(labelled).or_else(beside), under) {
@@ -271,9 +271,9 @@ impl SupplierSearch<'_> {
                 (Some(found.text()), found.signs(ReadingSign::AddressUnder))
             }
             (Some((address, signs)), _) => (Some(address), signs),
-            (None, Some(found)) if self.spots.till || found.ends_in_town() => {
+            (None, Some(found)) if self.matches.till || found.ends_in_town() => {
                 let mut signs = found.signs(ReadingSign::AddressWithoutCode);
-                let told = self.is_told_by_block(best);
+                let told = self.is_confirmed_by_block(best);
                 signs.extend(told.then_some(ReadingSign::AddressWithContact));
                 (Some(found.text()), signs)
             }
@@ -289,7 +289,7 @@ impl SupplierSearch<'_> {
 
     /// Whether telephone, mail, account or identifier of the issuer are under the name, or behind
     /// its label.
-    fn is_told_by_block(&self, best: &NameCandidate<'_>) -> bool {
+    fn is_confirmed_by_block(&self, best: &NameCandidate<'_>) -> bool {
         let told = [NameSign::Contact, NameSign::VatNear];
         best.signs.iter().any(|sign| told.contains(sign))
             || best.signs.contains(&NameSign::Labelled)
@@ -303,7 +303,7 @@ impl SupplierSearch<'_> {
         let (mut at, mut passed) = (cell, 0);
         let mut branch: Option<String> = None;
         for line in 0..MAX_LINES + skip {
-            let below = self.layout.rows_from(at).filter(|c| self.goes_on(at, c));
+            let below = self.layout.rows_from(at).filter(|c| self.is_continued_by(at, c));
             let next = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y));
             let next = next.or_else(|| self.line_after_gap(at, line == passed));
             let next = next.or_else(|| self.parted_line_below(at).first());
@@ -316,9 +316,9 @@ impl SupplierSearch<'_> {
             if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
                 return Some(AddressLines { lines: vec![address], town: true, least });
             }
-            let detail = || passed > 0 && !self.spots.till && self.is_detail(next, &text);
-            let between = || self.is_register(next, &text) || tells_trade(&text) || detail();
-            let form = self.spots.till && self.is_bare_form(next);
+            let detail = || passed > 0 && !self.matches.till && self.is_detail(next, &text);
+            let between = || self.is_register(next, &text) || is_tagline(&text) || detail();
+            let form = self.matches.till && self.is_bare_form(next);
             let name = form || is_branch_under(next, cell);
             if lines.is_empty() && passed < MAX_REGISTERS_LINES && (name || between()) {
                 passed += 1;
@@ -328,7 +328,7 @@ impl SupplierSearch<'_> {
             // a street with its town follows.
             let digits = text.chars().filter(char::is_ascii_digit).count();
             // Digits alone are a telephone's.
-            let register = self.spots.till
+            let register = self.matches.till
                 && digits >= MIN_REGISTER_DIGITS
                 && text.contains(char::is_alphabetic)
                 && self.is_register(next, &text)
@@ -340,7 +340,7 @@ impl SupplierSearch<'_> {
             }
             if self.is_no_address(next, &text) {
                 // `Owner: Ida Kettle` between a shop's name and its street.
-                let owner = self.spots.till && lines.is_empty() && passed == 0;
+                let owner = self.matches.till && lines.is_empty() && passed == 0;
                 if owner && !text.contains(char::is_numeric) && !self.is_contact(next) {
                     passed += 1;
                     continue;
@@ -365,17 +365,17 @@ impl SupplierSearch<'_> {
     /// The address of lines that look like parts of one: up to the town, or its substitute.
     fn address_of_lines(&self, mut lines: Vec<String>, least: f32) -> Option<AddressLines> {
         if let Some(town) = town_of(&lines).or_else(|| town_with_province(&lines)) {
-            let more = lines.get(town + 1).is_some_and(|line| goes_behind_town(line, town));
+            let more = lines.get(town + 1).is_some_and(|line| follows_town(line, town));
             lines.truncate(town + 1 + usize::from(more));
             leave_out_trade(&mut lines);
             return Some(AddressLines { lines, town: true, least });
         }
         // A street at least; the end of the block bounds the rest.
-        let one = lines.first().is_some_and(|line| line.contains(", ")) && !self.spots.till;
+        let one = lines.first().is_some_and(|line| line.contains(", ")) && !self.matches.till;
         let plain = lines.get(1).is_none_or(|line| !line.contains(char::is_numeric));
         lines.truncate(if one && plain { 1 } else { 4 });
         // `Bridge Street, Westport, Co. Mayo`: houses have no numbers.
-        let named = self.spots.till && lines.first().is_some_and(|line| is_named_place(line));
+        let named = self.matches.till && lines.first().is_some_and(|line| is_named_place(line));
         if named {
             lines.truncate(1);
         }
@@ -387,7 +387,7 @@ impl SupplierSearch<'_> {
     fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
         let block = self.block_below(name);
         let apart = || self.line_under_heading(name).filter(|_| joined == 0 && block.is_empty());
-        let trade = block.get(joined).copied().or_else(apart).filter(|_| !self.spots.till)?;
+        let trade = block.get(joined).copied().or_else(apart).filter(|_| !self.matches.till)?;
         let text = trade.joined_text();
         if is_street_line(&text) || has_postal_code(&text) || self.is_customer(name) {
             return None;
@@ -425,7 +425,7 @@ impl SupplierSearch<'_> {
         let marked = line.folded.iter().take(3).any(|(word, _)| vocabulary().register.has(word));
         let code = text.len() <= 16 && letters <= 4 && !is_short_street(text);
         // A gap may part the number from its label.
-        let dated = self.spots.till && !date::find_dates(text).is_empty();
+        let dated = self.matches.till && !date::find_dates(text).is_empty();
         // `Trade licence no. 447118`
         let mut last = line.folded.iter().rev().map(|(word, _)| word.as_str());
         let long = last
@@ -441,20 +441,23 @@ impl SupplierSearch<'_> {
     /// `Regime: general` under the number of a register: a label with its value that is no address.
     fn is_detail(&self, line: &TextCell, text: &str) -> bool {
         let index = self.layout.index_of(line);
-        let mut spots = index.into_iter().flat_map(|index| self.spots.in_cell(index));
+        let mut matches = index.into_iter().flat_map(|index| self.matches.in_cell(index));
         text.split_once(": ").is_some_and(|(label, _)| !label.contains(char::is_numeric))
-            && !spots
-                .any(|spot| matches!(spot.field.as_str(), "party_address" | "registered_office"))
-            && !self.tells_reach(line)
+            && !matches.any(|label_match| {
+                matches!(label_match.field.as_str(), "party_address" | "registered_office")
+            })
+            && !self.has_contact_details(line)
             && !is_street_and_town(text)
     }
 
     /// A line's text without a label for addresses and its colon.
     fn without_label(&self, line: &TextCell, text: String) -> String {
         let index = self.layout.index_of(line);
-        let mut spots = index.into_iter().flat_map(|index| self.spots.in_cell(index));
-        let labelled = spots.any(|spot| spot.words.start == 0 && spot.field == "party_address");
-        match text.split_once(": ").filter(|_| labelled && !self.spots.till) {
+        let mut matches = index.into_iter().flat_map(|index| self.matches.in_cell(index));
+        let labelled = matches.any(|label_match| {
+            label_match.words.start == 0 && label_match.field == "party_address"
+        });
+        match text.split_once(": ").filter(|_| labelled && !self.matches.till) {
             Some((_, address)) => address.to_owned(),
             None => text,
         }
@@ -463,23 +466,24 @@ impl SupplierSearch<'_> {
     /// Whether a line under a name begins something else than an address.
     pub(super) fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
         let own = self.layout.index_of(line);
-        let labelled = own.into_iter().flat_map(|index| self.spots.in_cell(index)).any(|spot| {
-            spot.words.start == 0
-                && !is_part_of_address(spot, text)
-                && !is_within_text(spot, line)
+        let labelled =
+            own.into_iter().flat_map(|index| self.matches.in_cell(index)).any(|label_match| {
+                label_match.words.start == 0
+                && !is_part_of_address(label_match, text)
+                && !is_within_text(label_match, line)
                 // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
-                && (spot.field != "prose" || !text.contains(|c: char| c.is_ascii_digit()))
-        });
+                && (label_match.field != "prose" || !text.contains(|c: char| c.is_ascii_digit()))
+            });
         let phone = text.split_whitespace().any(|word| {
             let digits = word.chars().filter(char::is_ascii_digit).count();
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
-        let till = self.spots.till && (names_value(text) || self.is_contact(line));
+        let till = self.matches.till && (names_value(text) || self.is_contact(line));
         // `NO 918 442 065 MVA`
         let words: Vec<&str> = text.split(' ').collect();
         let identifier = printed_vat_id::find_at(&words).is_some();
         // `PIN: P051… Tel: +254 …`
-        let contact = !self.spots.till && text.contains(": ") && self.is_contact(line);
+        let contact = !self.matches.till && text.contains(": ") && self.is_contact(line);
         // `Verwaltungs-GmbH, HRB 5550`
         let court = vocabulary().court.is_within(&fold_text(text)) && !is_street_and_town(text);
         labelled
@@ -510,21 +514,21 @@ impl SupplierSearch<'_> {
 
     /// `Address: Street 1` with the town below, in the section of the name.
     pub(super) fn labelled_address(&self, name: &TextCell) -> Option<String> {
-        let near = |spot: &&LabelMatch| {
-            let cell = self.spots.cell_of(spot).filter(|_| spot.words.start == 0);
+        let near = |label_match: &&LabelMatch| {
+            let cell = self.matches.cell_of(label_match).filter(|_| label_match.words.start == 0);
             cell.is_some_and(|cell| {
                 let near = (name.row..name.row + 6).contains(&cell.row);
                 cell.page == name.page && near && !begins_as_compound(cell)
             })
         };
         // Two parties side by side: the address of the name is under it.
-        let aside = |spot: &LabelMatch| {
-            let x = self.spots.cell_of(spot).map_or(0.0, |cell| cell.area.x);
+        let aside = |label_match: &LabelMatch| {
+            let x = self.matches.cell_of(label_match).map_or(0.0, |cell| cell.area.x);
             (x - name.area.x).abs() > PARTIES_APART * name.area.h
         };
-        let spots = self.spots.of_field("party_address").filter(near);
-        let spot = spots.min_by_key(|spot| aside(spot))?;
-        let beside = self.spots.value_candidates(spot);
+        let matches = self.matches.of_field("party_address").filter(near);
+        let label_match = matches.min_by_key(|label_match| aside(label_match))?;
+        let beside = self.matches.value_candidates(label_match);
         let first = beside.first()?;
         let street = tidy_name(&first.value_words().join(" "));
         if has_postal_code(&street) && street.len() > 20 {
@@ -572,12 +576,12 @@ fn is_named_place(line: &str) -> bool {
 
 /// Whether the line under that of the town, which is the `town`th, is its country; or its street:
 /// `6500 Baja` over `Szent László utca 33.`
-fn goes_behind_town(line: &str, town: usize) -> bool {
+fn follows_town(line: &str, town: usize) -> bool {
     let country = !line.contains(char::is_numeric) && line.len() <= 25;
     let street = town == 0
         && is_street_line(line)
         && !has_postal_code(line)
-        && !tells_registration(line)
+        && !is_registry_line(line)
         && line.chars().filter(char::is_ascii_digit).count() <= MAX_HOUSE_DIGITS;
     country || street
 }
@@ -593,7 +597,7 @@ fn leave_out_trade(lines: &mut Vec<String>) {
 }
 
 /// `Médecin expert agréé`, `Caterers since 1968`: a trade or a slogan under the name.
-pub(super) fn tells_trade(text: &str) -> bool {
+pub(super) fn is_tagline(text: &str) -> bool {
     let folded = fold_text(text);
     let is_year = |word: &&str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
     let words: Vec<&str> = folded.split(' ').collect();
@@ -616,10 +620,11 @@ fn names_value(text: &str) -> bool {
 }
 
 /// `Seller Street 5` is no seller: a party's heading is alone or ends in a colon.
-fn is_within_text(spot: &LabelMatch, cell: &TextCell) -> bool {
-    let party = matches!(spot.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
-    let last = cell.words.get(spot.words.end.saturating_sub(1));
+fn is_within_text(label_match: &LabelMatch, cell: &TextCell) -> bool {
+    let party =
+        matches!(label_match.field.as_str(), "supplier" | "customer" | "party_name" | "payee");
+    let last = cell.words.get(label_match.words.end.saturating_sub(1));
     let closed = last.is_some_and(|word| word.ends_with(':'))
-        || cell.words.get(spot.words.end).is_some_and(|word| word == ":");
-    party && !closed && spot.words.end < cell.words.len()
+        || cell.words.get(label_match.words.end).is_some_and(|word| word == ":");
+    party && !closed && label_match.words.end < cell.words.len()
 }

@@ -1,9 +1,9 @@
 //! Addresses that stand apart from the name, and identifiers whose labels stand apart from them.
 
 use super::super::certainty::certainty_of;
+use super::super::label_matches::LabelMatches;
 use super::super::layout::CellLayout;
 use super::super::layout::tests::transcript;
-use super::super::spots::LabelMatches;
 use super::{SupplierSearch, find_supplier};
 use docmill_core::config::KindsConfig;
 use docmill_gate::kinds::KindSet;
@@ -40,8 +40,8 @@ fn what_a_word_with_a_colon_calls_is_no_name_of_the_issuer() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let labels = &kinds.get("invoice").unwrap().labels;
     let layout = CellLayout::new(&transcript(&["Invoice 12"]));
-    let spots = LabelMatches::new(&layout, labels);
-    let search = SupplierSearch::new(&spots, labels);
+    let matches = LabelMatches::new(&layout, labels);
+    let search = SupplierSearch::new(&matches, labels);
     assert!(!search.is_name("General partner: Kettle Verwaltungs GmbH"));
     assert!(search.is_name("Kettle GmbH: Works of Northtown"));
     assert!(!search.is_name("Van"), "the heading over who writes");

@@ -33,7 +33,7 @@ impl SupplierSearch<'_> {
         let firsts = merged.iter().filter(|one| one.signs.contains(&NameSign::First));
         let Some(first) = firsts.map(|one| one.cell).next() else { return };
         for one in merged.iter_mut().filter(|one| !one.signs.contains(&NameSign::LegalForm)) {
-            if is_branch_under(one.cell, first) && self.goes_on(first, one.cell) {
+            if is_branch_under(one.cell, first) && self.is_continued_by(first, one.cell) {
                 one.signs.push(NameSign::OtherValue);
             }
         }
@@ -111,9 +111,9 @@ impl SupplierSearch<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::label_matches::LabelMatches;
     use super::super::super::layout::CellLayout;
     use super::super::super::layout::tests::transcript;
-    use super::super::super::spots::LabelMatches;
     use super::super::{SupplierSearch, find_supplier};
     use docmill_core::config::KindsConfig;
     use docmill_gate::kinds::KindSet;
@@ -153,8 +153,8 @@ mod tests {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let labels = &kinds.get("receipt").unwrap().labels;
         let layout = CellLayout::new(&transcript(&["Receipt 12"]));
-        let spots = LabelMatches::new(&layout, labels);
-        let search = SupplierSearch::new(&spots, labels);
+        let matches = LabelMatches::new(&layout, labels);
+        let search = SupplierSearch::new(&matches, labels);
         for (text, expected) in [
             ("Vale Ltd t/a The Kettle", "Vale Ltd"),
             ("Vale Ltd trading as The Kettle", "Vale Ltd"),

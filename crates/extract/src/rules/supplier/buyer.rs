@@ -11,9 +11,10 @@ impl SupplierSearch<'_> {
     /// The name under or beside a heading of the recipient; `supplier` is not it.
     pub(super) fn find_buyer_name(&self, supplier: &str) -> Option<FoundValue<String>> {
         let own = compact_name(supplier);
-        let headings = self.spots.of_field("buyer_name").filter(|spot| spot.words.start == 0);
-        headings.take(MAX_HEADINGS).find_map(|spot| {
-            let (name, cell) = self.beside_label(spot)?;
+        let headings =
+            self.matches.of_field("buyer_name").filter(|label_match| label_match.words.start == 0);
+        headings.take(MAX_HEADINGS).find_map(|label_match| {
+            let (name, cell) = self.beside_label(label_match)?;
             (compact_name(&name) != own).then(|| FoundValue::new(name, true, cell))
         })
     }
@@ -24,8 +25,8 @@ impl SupplierSearch<'_> {
         supplier: Option<&FoundValue<String>>,
     ) -> Option<FoundValue<String>> {
         let own = supplier.map(|found| vat_id::normalise_vat_id(&found.value));
-        let labelled = self.spots.of_field("customer_vat_id").find_map(|spot| {
-            let beside = self.spots.value_candidates(spot).into_iter();
+        let labelled = self.matches.of_field("customer_vat_id").find_map(|label_match| {
+            let beside = self.matches.value_candidates(label_match).into_iter();
             beside.into_iter().find_map(|beside| {
                 let words = beside.value_words();
                 let id = (0..words.len())

@@ -3,8 +3,8 @@
 
 use super::SupplierSearch;
 use super::address::PARTIES_APART;
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use docmill_formats::notation::fold_text;
 
 /// Rows under the headings that belong to the parties at most.
@@ -22,12 +22,12 @@ const APART_ALIKE: f32 = 3.0;
 impl SupplierSearch<'_> {
     /// The cells of the recipient's column under its heading, where the issuer's is beside it.
     pub(super) fn cells_of_column(&self, heading: &LabelMatch) -> Vec<usize> {
-        let Some(own) = self.spots.cell_of(heading) else { return Vec::new() };
-        let whole = |spot: &LabelMatch, cell: &TextCell| {
-            spot.words.start == 0 && cell.words.len() <= spot.words.len() + 1
+        let Some(own) = self.matches.cell_of(heading) else { return Vec::new() };
+        let whole = |label_match: &LabelMatch, cell: &TextCell| {
+            label_match.words.start == 0 && cell.words.len() <= label_match.words.len() + 1
         };
-        let mut issuers = self.spots.of_field("supplier").filter_map(|spot| {
-            let cell = self.spots.cell_of(spot).filter(|cell| whole(spot, cell))?;
+        let mut issuers = self.matches.of_field("supplier").filter_map(|label_match| {
+            let cell = self.matches.cell_of(label_match).filter(|cell| whole(label_match, cell))?;
             let apart = (cell.area.x - own.area.x).abs() > PARTIES_APART * own.area.h;
             (cell.page == own.page && cell.row == own.row && apart).then_some(cell)
         });
@@ -72,7 +72,11 @@ impl SupplierSearch<'_> {
         let Some(cell) = self.layout.cells.get(heading) else { return false };
         let is_heading = |at: usize, cell: &TextCell| {
             let closed = cell.words.last().is_some_and(|word| word.ends_with(':'));
-            !closed && self.spots.in_cell(at).any(|spot| spot.words == (0..cell.words.len()))
+            !closed
+                && self
+                    .matches
+                    .in_cell(at)
+                    .any(|label_match| label_match.words == (0..cell.words.len()))
         };
         let of_customer = |cell: &TextCell| {
             cell.folded.iter().any(|(word, _)| self.labels.is_label("customer", &[word.as_str()]))
@@ -112,9 +116,10 @@ impl SupplierSearch<'_> {
         let first = row.first().filter(|first| first.page == cell.page);
         first.is_some_and(|first| {
             let index = self.layout.index_of(first);
-            let mut labels = index.into_iter().flat_map(|index| self.spots.in_cell(index));
-            let named = labels.any(|spot| {
-                spot.words.start == 0 && matches!(spot.field.as_str(), "customer" | "attention")
+            let mut labels = index.into_iter().flat_map(|index| self.matches.in_cell(index));
+            let named = labels.any(|label_match| {
+                label_match.words.start == 0
+                    && matches!(label_match.field.as_str(), "customer" | "attention")
             });
             let colon = first.words.iter().any(|word| word.ends_with(':'));
             let block = index.is_some_and(|index| self.recipient.binary_search(&index).is_ok());

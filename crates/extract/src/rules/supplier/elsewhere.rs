@@ -1,12 +1,12 @@
 //! The issuer's address away from the name: in a block with telephone, register or account, further
 //! down the column of a letterhead, or in the street of a footer where the head has a post box.
 
-use super::address::{AddressLines, is_street_and_town, is_street_line, tells_registration};
+use super::address::{AddressLines, is_registry_line, is_street_and_town, is_street_line};
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::rules::certainty::ReadingSign;
+use crate::rules::label_matches::{LabelMatch, is_side_note};
 use crate::rules::layout::TextCell;
-use crate::rules::spots::{LabelMatch, is_side_note};
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{fold_text, printed_vat_id, vat_id};
 
@@ -29,8 +29,8 @@ pub(super) fn is_post_box(address: &str) -> bool {
 
 /// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane
 /// 3`.
-pub(super) fn is_part_of_address(spot: &LabelMatch, text: &str) -> bool {
-    match spot.field.as_str() {
+pub(super) fn is_part_of_address(label_match: &LabelMatch, text: &str) -> bool {
+    match label_match.field.as_str() {
         "party_address" | "invoice_date" | "subtotal" | "legal_form" => true,
         field => field.starts_with("column_") || is_side_note(field) || is_post_box(text),
     }
@@ -67,8 +67,8 @@ impl SupplierSearch<'_> {
     pub(super) fn mark_witnessed(&self, candidates: &mut [NameCandidate<'_>]) {
         let telling = |index: usize| {
             let mut paid = false;
-            for spot in self.spots.in_cell(index) {
-                match spot.field.as_str() {
+            for label_match in self.matches.in_cell(index) {
+                match label_match.field.as_str() {
                     "iban" | "bic" | "payee" | "supplier_vat_id" => paid = true,
                     "debit" | "customer" => return false,
                     _ => {}
@@ -77,7 +77,7 @@ impl SupplierSearch<'_> {
             let line = self.layout.cells.get(index);
             paid || line.is_some_and(|line| {
                 let foot = self.is_at_foot(line);
-                tells_registration(&line.joined_text()) || foot && self.sender_parts(line).is_some()
+                is_registry_line(&line.joined_text()) || foot && self.sender_parts(line).is_some()
             })
         };
         let lines: Vec<(&TextCell, String)> = (0..self.layout.cells.len())
@@ -113,7 +113,7 @@ impl SupplierSearch<'_> {
             let found = self.street_and_town(street)?;
             let block = self.block_around(street);
             let tells =
-                |line: &&TextCell| self.is_contact(line) || tells_registration(&line.joined_text());
+                |line: &&TextCell| self.is_contact(line) || is_registry_line(&line.joined_text());
             let foreign = block.iter().any(|line| {
                 let ids = (0..line.words.len())
                     .filter_map(|at| printed_vat_id::find_at(&line.words_in(at..line.words.len())));
@@ -154,7 +154,7 @@ impl SupplierSearch<'_> {
             };
             let compact = text.replace(' ', "");
             // `Kettle & Birch` heads the paper of `Kettle & Birch Northtown Ltd`.
-            let brand = self.spots.till
+            let brand = self.matches.till
                 && compact.chars().count() >= MIN_WITNESSED_LETTERS
                 && own[0].starts_with(compact.as_str());
             match brand
@@ -254,9 +254,9 @@ impl SupplierSearch<'_> {
 
     /// Street and town under the heading `Address` in the columns of a footer.
     fn headed_office(&self) -> Option<AddressLines> {
-        self.spots.of_field("party_address").find_map(|spot| {
-            let heading = self.spots.cell_of(spot)?;
-            let whole = spot.words == (0..heading.words.len()) && self.is_at_foot(heading);
+        self.matches.of_field("party_address").find_map(|label_match| {
+            let heading = self.matches.cell_of(label_match)?;
+            let whole = label_match.words == (0..heading.words.len()) && self.is_at_foot(heading);
             let (_, street) = self.layout.cell_below(heading, 1.2).filter(|_| whole)?;
             self.street_and_town(street).filter(|_| !self.is_customer(street))
         })
@@ -266,16 +266,16 @@ impl SupplierSearch<'_> {
     /// page: never a recipient's.
     fn labelled_office(&self, cell: &TextCell) -> Option<AddressLines> {
         let index = self.layout.index_of(cell)?;
-        let mut labels = self.spots.in_cell(index).filter(|spot| {
-            spot.field == "registered_office"
-                || spot.field == "party_address" && self.is_at_foot(cell)
+        let mut labels = self.matches.in_cell(index).filter(|label_match| {
+            label_match.field == "registered_office"
+                || label_match.field == "party_address" && self.is_at_foot(cell)
         });
-        labels.find_map(|spot| {
-            let text = cell.words.get(spot.words.end..)?.join(" ");
-            let closed = cell.words.get(spot.words.end.checked_sub(1)?)?.ends_with(':');
+        labels.find_map(|label_match| {
+            let text = cell.words.get(label_match.words.end..)?.join(" ");
+            let closed = cell.words.get(label_match.words.end.checked_sub(1)?)?.ends_with(':');
             let front = text.split(" · ").next().and_then(|text| text.split(". ").next())?;
             let lines = vec![tidy_name(front)];
-            (closed && is_street_and_town(front) && !tells_registration(front))
+            (closed && is_street_and_town(front) && !is_registry_line(front))
                 .then_some(AddressLines { lines, town: true, least: cell.confidence })
         })
     }
@@ -283,12 +283,12 @@ impl SupplierSearch<'_> {
     /// `Example Ltd. Registered in Leeds No. 12. Registered office: Mill Lane 5, Leeds LS1 4AB. VAT
     /// …`: the company, and its address up to the town.
     fn office_of_line(&self, cell: &TextCell) -> Option<(String, String)> {
-        let (_, office) = self.part_at_office(&cell.joined_text());
+        let (_, office) = self.split_at_registered_office(&cell.joined_text());
         let office = office?;
         let sentences: Vec<&str> = office.split(". ").collect();
         let town = sentences.iter().position(|part| has_postal_code(part))?;
         let address = sentences.get(..=town)?.join(". ");
-        let plain = is_street_line(&address) && !tells_registration(&address);
+        let plain = is_street_line(&address) && !is_registry_line(&address);
         plain.then(|| (cell.joined_text(), tidy_name(&address)))
     }
 
@@ -329,8 +329,7 @@ impl SupplierSearch<'_> {
     fn street_and_town(&self, street: &TextCell) -> Option<AddressLines> {
         let text = self.line_text(street);
         let plain = !self.is_no_address(street, &text) && !self.layout.is_on_amount_row(street);
-        if !plain || !is_street_line(&text) || tells_registration(&text) || self.is_contact(street)
-        {
+        if !plain || !is_street_line(&text) || is_registry_line(&text) || self.is_contact(street) {
             return None;
         }
         // `1407 Sycamore St., Apt 3B`: a house's number, no town's.
@@ -347,7 +346,7 @@ impl SupplierSearch<'_> {
         let holds = has_postal_code(&town)
             && !self.is_no_address(below, &town)
             && !self.layout.is_on_amount_row(below)
-            && !tells_registration(&town);
+            && !is_registry_line(&town);
         let least = street.confidence.min(below.confidence);
         holds.then(|| AddressLines { lines: vec![text, town], town: true, least })
     }

@@ -1,7 +1,7 @@
 //! Addresses in the small print of a page: over two lines, in front of telephone and account, in
 //! the columns of a footer.
 
-use super::address::{AddressLines, is_street_line, parted_address, tells_registration};
+use super::address::{AddressLines, is_registry_line, is_street_line, parted_address};
 use super::postal_code::has_postal_code;
 use super::{SupplierSearch, is_next_line, tidy_name};
 use crate::rules::layout::TextCell;
@@ -32,7 +32,7 @@ impl SupplierSearch<'_> {
             let town = town.split(". ").next()?;
             let named = self.has_legal_form(front);
             let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
-            let plain = !tells_registration(street) && !tells_registration(town);
+            let plain = !is_registry_line(street) && !is_registry_line(town);
             let lines = vec![tidy_name(street), tidy_name(town)];
             (named && holds && plain).then_some(AddressLines {
                 lines,
@@ -47,7 +47,7 @@ impl SupplierSearch<'_> {
     pub(super) fn office_before_details(&self) -> Option<AddressLines> {
         self.foot_lines().find_map(|cell| {
             let text = cell.joined_text();
-            let told = tells_registration(&text) || self.is_contact(cell);
+            let told = is_registry_line(&text) || self.is_contact(cell);
             let lines = vec![parted_address(&text).filter(|_| told)?];
             Some(AddressLines { lines, town: true, least: cell.confidence })
         })
@@ -66,9 +66,9 @@ impl SupplierSearch<'_> {
             let (_, town) = self.layout.cell_below(street, 1.2)?;
             let rows = [street.row, town.row].map(|row| self.layout.row_cells(row));
             let beside = || rows.iter().flat_map(|row| row.iter().skip(1));
-            let reach = beside().any(|cell| self.tells_reach(cell));
-            let register = beside()
-                .any(|cell| tells_registration(&cell.joined_text()) || self.is_contact(cell));
+            let reach = beside().any(|cell| self.has_contact_details(cell));
+            let register =
+                beside().any(|cell| is_registry_line(&cell.joined_text()) || self.is_contact(cell));
             let least = street.confidence.min(town.confidence);
             let (street, town) = (tidy_name(&street.joined_text()), tidy_name(&town.joined_text()));
             let holds = is_street_line(&street) && !has_postal_code(&street);

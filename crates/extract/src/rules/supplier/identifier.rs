@@ -1,12 +1,12 @@
 //! The supplier's VAT identifier, separated from the customer's.
 
-use super::address::tells_registration;
+use super::address::is_registry_line;
 use super::postal_code::has_postal_code;
 use super::{NameSign, SupplierSearch, is_next_line};
 use crate::rules::FoundValue;
 use crate::rules::certainty::ReadingSign;
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{account, date, fold_text, printed_vat_id, vat_digits, vat_id};
 
@@ -199,11 +199,12 @@ impl SupplierSearch<'_> {
     /// Whether a text in an identifier's form has another label, and its check digits do not hold:
     /// `Poziv na broj: HR00 20771-2024`.
     fn is_reference(&self, index: usize, id: &str) -> bool {
-        let mut labels = self.spots.in_cell(index);
+        let mut labels = self.matches.in_cell(index);
         // `Gst-nummer`: the number of a tax is no other one.
         let own = |field: &str| matches!(field, "supplier_vat_id" | "vat_amount");
-        let named = labels.any(|spot| spot.field == "other" && spot.words.start == 0)
-            && !self.spots.in_cell(index).any(|spot| own(&spot.field));
+        let named = labels
+            .any(|label_match| label_match.field == "other" && label_match.words.start == 0)
+            && !self.matches.in_cell(index).any(|label_match| own(&label_match.field));
         named && vat_digits::check_digits_hold(id) == Some(false)
     }
 
@@ -235,7 +236,7 @@ impl SupplierSearch<'_> {
         block: &[&TextCell],
     ) -> Vec<ReadingSign> {
         let Some(vat) = vat else {
-            let seen = self.spots.of_field("supplier_vat_id").next();
+            let seen = self.matches.of_field("supplier_vat_id").next();
             let seen = seen.map(|_| ReadingSign::LabelSeen);
             let open = self.has_open_id()
                 || block.iter().take(LINES_OF_ISSUER).any(|line| self.ends_in_open_id(line))
@@ -310,11 +311,11 @@ impl SupplierSearch<'_> {
                     let before = from.checked_sub(1).and_then(|before| cell.words.get(before));
                     before.is_none_or(|word| word.contains(|c: char| c.is_ascii_digit()))
                 };
-                let named = self.spots.in_cell(index).any(|spot| {
-                    spot.words.end == at
-                        && whole(spot.words.start)
-                        && !matches!(spot.field.as_str(), "vat_amount" | "legal_form")
-                        && !spot.field.starts_with("column_")
+                let named = self.matches.in_cell(index).any(|label_match| {
+                    label_match.words.end == at
+                        && whole(label_match.words.start)
+                        && !matches!(label_match.field.as_str(), "vat_amount" | "legal_form")
+                        && !label_match.field.starts_with("column_")
                 });
                 let before = at.checked_sub(1).and_then(|at| cell.words.get(at));
                 let canadian = cell.words.get(at + 1).is_some_and(|next| is_canadian_account(next));
@@ -335,23 +336,23 @@ impl SupplierSearch<'_> {
         let text = line.joined_text();
         let is_lettered = |word: &String| word.chars().filter(|c| c.is_alphabetic()).count() >= 3;
         let index = self.layout.index_of(line);
-        let mut known = index.into_iter().flat_map(|index| self.spots.in_cell(index));
+        let mut known = index.into_iter().flat_map(|index| self.matches.in_cell(index));
         (1..=3).contains(&words.len())
             && is_taxpayer_number(number)
             && words.first().is_some_and(is_lettered)
-            && !known.any(|spot| spot.field != "legal_form")
+            && !known.any(|label_match| label_match.field != "legal_form")
             && !self.is_customer(line)
-            && !self.tells_reach(line)
-            && !tells_registration(&text)
+            && !self.has_contact_details(line)
+            && !is_registry_line(&text)
             && !has_postal_code(&text)
     }
 
     /// The name of a tax without an amount, and under it a long number alone.
     fn has_open_tax_number(&self) -> bool {
-        self.spots.of_field("vat_amount").any(|spot| {
+        self.matches.of_field("vat_amount").any(|label_match| {
             let label = self
-                .spots
-                .cell_of(spot)
+                .matches
+                .cell_of(label_match)
                 .filter(|cell| !self.is_customer(cell) && !self.layout.is_on_amount_row(cell));
             let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
             below.is_some_and(
@@ -373,9 +374,11 @@ impl SupplierSearch<'_> {
             let next = index.and_then(|at| self.layout.right_of(at).first());
             let labelled = next.filter(|next| {
                 let at = self.layout.index_of(next);
-                let mut spots = at.into_iter().flat_map(|at| self.spots.in_cell(at));
+                let mut matches = at.into_iter().flat_map(|at| self.matches.in_cell(at));
                 next.area.x - cell.area.right() < CLOSE_BEHIND * cell.area.h
-                    && spots.any(|spot| spot.words.start == 0 && spot.field == "supplier_vat_id")
+                    && matches.any(|label_match| {
+                        label_match.words.start == 0 && label_match.field == "supplier_vat_id"
+                    })
             });
             [Some(cell), labelled].into_iter().flatten()
         });
@@ -407,21 +410,25 @@ impl SupplierSearch<'_> {
     /// Such identifiers, and whether telephone, mail or account are beside them.
     fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
         let addressed = self.addressed_cells();
-        let taxes = self.spots.of_field("vat_amount").map(|spot| (spot, true));
-        let labels = self.spots.of_field("supplier_vat_id").map(|spot| (spot, false)).chain(taxes);
-        labels.filter_map(move |(spot, of_tax)| {
-            let cell = self.spots.cell_of(spot).filter(|cell| !self.is_customer(cell))?;
-            if addressed.contains(&spot.cell) {
+        let taxes = self.matches.of_field("vat_amount").map(|label_match| (label_match, true));
+        let labels = self
+            .matches
+            .of_field("supplier_vat_id")
+            .map(|label_match| (label_match, false))
+            .chain(taxes);
+        labels.filter_map(move |(label_match, of_tax)| {
+            let cell = self.matches.cell_of(label_match).filter(|cell| !self.is_customer(cell))?;
+            if addressed.contains(&label_match.cell) {
                 return None;
             }
-            let beside = self.spots.value_candidates(spot);
+            let beside = self.matches.value_candidates(label_match);
             // Under a label that is alone.
-            let alone = spot.words == (0..cell.words.len());
+            let alone = label_match.words == (0..cell.words.len());
             let first = beside.iter().find(|beside| !beside.below || alone && !of_tax)?;
             let words = first.value_words();
             // `GST   118-447-118`: the name of the tax alone, beside a number that no amount is
             // written as.
-            if of_tax && !(spot.words.start == 0 && is_grouped_number(&words)) {
+            if of_tax && !(label_match.words.start == 0 && is_grouped_number(&words)) {
                 return None;
             }
             let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
@@ -431,43 +438,45 @@ impl SupplierSearch<'_> {
             let compact: Vec<char> = id.chars().filter(|c| c.is_alphanumeric()).collect();
             let digits = compact.iter().filter(|c| c.is_ascii_digit()).count();
             let national = (7..=15).contains(&compact.len()) && digits + 3 >= compact.len();
-            let label = fold_text(&cell.words_in(spot.words.clone()).join(" "));
+            let label = fold_text(&cell.words_in(label_match.words.clone()).join(" "));
             let icelandic = label.starts_with("vsk ") && is_icelandic(&compact);
             let fits = national || icelandic || is_indian(&compact) || is_mexican(&compact);
             (fits && !id.contains([',', '€', '%'])).then(|| {
-                let found = FoundValue::at_word(id.to_owned(), false, cell, spot.cell);
+                let found = FoundValue::at_word(id.to_owned(), false, cell, label_match.cell);
                 (self.is_contact(cell), found)
             })
         })
     }
 
     pub(super) fn vat_score(&self, cell: &TextCell, index: usize, start: usize) -> f32 {
-        let before = |spot: &LabelMatch| {
+        let before = |label_match: &LabelMatch| {
             let over = || {
-                let label =
-                    self.spots.cell_of(spot).filter(|_| spot.words.start == 0 && start == 0);
+                let label = self
+                    .matches
+                    .cell_of(label_match)
+                    .filter(|_| label_match.words.start == 0 && start == 0);
                 let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
                 below.is_some_and(|(at, _)| at == index)
             };
-            let same = spot.cell == index && spot.words.start <= start || over();
+            let same = label_match.cell == index && label_match.words.start <= start || over();
             // `USt-ID des Kunden: DK29447711     USt-ID: …`: a label with its value names nothing
             // beside it.
             let open = |label: &TextCell| {
-                let rest = label.words.get(spot.words.end..).unwrap_or_default();
+                let rest = label.words.get(label_match.words.end..).unwrap_or_default();
                 !rest.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
             };
-            let left = spot.cell + 1 == index
+            let left = label_match.cell + 1 == index
                 && self
-                    .spots
-                    .cell_of(spot)
+                    .matches
+                    .cell_of(label_match)
                     .is_some_and(|label| label.row == cell.row && open(label));
             same || left
         };
         let mut score = 2.0;
-        if self.spots.of_field("supplier_vat_id").any(before) {
+        if self.matches.of_field("supplier_vat_id").any(before) {
             score += 2.0;
         }
-        if self.spots.of_field("customer_vat_id").any(before) {
+        if self.matches.of_field("customer_vat_id").any(before) {
             score -= 9.0;
         }
         if self.is_customer(cell) {
@@ -511,9 +520,9 @@ impl SupplierSearch<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::label_matches::LabelMatches;
     use super::super::super::layout::CellLayout;
     use super::super::super::layout::tests::transcript;
-    use super::super::super::spots::LabelMatches;
     use super::super::find_supplier;
     use docmill_core::config::KindsConfig;
     use docmill_core::model::PageSource;

@@ -2,13 +2,13 @@
 
 use std::cell::LazyCell;
 
-use super::address::{is_street_line, tells_registration};
+use super::address::{is_registry_line, is_street_line};
 use super::domain::is_bare_host;
 use super::postal_code::has_postal_code;
 use super::relation;
 use super::{MAX_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text};
 
@@ -37,7 +37,7 @@ impl SupplierSearch<'_> {
         // The name in large letters, and again in a line with the form or the branch.
         let within = |long: &[&str], short: &[&str]| {
             let letters: usize = short.iter().map(|word| word.len()).sum();
-            self.spots.till
+            self.matches.till
                 && letters >= MIN_PART_LETTERS
                 && long.windows(short.len()).any(|part| part == short)
         };
@@ -84,12 +84,12 @@ impl SupplierSearch<'_> {
             || within(&b, &a)
             || longer(&a, &b)
             || longer(&b, &a)
-            || self.goes_on_with(one, other)
-            || self.goes_on_with(other, one)
+            || self.continues_name(one, other)
+            || self.continues_name(other, one)
     }
 
     /// Whether the second is the second line of the name that a heading names.
-    pub(super) fn goes_on_with(
+    pub(super) fn continues_name(
         &self,
         first: &NameCandidate<'_>,
         second: &NameCandidate<'_>,
@@ -114,12 +114,12 @@ impl SupplierSearch<'_> {
     pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
         let index = self.layout.index_of(cell);
         match index.and_then(|index| self.customers.get(index)) {
-            Some(known) => *known.get_or_init(|| self.tell_customer(cell, index)),
-            None => self.tell_customer(cell, index),
+            Some(known) => *known.get_or_init(|| self.is_customer_uncached(cell, index)),
+            None => self.is_customer_uncached(cell, index),
         }
     }
 
-    fn tell_customer(&self, cell: &TextCell, index: Option<usize>) -> bool {
+    fn is_customer_uncached(&self, cell: &TextCell, index: Option<usize>) -> bool {
         if self.has_attention_below(cell) {
             return true;
         }
@@ -130,12 +130,14 @@ impl SupplierSearch<'_> {
             return true;
         }
         // A register is under a recipient, not in its block.
-        let registration = LazyCell::new(|| tells_registration(&cell.joined_text()));
-        self.spots.of_field("customer").any(|spot| {
-            let Some(label) = self.spots.cell_of(spot).filter(|_| spot.words.start == 0) else {
+        let registration = LazyCell::new(|| is_registry_line(&cell.joined_text()));
+        self.matches.of_field("customer").any(|label_match| {
+            let Some(label) =
+                self.matches.cell_of(label_match).filter(|_| label_match.words.start == 0)
+            else {
                 return false;
             };
-            let heading = label.words.len() <= spot.words.len() + 2 && !*registration;
+            let heading = label.words.len() <= label_match.words.len() + 2 && !*registration;
             let drop = cell.area.y - label.area.bottom();
             let under = heading
                 && label.page == cell.page
@@ -146,19 +148,19 @@ impl SupplierSearch<'_> {
                 && label.area.x <= cell.area.x
                 && label.page == cell.page
                 && cell.overlap_x(label) > -12.0 * cell.area.h
-                && !self.heads_recipient(spot.cell, label);
+                && !self.heads_recipient(label_match.cell, label);
             under || inline
         })
     }
 
     /// Whether the cell is under the heading of a payment slip: there `To` names the payee.
     fn is_on_remittance_slip(&self, cell: &TextCell) -> bool {
-        self.spots.of_field("remittance_slip").any(|spot| {
-            spot.words.start == 0
-                && self.spots.cell_of(spot).is_some_and(|heading| {
+        self.matches.of_field("remittance_slip").any(|label_match| {
+            label_match.words.start == 0
+                && self.matches.cell_of(label_match).is_some_and(|heading| {
                     heading.page == cell.page
                         && heading.area.y < cell.area.y
-                        && heading.words.len() <= spot.words.len() + 1
+                        && heading.words.len() <= label_match.words.len() + 1
                 })
         })
     }
@@ -167,12 +169,12 @@ impl SupplierSearch<'_> {
     /// form and no address makes it the seller.
     pub(super) fn names_salesperson(
         &self,
-        spot: &LabelMatch,
+        label_match: &LabelMatch,
         value: &TextCell,
         name: &str,
     ) -> bool {
-        let Some(label) = self.spots.cell_of(spot) else { return false };
-        let folded = fold_text(&label.words_in(spot.words.clone()).join(" "));
+        let Some(label) = self.matches.cell_of(label_match) else { return false };
+        let folded = fold_text(&label.words_in(label_match.words.clone()).join(" "));
         let person = vocabulary().salesperson.has(&folded) && label.row == value.row;
         let block = self.block_below(value);
         let address = || {
@@ -193,9 +195,12 @@ impl SupplierSearch<'_> {
             // Under a heading in larger letters a family's name is no line of a recipient's block.
             let next = next.filter(|next| cell.area.h < relation::HEADING * next.area.h);
             next.is_some_and(|next| {
-                self.spots.of_field("attention").any(|spot| {
-                    spot.words.start == 0
-                        && self.spots.cell_of(spot).is_some_and(|own| std::ptr::eq(own, next))
+                self.matches.of_field("attention").any(|label_match| {
+                    label_match.words.start == 0
+                        && self
+                            .matches
+                            .cell_of(label_match)
+                            .is_some_and(|own| std::ptr::eq(own, next))
                 })
             })
         })
@@ -207,10 +212,10 @@ impl SupplierSearch<'_> {
         let begins = |line: &TextCell, whole: bool| {
             let index = self.layout.index_of(line);
             index.is_some_and(|index| {
-                self.spots.in_cell(index).any(|spot| {
-                    spot.field == "attention"
-                        && spot.words.start == 0
-                        && (!whole || spot.words.end == line.words.len())
+                self.matches.in_cell(index).any(|label_match| {
+                    label_match.field == "attention"
+                        && label_match.words.start == 0
+                        && (!whole || label_match.words.end == line.words.len())
                 })
             })
         };
@@ -221,13 +226,13 @@ impl SupplierSearch<'_> {
     /// Whether a block has a telephone or a mail address up to its foot: recipients are written to,
     /// and a family name with contact details is a business.
     pub(super) fn is_reached_below(&self, cell: &TextCell) -> bool {
-        self.block_below(cell).iter().any(|line| self.tells_reach(line))
+        self.block_below(cell).iter().any(|line| self.has_contact_details(line))
     }
 
     pub(super) fn is_name(&self, text: &str) -> bool {
         let folded = fold_text(text);
         // `Kettle Stop #0417`: which of its shops it is.
-        let branch = text.rsplit_once(" #").filter(|_| self.spots.till);
+        let branch = text.rsplit_once(" #").filter(|_| self.matches.till);
         let own = branch.map_or(text, |(shop, _)| shop);
         let letters = own.chars().filter(|c| c.is_alphabetic()).count();
         let digits = own.chars().filter(char::is_ascii_digit).count();
@@ -283,7 +288,7 @@ impl SupplierSearch<'_> {
     }
 
     /// `Billing group:   Weekly`: a text that ends in a colon and has its value in the same row.
-    pub(super) fn is_open_label(&self, cell: &TextCell) -> bool {
+    pub(super) fn is_label_with_value(&self, cell: &TextCell) -> bool {
         cell.words.last().is_some_and(|word| word.ends_with(':'))
             && self.layout.index_of(cell).is_some_and(|at| !self.layout.right_of(at).is_empty())
     }
@@ -326,7 +331,7 @@ impl SupplierSearch<'_> {
     }
 
     /// The name before a label of the registered office, and the text behind it.
-    pub(super) fn part_at_office(&self, text: &str) -> (String, Option<String>) {
+    pub(super) fn split_at_registered_office(&self, text: &str) -> (String, Option<String>) {
         let words: Vec<&str> = text.split(' ').collect();
         let folded: Vec<String> = words.iter().map(|word| fold_text(word)).collect();
         let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
@@ -350,7 +355,7 @@ impl SupplierSearch<'_> {
             self.labels.has_label_at("legal_form", rest)
         });
         // A till's paper has the shop's name over its company's.
-        within || !self.spots.till && begins_with_form(text)
+        within || !self.matches.till && begins_with_form(text)
     }
 
     /// Whether the last words are a company's legal form.
@@ -372,7 +377,7 @@ impl SupplierSearch<'_> {
 
     /// The legal form that a wide space parts from the name in its line: `ALDER    LTD.`
     pub(super) fn form_beside(&self, cell: &TextCell) -> Option<&TextCell> {
-        let index = self.layout.index_of(cell).filter(|_| !self.spots.till)?;
+        let index = self.layout.index_of(cell).filter(|_| !self.matches.till)?;
         let next = self.layout.right_of(index).first()?;
         let close = next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h;
         (close && self.is_bare_form(next)).then_some(next)

@@ -1,6 +1,6 @@
 //! Lines of a head or a foot divided by gaps, points or bars: street and town in one row.
 
-use super::address::{is_street_and_town, is_street_line, tells_registration};
+use super::address::{is_registry_line, is_street_and_town, is_street_line};
 use super::name::FORM_ASIDE;
 use super::postal_code::{has_postal_code, is_canadian_code};
 use super::{SupplierSearch, is_next_area, tidy_name};
@@ -56,7 +56,7 @@ impl SupplierSearch<'_> {
         let [street, rest @ ..] = row else { return false };
         let text = street.joined_text();
         let reached =
-            || is_street_and_town(&text) && rest.iter().all(|cell| self.tells_reach(cell));
+            || is_street_and_town(&text) && rest.iter().all(|cell| self.has_contact_details(cell));
         let town = || rest.first().is_some_and(|cell| has_postal_code(&cell.joined_text()));
         is_street_line(&text) && (reached() || !has_postal_code(&text) && town())
     }
@@ -73,10 +73,10 @@ impl SupplierSearch<'_> {
             let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
             let across = foot && coded && is_street_line(&text);
             let gap = next.area.x - cell.area.right();
-            let on_till = self.spots.till
+            let on_till = self.matches.till
                 && is_street_line(&text)
                 && (PARTED_ON_TILL..PARTED_WIDE).contains(&(gap / cell.area.h));
-            (on_till || !self.spots.till)
+            (on_till || !self.matches.till)
                 && (on_till
                     || across
                     || gap < 2.0 * cell.area.h
@@ -84,16 +84,16 @@ impl SupplierSearch<'_> {
                 && (is_street_line(&text) || next.words.len() <= 2)
                 && !has_postal_code(&text)
                 && (has_postal_code(&town) || is_canadian(next))
-                && !tells_registration(&town)
+                && !is_registry_line(&town)
         });
         if let Some(town) = town {
             let between = if is_street_line(&text) { ", " } else { " " };
             return format!("{}{between}{}", tidy_name(&text), tidy_name(&town.joined_text()));
         }
-        let index = self.layout.index_of(cell).filter(|_| self.spots.till);
+        let index = self.layout.index_of(cell).filter(|_| self.matches.till);
         let mut last = cell;
         for (at, next) in index.iter().flat_map(|at| self.layout.right_of(*at).iter().enumerate()) {
-            let label = index.is_some_and(|from| self.spots.begins_with_label(from + 1 + at));
+            let label = index.is_some_and(|from| self.matches.begins_with_label(from + 1 + at));
             if label || next.area.x - last.area.right() > PARTED_ON_TILL * cell.area.h {
                 break;
             }
@@ -111,9 +111,9 @@ fn is_canadian(cell: &TextCell) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::label_matches::LabelMatches;
     use super::super::super::layout::CellLayout;
     use super::super::super::layout::tests::transcript;
-    use super::super::super::spots::LabelMatches;
     use super::super::SupplierSearch;
     use docmill_core::config::KindsConfig;
     use docmill_gate::kinds::KindSet;
@@ -128,8 +128,8 @@ mod tests {
                 "Invoice 12\n                    Kettle River Vets Ltd\n           {address}         {beside}"
             );
             let layout = CellLayout::new(&transcript(&[&page]));
-            let spots = LabelMatches::new(&layout, labels);
-            let search = SupplierSearch::new(&spots, labels);
+            let matches = LabelMatches::new(&layout, labels);
+            let search = SupplierSearch::new(&matches, labels);
             let below = search.address_below(&layout.cells[1], 0).map(|found| found.text());
             assert_eq!(below.as_deref(), expected, "{beside}");
         }

@@ -1,15 +1,15 @@
 //! Signs of a text's position and form.
 
 use super::address::{
-    is_street_and_town, is_street_line, parted_address, tells_registration, tells_trade,
+    is_registry_line, is_street_and_town, is_street_line, is_tagline, parted_address,
 };
 use super::domain::domain_name;
 use super::name::begins_with_title;
 use super::postal_code::{ends_in_lettered_code, has_postal_code};
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::rules::FoundValue;
+use crate::rules::label_matches::is_side_note;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::is_side_note;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{date, fold_text};
 
@@ -73,7 +73,7 @@ impl<'a> SupplierSearch<'a> {
         match (cell.page, depth) {
             (0, ..0.17) => {
                 signs.push(NameSign::Head);
-                signs.extend(self.spots.till.then_some(NameSign::TillHead));
+                signs.extend(self.matches.till.then_some(NameSign::TillHead));
             }
             (0, ..0.85) if self.closes_with_company(cell) => signs.push(NameSign::Foot),
             (0, ..0.5) => signs.push(NameSign::Upper),
@@ -81,7 +81,7 @@ impl<'a> SupplierSearch<'a> {
             (0, _) => {}
             _ => signs.push(NameSign::Later),
         }
-        signs.extend(self.spots.till.then_some(NameSign::OnTill));
+        signs.extend(self.matches.till.then_some(NameSign::OnTill));
         if cell.page == 0 && depth < 0.35 && cell.area.h > 1.3 * self.height {
             signs.push(NameSign::Large);
         }
@@ -90,10 +90,11 @@ impl<'a> SupplierSearch<'a> {
             signs.push(NameSign::Customer);
         }
         signs.extend(side.filter(|side| *side == NameSign::Labelled));
-        if self.has_attention_below(cell) || !self.spots.till && self.is_addressed(cell) {
+        if self.has_attention_below(cell) || !self.matches.till && self.is_addressed(cell) {
             signs.push(NameSign::Attention);
         }
-        if self.is_value_of_other(index, cell) || (!self.spots.till && self.names_value_below(cell))
+        if self.is_value_of_other(index, cell)
+            || (!self.matches.till && self.names_value_below(cell))
         {
             signs.push(NameSign::OtherValue);
         }
@@ -163,7 +164,7 @@ impl<'a> SupplierSearch<'a> {
         let mut before = self.layout.rows_before(cell);
         let is_word = cell.words.len() == 1 && cell.words.iter().all(|word| is_lettered(word));
         is_word
-            && !self.spots.till
+            && !self.matches.till
             && before.any(|above| {
                 is_next_area(above.area, cell.area)
                     && above.page == cell.page
@@ -175,7 +176,8 @@ impl<'a> SupplierSearch<'a> {
     /// `Main Street, Northtown, Co. Clare` right over `H91 V4K7`: the code alone goes on with an
     /// address.
     fn is_over_code(&self, cell: &TextCell) -> bool {
-        let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
+        let mut below =
+            self.layout.rows_from(cell).filter(|below| self.is_continued_by(cell, below));
         cell.joined_text().contains(", ")
             && below.next().is_some_and(|code| {
                 code.words.len() == 2 && ends_in_lettered_code(&code.joined_text())
@@ -184,8 +186,10 @@ impl<'a> SupplierSearch<'a> {
 
     /// `UPPER TERRACE,` between `5 MILL ROAD,` and the line with the town: a part of it.
     pub(super) fn is_within_address(&self, cell: &TextCell) -> bool {
-        let mut above = self.layout.rows_before(cell).filter(|above| self.goes_on(above, cell));
-        let mut below = self.layout.rows_from(cell).filter(|below| self.goes_on(cell, below));
+        let mut above =
+            self.layout.rows_before(cell).filter(|above| self.is_continued_by(above, cell));
+        let mut below =
+            self.layout.rows_from(cell).filter(|below| self.is_continued_by(cell, below));
         let is_street =
             |line: &TextCell| line.ends_in_comma() && is_street_line(&line.joined_text());
         cell.ends_in_comma()
@@ -224,8 +228,10 @@ impl<'a> SupplierSearch<'a> {
         let theirs = |line: &TextCell| {
             let index = self.layout.index_of(line);
             index.is_some_and(|index| {
-                let mut labels = self.spots.in_cell(index);
-                labels.any(|spot| spot.field == "customer_vat_id" && spot.words.start == 0)
+                let mut labels = self.matches.in_cell(index);
+                labels.any(|label_match| {
+                    label_match.field == "customer_vat_id" && label_match.words.start == 0
+                })
             })
         };
         // A customer's identifier is no sign for the issuer.
@@ -254,9 +260,9 @@ impl<'a> SupplierSearch<'a> {
             signs.push(NameSign::VatNear);
         }
         let office = block.first().is_some_and(|line| {
-            self.spots.of_field("registered_office").any(|spot| {
-                spot.words.start == 0
-                    && self.spots.cell_of(spot).is_some_and(|own| std::ptr::eq(own, *line))
+            self.matches.of_field("registered_office").any(|label_match| {
+                label_match.words.start == 0
+                    && self.matches.cell_of(label_match).is_some_and(|own| std::ptr::eq(own, *line))
             })
         });
         if office {
@@ -268,10 +274,10 @@ impl<'a> SupplierSearch<'a> {
     fn heads_address(&self, name: &TextCell) -> bool {
         self.address_near(name).is_some_and(|(_, line)| {
             let mut before = self.layout.rows_before(line);
-            let above = before.find(|above| self.goes_on(above, line));
+            let above = before.find(|above| self.is_continued_by(above, line));
             above.is_none_or(|above| {
                 let text = tidy_name(&above.joined_text());
-                std::ptr::eq(above, name) || !self.is_name(&text) || tells_trade(&text)
+                std::ptr::eq(above, name) || !self.is_name(&text) || is_tagline(&text)
             })
         })
     }
@@ -304,7 +310,7 @@ impl<'a> SupplierSearch<'a> {
         let mut lines = Vec::new();
         let mut at = cell;
         for _ in 0..BLOCK {
-            let below = self.layout.rows_from(at).filter(|other| self.goes_on(at, other));
+            let below = self.layout.rows_from(at).filter(|other| self.is_continued_by(at, other));
             let Some(next) = below.min_by(|a, b| a.area.y.total_cmp(&b.area.y)) else {
                 lines.extend(self.parted_line_below(at));
                 break;
@@ -348,11 +354,12 @@ impl<'a> SupplierSearch<'a> {
 
     /// Whether a line has contact details, or a number with an office or a bank.
     pub(super) fn is_contact(&self, line: &TextCell) -> bool {
-        self.tells_reach(line) || line.folded.iter().any(|(word, _)| vocabulary().office.has(word))
+        self.has_contact_details(line)
+            || line.folded.iter().any(|(word, _)| vocabulary().office.has(word))
     }
 
     /// Whether a line has a telephone, a mail or web address.
-    pub(super) fn tells_reach(&self, line: &TextCell) -> bool {
+    pub(super) fn has_contact_details(&self, line: &TextCell) -> bool {
         let text = line.joined_text();
         // `Kettle Mobil GmbH`
         let named = || !text.contains(char::is_numeric) && self.has_legal_form(&text);
@@ -364,19 +371,22 @@ impl<'a> SupplierSearch<'a> {
 
     /// The cells in the blocks under headings of the recipient, by index.
     pub(super) fn find_recipient_cells(&self) -> Vec<usize> {
-        let headings = self.spots.of_field("customer").filter(|spot| {
-            let cell = self.spots.cell_of(spot);
+        let headings = self.matches.of_field("customer").filter(|label_match| {
+            let cell = self.matches.cell_of(label_match);
             // `Client: Somebody Ltd` over the rest of the block.
             let closed = |cell: &TextCell| {
-                let last = spot.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
+                let last =
+                    label_match.words.end.checked_sub(1).and_then(|last| cell.words.get(last));
                 last.is_some_and(|word| word.ends_with(':'))
             };
-            spot.words.start == 0
-                && cell.is_some_and(|cell| cell.words.len() <= spot.words.len() + 2 || closed(cell))
+            label_match.words.start == 0
+                && cell.is_some_and(|cell| {
+                    cell.words.len() <= label_match.words.len() + 2 || closed(cell)
+                })
         });
         let mut found: Vec<usize> = Vec::new();
         for heading in headings.take(MAX_HEADINGS) {
-            let Some(cell) = self.spots.cell_of(heading) else { continue };
+            let Some(cell) = self.matches.cell_of(heading) else { continue };
             let mut block = self.block_below(cell);
             // `Bill to   Somebody`, with the rest of the block under the name.
             let beside = self.layout.right_of(heading.cell).first().filter(|_| block.is_empty());
@@ -407,7 +417,10 @@ impl<'a> SupplierSearch<'a> {
         beside
             || self.is_within_registers(index, cell)
             || self.is_under_reference(cell)
-            || self.spots.in_cell(index).any(|spot| spot.words.start == 0 && is_other(&spot.field))
+            || self
+                .matches
+                .in_cell(index)
+                .any(|label_match| label_match.words.start == 0 && is_other(&label_match.field))
     }
 
     /// Whether the cell is at the foot of a page behind other details of a register, a tax or an
@@ -417,10 +430,10 @@ impl<'a> SupplierSearch<'a> {
         let behind = row.is_some_and(|row| row.start < index);
         let tells = |other: &TextCell| {
             let text = other.joined_text();
-            tells_registration(&text) || vocabulary().court.is_within(&fold_text(&text))
+            is_registry_line(&text) || vocabulary().court.is_within(&fold_text(&text))
         };
         behind
-            && !self.spots.till
+            && !self.matches.till
             && self.is_at_foot(cell)
             && !self.has_legal_form(&cell.joined_text())
             && self.layout.row_cells(cell.row).iter().any(tells)
@@ -435,8 +448,9 @@ impl<'a> SupplierSearch<'a> {
         let label = above.filter(|above| (above.area.x - cell.area.x).abs() < above.area.h);
         label.and_then(|label| self.layout.index_of(label)).is_some_and(|at| {
             let count = self.layout.cells.get(at).map_or(0, |label| label.words.len());
-            self.spots.in_cell(at).any(|spot| {
-                spot.words == (0..count) && matches!(spot.field.as_str(), "other" | "order_number")
+            self.matches.in_cell(at).any(|label_match| {
+                label_match.words == (0..count)
+                    && matches!(label_match.field.as_str(), "other" | "order_number")
             })
         })
     }
@@ -444,15 +458,19 @@ impl<'a> SupplierSearch<'a> {
     /// Whether the cell is a heading of the recipient with name and address right below it: the
     /// text beside it is no part of that.
     pub(super) fn heads_recipient(&self, index: usize, cell: &TextCell) -> bool {
-        let is_heading =
-            self.spots.in_cell(index).any(|spot| spot.words.start == 0 && spot.field == "customer");
+        let is_heading = self
+            .matches
+            .in_cell(index)
+            .any(|label_match| label_match.words.start == 0 && label_match.field == "customer");
         is_heading && self.block_below(cell).iter().any(|line| has_postal_code(&line.joined_text()))
     }
 
     fn ends_with_other_label(&self, index: usize) -> bool {
         let count = self.layout.cells.get(index).map_or(0, |cell| cell.words.len());
-        self.spots.in_cell(index).any(|spot| {
-            spot.words.start == 0 && spot.words.end + 1 >= count && is_other(&spot.field)
+        self.matches.in_cell(index).any(|label_match| {
+            label_match.words.start == 0
+                && label_match.words.end + 1 >= count
+                && is_other(&label_match.field)
         })
     }
 
@@ -469,7 +487,7 @@ impl<'a> SupplierSearch<'a> {
         let legal = self.has_legal_form(name) && !self.is_form_of_place(name);
         add(NameSign::LegalForm, legal);
         // `Kettle Stop #0417`: which of its shops it is.
-        let apart = name.rsplit_once(" #").filter(|_| self.spots.till);
+        let apart = name.rsplit_once(" #").filter(|_| self.matches.till);
         let named = apart.map_or(name, |(shop, _)| shop);
         let numbered = self.is_numbered_company(name);
         add(NameSign::Digits, !numbered && named.contains(|c: char| c.is_ascii_digit()));

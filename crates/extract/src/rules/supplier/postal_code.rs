@@ -65,11 +65,7 @@ pub(in crate::rules) fn has_postal_code(text: &str) -> bool {
             && word.split_once('-').is_some_and(|(from, to)| {
                 [from, to].iter().all(|part| part.contains(|c: char| c.is_ascii_digit()))
             });
-        short
-            && mixed
-            && !hours
-            && ((3..=6).contains(&digits) || parted)
-            && stands_by_town(&words, at)
+        short && mixed && !hours && ((3..=6).contains(&digits) || parted) && is_by_town(&words, at)
     });
     let canadian =
         words.windows(2).any(|pair| matches!(pair, [area, unit] if is_canadian_code(area, unit)));
@@ -162,7 +158,7 @@ fn is_pin(word: &&str) -> bool {
 }
 
 /// Whether a word after the number can be a town's, or the one before it, where none follows.
-fn stands_by_town(words: &[&str], at: usize) -> bool {
+fn is_by_town(words: &[&str], at: usize) -> bool {
     let has_letters = |word: &&str| word.contains(char::is_alphabetic);
     let mut after = words.iter().skip(at + 1).filter(|word| word.contains(char::is_alphanumeric));
     let next = after.next();

@@ -2,7 +2,7 @@
 //! repeated names.
 
 use super::address::{
-    AddressLines, is_street_and_town, is_street_line, tells_registration, tells_trade,
+    AddressLines, is_registry_line, is_street_and_town, is_street_line, is_tagline,
 };
 use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
@@ -10,8 +10,8 @@ use super::{
     BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
     is_register_number, tidy_name,
 };
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{fold_text, vat_digits};
 
@@ -33,7 +33,7 @@ const MIN_BRAND_LETTERS: usize = 4;
 const MAX_SAID: usize = 20;
 
 /// Letters of a word that makes two names one firm's.
-const TELLING_WORD: usize = 5;
+const MIN_DISTINCTIVE_LETTERS: usize = 5;
 
 /// Marks between the trades of a business.
 const TRADE_MARKS: [&str; 6] = [" - ", " – ", " · ", " • ", " | ", ", "];
@@ -53,9 +53,9 @@ impl SupplierSearch<'_> {
     /// Whether `below` is the next line of the same block. A receipt is one column, and so is the
     /// head of a letter: the only cell of the next row continues the block even if it is not
     /// exactly centred.
-    pub(super) fn goes_on(&self, above: &TextCell, below: &TextCell) -> bool {
+    pub(super) fn is_continued_by(&self, above: &TextCell, below: &TextCell) -> bool {
         let alone = |cell: &TextCell| self.layout.row_cells(cell.row).len() == 1;
-        let share = if self.spots.till { COLUMN_OF_TILL } else { COLUMN };
+        let share = if self.matches.till { COLUMN_OF_TILL } else { COLUMN };
         let column = || {
             let gap = below.area.y - above.area.bottom();
             let narrower = above.area.w.min(below.area.w);
@@ -65,7 +65,7 @@ impl SupplierSearch<'_> {
                 && above.overlap_x(below) > share * narrower
         };
         is_next_line(above, below)
-            || (self.spots.till || self.heads_page(above))
+            || (self.matches.till || self.heads_page(above))
                 && alone(above)
                 && alone(below)
                 && column()
@@ -96,13 +96,13 @@ impl SupplierSearch<'_> {
         // The first line of a receipt is seldom larger.
         let mut shops = merged.iter().filter(|one| has(one, &[TillFirst]) && !has(one, &theirs));
         let below_shop = shops.next().and_then(|one| {
-            self.layout.rows_from(one.cell).find(|below| self.goes_on(one.cell, below))
+            self.layout.rows_from(one.cell).find(|below| self.is_continued_by(one.cell, below))
         });
         for one in merged.iter_mut().filter(|one| !has(one, &named)) {
             let parted = TRADE_MARKS.iter().any(|mark| one.name.contains(mark));
             let of_shop = below_shop.is_some_and(|line| std::ptr::eq(line, one.cell));
             if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell))
-                || of_shop && (parted || tells_trade(&one.name))
+                || of_shop && (parted || is_tagline(&one.name))
             {
                 one.signs.push(NameSign::Trades);
             }
@@ -141,7 +141,7 @@ impl SupplierSearch<'_> {
                 let words = first.name.split(' ').count();
                 !std::ptr::eq(first.cell, best.cell)
                     && words > 1
-                    && self.goes_on(first.cell, best.cell)
+                    && self.is_continued_by(first.cell, best.cell)
                     && !self.is_same_firm(best, first)
                     && !self.is_same_firm(first, best)
             })
@@ -150,7 +150,7 @@ impl SupplierSearch<'_> {
     /// `Kettle Foods Sdn Bhd (604518-H)`: a number in a register in brackets, behind the name or
     /// alone in the next line.
     pub(super) fn has_register_number(&self, name: &TextCell) -> bool {
-        let next = || self.layout.rows_from(name).find(|next| self.goes_on(name, next));
+        let next = || self.layout.rows_from(name).find(|next| self.is_continued_by(name, next));
         let below = || next().map(TextCell::joined_text);
         ends_in_register_number(&name.joined_text())
             || below()
@@ -214,7 +214,7 @@ impl SupplierSearch<'_> {
         // A brand over its company has a word of it.
         let words = |name: &str| -> Vec<String> {
             let folded = fold_text(name);
-            let telling = folded.split(' ').filter(|word| word.len() >= TELLING_WORD);
+            let telling = folded.split(' ').filter(|word| word.len() >= MIN_DISTINCTIVE_LETTERS);
             telling.map(str::to_owned).collect()
         };
         let own = words(&best.name);
@@ -222,7 +222,7 @@ impl SupplierSearch<'_> {
         let has_all = |one: &NameCandidate<'_>, signs: &[NameSign]| {
             signs.iter().all(|sign| one.signs.contains(sign))
         };
-        !self.spots.till
+        !self.matches.till
             && best.signs.iter().all(|sign| weak.contains(sign))
             && candidates.iter().any(|one| {
                 (has_all(one, &[First, Head]) || has_all(one, &[AddressBelow, Contact]))
@@ -247,7 +247,7 @@ impl SupplierSearch<'_> {
             !one.signs.iter().any(theirs)
         };
         let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
-        if self.spots.till || !large || brand.len() < MIN_BRAND_LETTERS || !plain(best) {
+        if self.matches.till || !large || brand.len() < MIN_BRAND_LETTERS || !plain(best) {
             return None;
         }
         let mut companies = candidates.iter().filter(|one| {
@@ -282,9 +282,10 @@ impl SupplierSearch<'_> {
 
     /// Lines under a form of address: `De heer L. Kettle`, over his street.
     pub(super) fn addressed_cells(&self) -> Vec<usize> {
-        let spoken_to = self.spots.of_field("attention").filter(|spot| spot.words.start == 0);
-        let first = spoken_to.filter_map(|spot| self.spots.cell_of(spot));
-        let blocks = first.filter(|cell| !self.spots.till && !self.is_reached_below(cell));
+        let spoken_to =
+            self.matches.of_field("attention").filter(|label_match| label_match.words.start == 0);
+        let first = spoken_to.filter_map(|label_match| self.matches.cell_of(label_match));
+        let blocks = first.filter(|cell| !self.matches.till && !self.is_reached_below(cell));
         let lines = blocks.flat_map(|cell| self.block_below(cell));
         lines.filter_map(|line| self.layout.index_of(line)).collect()
     }
@@ -324,7 +325,7 @@ impl SupplierSearch<'_> {
                 .map(|cell| (tidy_name(&cell.joined_text()), cell.confidence))
                 .filter(|(text, _)| !text.is_empty())
                 .collect();
-            let plain = |text: &str| !tells_registration(text) && !text.contains([':', '@']);
+            let plain = |text: &str| !is_registry_line(text) && !text.contains([':', '@']);
             (0..parts.len()).find_map(|at| {
                 let (street, sure) = parts.get(at)?;
                 if !plain(street) || !is_street_line(street) {
@@ -346,15 +347,18 @@ impl SupplierSearch<'_> {
 impl<'a> SupplierSearch<'a> {
     /// `From` in a row of headings, each with its block right below: the name is under it, and
     /// another heading beside it.
-    pub(super) fn named_in_strip(&self, spot: &LabelMatch) -> Option<(String, &'a TextCell)> {
-        let heading = self.spots.cell_of(spot)?;
+    pub(super) fn named_in_strip(
+        &self,
+        label_match: &LabelMatch,
+    ) -> Option<(String, &'a TextCell)> {
+        let heading = self.matches.cell_of(label_match)?;
         let below = |cell: &'a TextCell| {
             let (_, below) = self.layout.cell_below(cell, 1.2)?;
             ((below.area.x - cell.area.x).abs() < 0.6 * cell.area.h).then_some(below)
         };
-        let beside = self.layout.right_of(spot.cell).first()?;
+        let beside = self.layout.right_of(label_match.cell).first()?;
         let (own, other) = (below(heading)?, below(beside)?);
-        let whole = spot.words == (0..heading.words.len());
+        let whole = label_match.words == (0..heading.words.len());
         let name = tidy_name(&own.joined_text());
         (whole && own.row == other.row && beside.words.len() <= 2 && self.is_name(&name))
             .then_some((name, own))

@@ -1,10 +1,10 @@
 //! Senders on one line: a company at the foot of a page, or a name with its address behind it.
 
-use super::address::tells_registration;
+use super::address::is_registry_line;
 use super::postal_code::has_postal_code;
 use super::{SupplierSearch, is_next_line, tidy_name};
+use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatch;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
@@ -69,11 +69,11 @@ impl<'a> SupplierSearch<'a> {
     /// `Sold by: Example Ltd, Mill Lane 5, Leeds LS1 4AB`: name and address behind a label.
     pub(super) fn sender_behind(
         &self,
-        spot: &LabelMatch,
+        label_match: &LabelMatch,
     ) -> Option<(String, Option<String>, &'a TextCell)> {
-        let cell = self.spots.cell_of(spot)?;
-        let last = cell.words.get(spot.words.end.checked_sub(1)?)?;
-        let text = cell.words.get(spot.words.end..)?.join(" ");
+        let cell = self.matches.cell_of(label_match)?;
+        let last = cell.words.get(label_match.words.end.checked_sub(1)?)?;
+        let text = cell.words.get(label_match.words.end..)?.join(" ");
         let parts: Vec<&str> = text.split(", ").collect();
         let (name, address) = self.sender_of(&parts, cell).filter(|_| last.ends_with(':'))?;
         self.has_legal_form(&name).then_some((name, Some(address), cell))
@@ -117,7 +117,9 @@ impl<'a> SupplierSearch<'a> {
     /// that end early have their foot there.
     pub(super) fn is_closing(&self, cell: &TextCell) -> bool {
         let amounts = self.last_amounts.get(cell.page).copied().flatten();
-        !self.spots.till && amounts.is_some_and(|row| cell.row > row) && self.is_in_last_lines(cell)
+        !self.matches.till
+            && amounts.is_some_and(|row| cell.row > row)
+            && self.is_in_last_lines(cell)
     }
 
     /// Whether the cell is in one of the last lines of its page.
@@ -131,7 +133,7 @@ impl<'a> SupplierSearch<'a> {
         let rest: Vec<&str> = rest
             .iter()
             .map(|part| before_registration(part.trim()))
-            .take_while(|part| !tells_registration(part) && !tells_account(part))
+            .take_while(|part| !is_registry_line(part) && !is_account_line(part))
             .take_while(|part| !self.is_bare_seat(part) && !is_age(part))
             .take(4)
             .collect();
@@ -143,7 +145,7 @@ impl<'a> SupplierSearch<'a> {
         }
         // `Example SAS au capital de 50 000 €`, `Example Ltd. Registered office: Mill Lane`.
         let name = name.split(" au capital ").next().unwrap_or(name);
-        let (name, office) = match self.part_at_office(name) {
+        let (name, office) = match self.split_at_registered_office(name) {
             (name, None) => self.part_behind_form(&name),
             parted => parted,
         };
@@ -230,7 +232,7 @@ pub(super) fn is_age(part: &str) -> bool {
 }
 
 /// Whether a part of a line is an account: `sort code 20-44-91`, `Kontonr. 4418820917`.
-fn tells_account(part: &str) -> bool {
+fn is_account_line(part: &str) -> bool {
     vocabulary().account.is_within(&fold_text(part))
 }
 
@@ -250,7 +252,7 @@ fn before_registration(part: &str) -> &str {
     let at = ends.find(|(at, end)| {
         let tail = part.get(at + end.len()..).unwrap_or_default();
         let first = tail.split(' ').next().unwrap_or_default();
-        tells_registration(first) || vocabulary().reach.has(&fold_text(first))
+        is_registry_line(first) || vocabulary().reach.has(&fold_text(first))
     });
     at.and_then(|(at, _)| part.get(..at)).unwrap_or(part)
 }

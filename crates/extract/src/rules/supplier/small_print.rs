@@ -1,7 +1,7 @@
 //! Issuers by small print and identifiers: a company with its form and its register under a
 //! letterhead with a brand, and the name that a tax number is made of.
 
-use super::address::tells_registration;
+use super::address::is_registry_line;
 use super::name::{begins_with_form, begins_with_title};
 use super::{FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, tidy_name};
 use crate::rules::layout::TextCell;
@@ -9,7 +9,7 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
 /// Letters of a word that links a brand to a company.
-const TELLING_WORD: usize = 5;
+const MIN_DISTINCTIVE_LETTERS: usize = 5;
 
 /// Lines of small print that are looked at.
 const MAX_LINES: usize = 40;
@@ -27,7 +27,7 @@ impl<'a> SupplierSearch<'a> {
         let text = cell.joined_text();
         // `au capital de 8 000 €`: the last line has an amount of its own.
         let foot = self.is_at_foot(cell) || self.is_in_last_lines(cell);
-        let told = foot && begins_with_form(&text) && tells_registration(&text);
+        let told = foot && begins_with_form(&text) && is_registry_line(&text);
         let end = ENDS.iter().filter_map(|end| text.find(end)).min().filter(|_| told)?;
         let name = tidy_name(text.get(..end)?);
         self.is_name(&name).then_some(name)
@@ -54,7 +54,7 @@ impl<'a> SupplierSearch<'a> {
         if !self.is_brand_of_head(best) {
             return None;
         }
-        let brand = telling_words(&best.name);
+        let brand = distinctive_words(&best.name);
         let own = |one: &&NameCandidate<'_>| shares_word(&one.name, &brand);
         let mut found = self.registered_companies(candidates).filter(own);
         let company = found.next().filter(|_| found.next().is_none())?;
@@ -69,7 +69,7 @@ impl<'a> SupplierSearch<'a> {
         best: &NameCandidate<'_>,
         candidates: &[NameCandidate<'_>],
     ) -> bool {
-        let brand = telling_words(&best.name);
+        let brand = distinctive_words(&best.name);
         let is_other = |one: &NameCandidate<'_>| {
             !shares_word(&one.name, &brand)
                 && !self.is_same_firm(best, one)
@@ -82,7 +82,7 @@ impl<'a> SupplierSearch<'a> {
     fn is_brand_of_head(&self, best: &NameCandidate<'_>) -> bool {
         use NameSign::{Attention, Customer, Labelled, LegalForm, Window};
         let told = [Attention, Customer, Labelled, LegalForm, Window];
-        !self.spots.till && !best.signs.iter().any(|sign| told.contains(sign))
+        !self.matches.till && !best.signs.iter().any(|sign| told.contains(sign))
     }
 
     /// Companies in lines at the foot of a page that name a register.
@@ -94,7 +94,7 @@ impl<'a> SupplierSearch<'a> {
         let told = [Attention, Customer, OtherValue, Prose, Window];
         let lines = self.layout.cells.iter().filter(|cell| {
             let foot = self.is_at_foot(cell) || self.is_in_last_lines(cell);
-            foot && tells_registration(&cell.joined_text())
+            foot && is_registry_line(&cell.joined_text())
         });
         let lines: Vec<String> =
             lines.take(MAX_LINES).map(|cell| compact_name(&cell.joined_text())).collect();
@@ -118,7 +118,7 @@ impl<'a> SupplierSearch<'a> {
         if !self.is_brand_of_head(best) || begins_with_title(&best.name) {
             return None;
         }
-        let practice = telling_words(&best.name);
+        let practice = distinctive_words(&best.name);
         candidates.iter().find(|one| {
             let below =
                 self.block_below(one.cell).first().is_some_and(|line| std::ptr::eq(*line, id));
@@ -163,12 +163,12 @@ fn initials(name: &str) -> String {
 
 /// Whether a name has one of another's telling words.
 fn shares_word(name: &str, telling: &[String]) -> bool {
-    telling_words(name).iter().any(|word| telling.contains(word))
+    distinctive_words(name).iter().any(|word| telling.contains(word))
 }
 
 /// The distinctive words of a name.
-fn telling_words(name: &str) -> Vec<String> {
+fn distinctive_words(name: &str) -> Vec<String> {
     let folded = fold_text(name);
-    let telling = folded.split(' ').filter(|word| word.chars().count() >= TELLING_WORD);
+    let telling = folded.split(' ').filter(|word| word.chars().count() >= MIN_DISTINCTIVE_LETTERS);
     telling.map(str::to_owned).collect()
 }

@@ -5,8 +5,8 @@ use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, MAX_CANDIDATES, WHOLE};
 use crate::rules::abs_close;
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// Weaker than any label.
@@ -20,19 +20,19 @@ const ROWS_BELOW: usize = 4;
 
 /// Adds net amount and total of a labelled tax with its rate, where no total has a label.
 pub(super) fn add_sums_of_rate<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let named = |c: &AmountCandidate<'_>| c.role == AmountRole::Gross && c.weight >= WHOLE;
-    if spots.till || candidates.iter().any(named) {
+    if matches.till || candidates.iter().any(named) {
         return;
     }
-    let printed: Vec<_> = spots.layout.amounts(mark).collect();
+    let printed: Vec<_> = matches.layout.amounts(mark).collect();
     let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero());
     let mut found = Vec::new();
     for tax in taxes.take(MAX_CANDIDATES) {
-        let row = spots.layout.row_cells(tax.cell.row).iter().flat_map(|cell| &cell.words);
+        let row = matches.layout.row_cells(tax.cell.row).iter().flat_map(|cell| &cell.words);
         let words: Vec<&str> = row.map(String::as_str).collect();
         let numbers = number::find_numbers(&words, mark).into_iter();
         let Some(rate) = numbers.filter(|one| one.percent).map(|one| one.value).next() else {

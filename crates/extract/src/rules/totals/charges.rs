@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, MAX_LABELLED, TOLERANCE, amounts_beside};
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
-use crate::rules::spots::LabelMatches;
 use crate::rules::vocabulary::vocabulary;
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
@@ -17,11 +17,11 @@ use docmill_formats::notation::number::DecimalSeparator;
 const MAX_CHARGES: usize = 6;
 
 /// Each printed charge, and all of them together; withheld amounts are negative.
-fn printed_charges(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
+fn printed_charges(matches: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
     let beside = |section: &'static str| {
-        let labels = spots.of_field(section).filter(|spot| spot.words.start == 0);
-        labels.filter_map(move |spot| {
-            let (amount, _) = amounts_beside(spots, spot, mark).0.pop()?;
+        let labels = matches.of_field(section).filter(|label_match| label_match.words.start == 0);
+        labels.filter_map(move |label_match| {
+            let (amount, _) = amounts_beside(matches, label_match, mark).0.pop()?;
             (amount.is_money() && !amount.value.is_zero()).then_some(amount.value)
         })
     };
@@ -51,14 +51,14 @@ pub(super) struct PrintedRests {
 }
 
 impl PrintedRests {
-    pub(super) fn new(spots: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Self {
-        let rows = spots.layout.rows.iter().filter_map(|row| {
-            let last = spots.layout.cells.get(row.clone())?.last()?;
-            is_no_tax(spots, last).then_some(last.row)
+    pub(super) fn new(matches: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Self {
+        let rows = matches.layout.rows.iter().filter_map(|row| {
+            let last = matches.layout.cells.get(row.clone())?.last()?;
+            is_no_tax(matches, last).then_some(last.row)
         });
         Self {
-            roundings: possible_roundings(spots, mark),
-            charges: printed_charges(spots, mark),
+            roundings: possible_roundings(matches, mark),
+            charges: printed_charges(matches, mark),
             rows: rows.collect(),
         }
     }
@@ -91,12 +91,12 @@ impl PrintedRests {
 
 /// Nothing, or a printed rounding with either sign.
 pub(super) fn possible_roundings(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
 ) -> Vec<Decimal> {
     let mut all = vec![Decimal::ZERO];
-    for spot in spots.of_field("rounding") {
-        let (amounts, _) = amounts_beside(spots, spot, mark);
+    for label_match in matches.of_field("rounding") {
+        let (amounts, _) = amounts_beside(matches, label_match, mark);
         let small = amounts.last().map(|(amount, _)| amount.value.abs());
         let small = small.filter(|value| *value < MAX_ROUNDING);
         all.extend(small.into_iter().flat_map(|value| [value, -value]));
@@ -105,18 +105,18 @@ pub(super) fn possible_roundings(
 }
 
 /// Whether a row begins with the label of a charge.
-pub(super) fn is_charge(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
-    let row = spots.layout.rows.get(cell.row).cloned().unwrap_or_default();
+pub(super) fn is_charge(matches: &LabelMatches<'_>, cell: &TextCell) -> bool {
+    let row = matches.layout.rows.get(cell.row).cloned().unwrap_or_default();
     let first = row.start;
-    spots
-        .in_cells(row)
-        .any(|spot| spot.cell == first && spot.words.start == 0 && spot.field == "charge")
+    matches.in_cells(row).any(|label_match| {
+        label_match.cell == first && label_match.words.start == 0 && label_match.field == "charge"
+    })
 }
 
 /// Whether a row is labelled as a charge or a reduction: its amounts are no taxes, whatever their
 /// ratio.
-pub(super) fn is_no_tax(spots: &LabelMatches<'_>, cell: &TextCell) -> bool {
-    is_charge(spots, cell) || is_reduction(spots.layout, cell)
+pub(super) fn is_no_tax(matches: &LabelMatches<'_>, cell: &TextCell) -> bool {
+    is_charge(matches, cell) || is_reduction(matches.layout, cell)
 }
 
 /// Letters of a word beside an amount: more than a currency has.
@@ -171,14 +171,14 @@ pub(super) fn without_charge<'c, 'a>(
 /// `Fare 31.42, HST 4.08, Subtotal 35.50, Tip 5.33, Total 40.83`: a labelled sum without the
 /// labelled tax, where that is printed over both and a charge makes the total of the sum.
 pub(super) fn add_net_before_charge<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    if !spots.till {
+    if !matches.till {
         return;
     }
-    let charges = printed_charges(spots, mark);
+    let charges = printed_charges(matches, mark);
     let labelled = |role: AmountRole| {
         candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0).take(MAX_LABELLED)
     };
@@ -189,7 +189,7 @@ pub(super) fn add_net_before_charge<'a>(
     for sum in sums {
         let taxes = labelled(AmountRole::Vat).filter(|tax| tax.cell.row < sum.cell.row);
         for net in taxes.map(|tax| sum.value - tax.value) {
-            let mut amounts = spots.layout.amounts(mark);
+            let mut amounts = matches.layout.amounts(mark);
             let printed = amounts.find(|(one, at)| one.value == net && at.row < sum.cell.row);
             let (value, weight) = (net, sum.weight + 0.5);
             found.extend(printed.map(|(_, cell)| AmountCandidate {

@@ -5,8 +5,8 @@ use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, WHOLE};
 use crate::rules::FoundValue;
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
-use crate::rules::spots::LabelMatches;
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// Amounts of a column that are summed up.
@@ -22,18 +22,18 @@ const ASIDE: f32 = 2.0;
 /// Adds the sum alone in its row, right under its amounts. Those are no totals, whatever their
 /// heading. Receipts have a reader of their own.
 pub(super) fn add_sum_of_column<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    if spots.till {
+    if matches.till {
         return;
     }
-    let is_alone = |cell: &&TextCell| spots.layout.row_cells(cell.row).len() == 1;
-    let alone = spots.layout.cells.iter().rev().filter(is_alone);
+    let is_alone = |cell: &&TextCell| matches.layout.row_cells(cell.row).len() == 1;
+    let alone = matches.layout.cells.iter().rev().filter(is_alone);
     let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MAX_SUMS);
     let found = sums.find_map(|(cell, amount)| {
-        Some((made_of(spots.layout, cell, amount.value, mark)?, amount, cell))
+        Some((made_of(matches.layout, cell, amount.value, mark)?, amount, cell))
     });
     let Some((parts, amount, cell)) = found else { return };
     let is_part =
@@ -49,11 +49,11 @@ const SUMS: [&str; 4] = ["subtotal", "vat_amount", "total", "payable"];
 /// Whether an amount is the sum of those right over it in its column, none of which is a sum
 /// itself.
 pub(in super::super) fn is_sum_of_column(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     sum: &FoundValue<Decimal>,
     mark: Option<DecimalSeparator>,
 ) -> bool {
-    let (layout, value) = (spots.layout, sum.value.abs());
+    let (layout, value) = (matches.layout, sum.value.abs());
     let is_printed = |cell: &TextCell| {
         let words = cell.words_in(0..cell.words.len());
         let mut amounts = number::find_numbers(&words, mark).into_iter();
@@ -65,7 +65,7 @@ pub(in super::super) fn is_sum_of_column(
     let parts = own.and_then(|cell| made_of(layout, cell, value, mark));
     let is_line = |cell: &&TextCell| {
         let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
-        !spots.in_cells(row).any(|spot| SUMS.contains(&spot.field.as_str()))
+        !matches.in_cells(row).any(|label_match| SUMS.contains(&label_match.field.as_str()))
     };
     parts.is_some_and(|parts| parts.iter().all(is_line))
 }

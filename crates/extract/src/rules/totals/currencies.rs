@@ -2,9 +2,9 @@
 //! payer. The stated currency is the document's, else the first.
 
 use super::{AmountCandidate, AmountRole};
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::money::labelled_currency;
-use crate::rules::spots::LabelMatches;
 use docmill_formats::notation::currency;
 use docmill_formats::notation::number::FoundNumber;
 
@@ -14,11 +14,11 @@ const MAX_CELLS: usize = 400;
 /// Names the currencies that head amounts, and drops the amounts in another one than the
 /// document's.
 pub(super) fn keep_own_currency(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     candidates: &mut Vec<AmountCandidate<'_>>,
 ) {
     for one in candidates.iter_mut().filter(|one| one.currency.is_none()) {
-        one.currency = currency_over(spots.layout, one.cell);
+        one.currency = currency_over(matches.layout, one.cell);
     }
     let totals = candidates.iter().filter(|one| one.role == AmountRole::Gross);
     let named = totals.filter_map(|one| Some((one.cell.page, one.cell.row, one.currency?)));
@@ -27,20 +27,20 @@ pub(super) fn keep_own_currency(
     let Some(first) = first.filter(|first| named.iter().any(|(.., code)| code != first)) else {
         return;
     };
-    let own = stated_currency(spots).filter(|own| named.iter().any(|(.., code)| code == own));
+    let own = stated_currency(matches).filter(|own| named.iter().any(|(.., code)| code == own));
     let own = own.unwrap_or(first);
     candidates.retain(|one| one.currency.is_none_or(|code| code == own));
 }
 
 /// Of amounts in one row under headings of several currencies, those in the stated one.
 pub(super) fn keep_stated_column(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     found: &mut Vec<(FoundNumber, &TextCell)>,
 ) {
-    let over = |cell: &TextCell| currency_over(spots.layout, cell);
+    let over = |cell: &TextCell| currency_over(matches.layout, cell);
     let [.., (_, a), (_, b)] = found.as_slice() else { return };
     let several = matches!((over(a), over(b)), (Some(a), Some(b)) if a != b);
-    let Some(own) = Some(()).filter(|()| several).and_then(|()| stated_currency(spots)) else {
+    let Some(own) = Some(()).filter(|()| several).and_then(|()| stated_currency(matches)) else {
         return;
     };
     if found.iter().any(|(_, cell)| over(cell) == Some(own)) {
@@ -48,8 +48,8 @@ pub(super) fn keep_stated_column(
     }
 }
 
-fn stated_currency(spots: &LabelMatches<'_>) -> Option<&'static str> {
-    labelled_currency(spots).map(|found| found.value)
+fn stated_currency(matches: &LabelMatches<'_>) -> Option<&'static str> {
+    labelled_currency(matches).map(|found| found.value)
 }
 
 /// The currency that is the heading of the column of an amount.

@@ -9,8 +9,8 @@ use super::charges::is_no_tax;
 use super::open_parts::is_usual_within;
 use super::{AmountCandidate, AmountRole, MAX_LABELLED, half};
 use crate::rules::abs_close;
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
-use crate::rules::spots::LabelMatches;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, DecimalSeparator};
@@ -37,19 +37,21 @@ pub(super) fn before_included(words: &[&str]) -> Option<usize> {
 
 /// `Total 74.50 (includes 12.42 VAT)`: the amount in the brackets is the tax.
 pub(super) fn add_included_tax<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    for cell in &spots.layout.cells {
+    for cell in &matches.layout.cells {
         let words = cell.words_in(0..cell.words.len());
         let Some(from) = before_included(&words) else { continue };
         let Some(inside) = words.get(from + 1..) else { continue };
         let words: Vec<&str> =
             inside.iter().map(|word| word.trim_end_matches([')', '.'])).collect();
-        let index = spots.layout.index_of(cell);
+        let index = matches.layout.index_of(cell);
         let named = index.is_some_and(|index| {
-            spots.in_cell(index).any(|spot| spot.field == "vat_amount" && spot.words.start > from)
+            matches.in_cell(index).any(|label_match| {
+                label_match.field == "vat_amount" && label_match.words.start > from
+            })
         });
         let mut found = number::find_numbers(&words, mark).into_iter();
         let tax = found.find(|amount| amount.is_money()).filter(|_| named);
@@ -77,18 +79,18 @@ pub(super) fn tax_within<'c, 'a>(
     let rates = printed_rates(layout, mark);
     let said = |c: &AmountCandidate<'_>| {
         before_included(&c.cell.words_in(0..c.cell.words.len())).is_some()
-            || layout.row_cells(c.cell.row).iter().any(says_includes)
+            || layout.row_cells(c.cell.row).iter().any(states_inclusion)
     };
     let usual = |c: &AmountCandidate<'_>| {
         is_usual_within(gross, c.value)
-            && [c.cell, total.cell].into_iter().any(|cell| says_within(layout, cell))
+            && [c.cell, total.cell].into_iter().any(|cell| states_within(layout, cell))
     };
     let mut own = taxes.filter(|c| c.value > Decimal::ZERO && c.value <= half(gross));
     own.find(|c| said(c) || usual(c) || rates.iter().any(|rate| within(rate, c.value)))
 }
 
 /// `GST content   104.28`, `Total (incl. GST)   799.50`
-fn says_within(layout: &CellLayout, amount: &TextCell) -> bool {
+fn states_within(layout: &CellLayout, amount: &TextCell) -> bool {
     layout.row_cells(amount.row).iter().any(|cell| {
         let words = cell.words_in(0..cell.words.len());
         vocabulary().within.is_within(&fold_text(&words.join(" ")))
@@ -96,7 +98,7 @@ fn says_within(layout: &CellLayout, amount: &TextCell) -> bool {
 }
 
 /// `Total includes GST of   61.50`
-fn says_includes(cell: &TextCell) -> bool {
+fn states_inclusion(cell: &TextCell) -> bool {
     let mut pairs = cell.folded.windows(2);
     pairs.any(|pair| match pair {
         [(total, _), (verb, _)] => total == "total" && vocabulary().includes.has(verb),
@@ -110,11 +112,11 @@ const LABELLED: f32 = 3.0;
 /// Two printed amounts that make a labelled total, the smaller a printed rate's share of the
 /// larger: net and tax, whatever their names.
 pub(super) fn add_sums_by_rate<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let layout = spots.layout;
+    let layout = matches.layout;
     let rates: Vec<Decimal> = printed_rates(layout, mark);
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 2.0);
     let totals: Vec<Decimal> = totals.map(|c| c.value).take(MAX_LABELLED).collect();
@@ -127,8 +129,9 @@ pub(super) fn add_sums_by_rate<'a>(
     }
     let mut found = Vec::new();
     // `Tip 15 %` is a share of the sum as well.
-    let taxes =
-        printed.iter().filter(|(tax, (cell, _))| **tax > Decimal::ZERO && !is_no_tax(spots, cell));
+    let taxes = printed
+        .iter()
+        .filter(|(tax, (cell, _))| **tax > Decimal::ZERO && !is_no_tax(matches, cell));
     for (tax, (cell, currency)) in taxes {
         for total in &totals {
             let net = *total - *tax;

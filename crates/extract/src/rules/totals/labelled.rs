@@ -2,8 +2,8 @@
 //! is named. Which are taken is the parent's choice.
 
 use super::{AmountCandidate, AmountRole, gather_amounts};
+use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::TextCell;
-use crate::rules::spots::{LabelMatch, LabelMatches};
 use docmill_formats::notation::date;
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
@@ -12,7 +12,7 @@ const DUE: f32 = 2.5;
 
 /// The amounts beside the labels of sums and of the day by which to pay.
 pub(super) fn labelled_amounts<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
 ) -> Vec<AmountCandidate<'a>> {
     let mut candidates = Vec::new();
@@ -22,26 +22,26 @@ pub(super) fn labelled_amounts<'a>(
         (AmountRole::Gross, "total"),
         (AmountRole::Gross, "payable"),
     ] {
-        for spot in spots.of_field(field) {
-            gather_amounts(spots, spot, role, mark, &mut candidates);
+        for label_match in matches.of_field(field) {
+            gather_amounts(matches, label_match, role, mark, &mut candidates);
         }
     }
-    for spot in spots.of_field("due_date") {
-        add_due_amount(spots, spot, mark, &mut candidates);
+    for label_match in matches.of_field("due_date") {
+        add_due_amount(matches, label_match, mark, &mut candidates);
     }
     candidates
 }
 
 /// `To be paid by 3 May   120.00`: the amount right of the due day is the amount due.
 fn add_due_amount<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
+    matches: &LabelMatches<'a>,
+    label_match: &LabelMatch,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let dated = |cell: &&TextCell| !date::find_dates(&cell.joined_text()).is_empty();
-    let Some(label) = spots.cell_of(spot).filter(dated) else { return };
-    let beside = spots.value_candidates(spot).into_iter();
+    let Some(label) = matches.cell_of(label_match).filter(dated) else { return };
+    let beside = matches.value_candidates(label_match).into_iter();
     let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
     let mut amounts = right.filter_map(|one| {
         let amount = number::find_numbers(&one.value_words(), mark).pop()?;

@@ -3,8 +3,8 @@
 
 use rust_decimal::Decimal;
 
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::TextCell;
-use crate::rules::spots::LabelMatches;
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
@@ -34,17 +34,17 @@ pub(in super::super) struct OpenParts {
 /// Finds amounts near the total that could be its net amount or its tax; `lines`: the amounts of
 /// the document's lines.
 pub(in super::super) fn find_open_parts(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     gross: &FoundValue<Decimal>,
     lines: &[Decimal],
     mark: Option<DecimalSeparator>,
 ) -> OpenParts {
-    let (layout, total) = (spots.layout, gross.value);
+    let (layout, total) = (matches.layout, gross.value);
     let is_own = |cell: &&TextCell| (cell.page, cell.line) == (gross.page, gross.line);
     let own = layout.cells.iter().find(is_own);
-    let Some(own) = own.filter(|_| !spots.till) else { return OpenParts::default() };
-    let above = amounts_of_rows(spots, own, own.row.saturating_sub(MAX_ROWS)..own.row, mark);
-    let below = amounts_of_rows(spots, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
+    let Some(own) = own.filter(|_| !matches.till) else { return OpenParts::default() };
+    let above = amounts_of_rows(matches, own, own.row.saturating_sub(MAX_ROWS)..own.row, mark);
+    let below = amounts_of_rows(matches, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
     let near = above.get(above.len().saturating_sub(ROWS_ABOVE)..).unwrap_or_default();
     // The amounts right over the parts are lines of that sum; two lines may match by accident.
     let summed = |sums: &[Decimal], of: &AmountRow| {
@@ -95,12 +95,12 @@ struct AmountRow {
 
 /// The last amount of each row of the total's page.
 fn amounts_of_rows(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     total: &TextCell,
     rows: std::ops::Range<usize>,
     mark: Option<DecimalSeparator>,
 ) -> Vec<AmountRow> {
-    let layout = spots.layout;
+    let layout = matches.layout;
     let rows = rows.filter_map(|row| Some((row, layout.rows.get(row)?)));
     let amounts = rows.filter_map(|(at, row)| {
         let cells = layout.cells.get(row.clone())?;
@@ -109,7 +109,7 @@ fn amounts_of_rows(
             let numbers = number::find_numbers(&cell.words_in(0..cell.words.len()), mark);
             numbers.into_iter().rfind(|one| one.is_money() && !one.percent)
         })?;
-        let named = spots.in_cells(row.clone()).next().is_some();
+        let named = matches.in_cells(row.clone()).next().is_some();
         Some(AmountRow { amount: amount.value, row: at, named })
     });
     amounts.collect()

@@ -3,7 +3,7 @@
 use rust_decimal::Decimal;
 
 use super::charges::PrintedRests;
-use super::printed::stands_beside_rate;
+use super::printed::is_beside_rate;
 use super::tax_table::{is_made_by_rates, taxes_that_make};
 use super::{AmountCandidate, AmountRole, MAX_LABELLED, TotalAmounts, WHOLE};
 use crate::rules::layout::{CellLayout, TextCell};
@@ -42,7 +42,7 @@ pub(super) fn whole_of_rate(
     let part = chosen.gross.as_ref().map(|gross| gross.value)?;
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
     let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MAX_LABELLED);
-    named.filter(|whole| stands_beside_rate(layout, whole - part, mark)).max()
+    named.filter(|whole| is_beside_rate(layout, whole - part, mark)).max()
 }
 
 /// Whether another labelled total is larger, by more than a rounding and other than by the amount

@@ -2,7 +2,7 @@
 //! provincial in Canada. Both together are the tax; either name may be alone on other pages.
 
 use super::{AmountCandidate, AmountRole, amounts_beside};
-use crate::rules::spots::{LabelMatch, LabelMatches};
+use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::number::DecimalSeparator;
 
@@ -20,17 +20,17 @@ pub(in super::super) struct TaxPart<'s> {
     /// Its name, without a rate glued to it.
     pub(in super::super) name: &'static str,
     pub(in super::super) row: usize,
-    spot: &'s LabelMatch,
+    label_match: &'s LabelMatch,
 }
 
 /// The taxes with a counterpart on the document.
-pub(in super::super) fn tax_parts<'s>(spots: &'s LabelMatches<'_>) -> Vec<TaxPart<'s>> {
-    let named = spots.of_field("vat_amount").filter_map(|spot| {
-        let cell = spots.cell_of(spot)?;
-        let words = cell.folded.iter().filter(|(_, at)| spot.words.contains(at));
+pub(in super::super) fn tax_parts<'s>(matches: &'s LabelMatches<'_>) -> Vec<TaxPart<'s>> {
+    let named = matches.of_field("vat_amount").filter_map(|label_match| {
+        let cell = matches.cell_of(label_match)?;
+        let words = cell.folded.iter().filter(|(_, at)| label_match.words.contains(at));
         let names: Vec<&'static str> = words.filter_map(|(text, _)| name_of(text)).collect();
         let [name] = names.as_slice() else { return None };
-        Some(TaxPart { name, row: cell.row, spot })
+        Some(TaxPart { name, row: cell.row, label_match })
     });
     let all: Vec<TaxPart<'s>> = named.take(MAX_PARTS).collect();
     // `GST/PST` names both and is the amount of neither.
@@ -57,11 +57,11 @@ fn are_pair(one: &str, other: &str) -> bool {
 
 /// Adds the sums of two consecutive taxes.
 pub(super) fn add_pairs_of_taxes<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let parts = tax_parts(spots);
+    let parts = tax_parts(matches);
     for pair in parts.windows(2) {
         let [one, other] = pair else { continue };
         let near = other.row > one.row && other.row - one.row <= NEAR;
@@ -69,7 +69,7 @@ pub(super) fn add_pairs_of_taxes<'a>(
             continue;
         }
         let amount = |part: &TaxPart<'_>| {
-            let (mut found, below) = amounts_beside(spots, part.spot, mark);
+            let (mut found, below) = amounts_beside(matches, part.label_match, mark);
             found.pop().filter(|(amount, _)| !below && amount.is_money())
         };
         if let Some(((first, _), (second, cell))) = amount(one).zip(amount(other)) {

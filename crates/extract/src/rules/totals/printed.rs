@@ -5,8 +5,8 @@ use rust_decimal::Decimal;
 use super::charges::possible_roundings;
 use super::row::whole_of_cell;
 use crate::rules::FoundValue;
+use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::{CellLayout, TextCell};
-use crate::rules::spots::{LabelMatch, LabelMatches};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// The largest amount of money on the document.
@@ -24,16 +24,16 @@ const ROWS_BELOW: usize = 4;
 /// or equal but for cents: the total may be a subtotal of it. A difference equal to a printed
 /// rounding does not count, because tables of taxes repeat the unrounded amount.
 pub(in super::super) fn has_open_amount_below(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     total: &FoundValue<Decimal>,
     mark: Option<DecimalSeparator>,
 ) -> bool {
-    let layout = spots.layout;
+    let layout = matches.layout;
     let own = layout.cells.iter().find(|cell| (cell.page, cell.line) == (total.page, total.line));
     let Some(own) = own else { return false };
     let below = (own.row + 1..).take(ROWS_BELOW).filter_map(|row| layout.rows.get(row));
-    let mut open = below.filter(|row| spots.in_cells((*row).clone()).next().is_none());
-    let roundings = possible_roundings(spots, mark);
+    let mut open = below.filter(|row| matches.in_cells((*row).clone()).next().is_none());
+    let roundings = possible_roundings(matches, mark);
     open.any(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let words: Vec<&str> =
@@ -62,7 +62,7 @@ pub(super) fn find_printed(
 
 /// Whether an amount is in a row with a percentage, as in a table of taxes by rate. An amount
 /// without cents is in a cell of its own.
-pub(super) fn stands_beside_rate(
+pub(super) fn is_beside_rate(
     layout: &CellLayout,
     amount: Decimal,
     mark: Option<DecimalSeparator>,
@@ -81,12 +81,12 @@ pub(super) fn stands_beside_rate(
 
 /// Money in the cells right of a label, up to the next label.
 pub(super) fn money_right_of<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
+    matches: &LabelMatches<'a>,
+    label_match: &LabelMatch,
     mark: Option<DecimalSeparator>,
 ) -> Vec<(FoundNumber, &'a TextCell)> {
-    let right = spots.layout.right_of(spot.cell).iter().enumerate();
-    let plain = right.take_while(|(at, _)| !spots.begins_with_label(spot.cell + 1 + at));
+    let right = matches.layout.right_of(label_match.cell).iter().enumerate();
+    let plain = right.take_while(|(at, _)| !matches.begins_with_label(label_match.cell + 1 + at));
     let amounts = plain.flat_map(|(_, cell)| {
         let found = number::find_numbers(&cell.words_in(0..cell.words.len()), mark).into_iter();
         found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
@@ -96,16 +96,16 @@ pub(super) fn money_right_of<'a>(
 
 /// The amount that alone begins the row of a label, which ends it: `$2,130.00    SUBTOTAL`.
 pub(super) fn money_before<'a>(
-    spots: &LabelMatches<'a>,
-    spot: &LabelMatch,
+    matches: &LabelMatches<'a>,
+    label_match: &LabelMatch,
     mark: Option<DecimalSeparator>,
 ) -> Option<(FoundNumber, &'a TextCell)> {
-    let row = spots.layout.row_cells(spots.cell_of(spot)?.row);
+    let row = matches.layout.row_cells(matches.cell_of(label_match)?.row);
     let [amount, label] = row else { return None };
-    let own = spots.cell_of(spot).is_some_and(|cell| std::ptr::eq(cell, label));
+    let own = matches.cell_of(label_match).is_some_and(|cell| std::ptr::eq(cell, label));
     let words = amount.words_in(0..amount.words.len());
     let numbers = number::find_numbers(&words, mark);
     let [number] = numbers.as_slice() else { return None };
     let whole = number.words == (0..words.len()) && number.is_money() && !number.percent;
-    (own && spot.words.start == 0 && whole).then(|| (number.clone(), amount))
+    (own && label_match.words.start == 0 && whole).then(|| (number.clone(), amount))
 }

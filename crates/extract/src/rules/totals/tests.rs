@@ -9,9 +9,9 @@ use docmill_gate::kinds::KindSet;
 fn read(drawing: &str) -> [String; 4] {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let layout = CellLayout::new(&transcript(&[drawing]));
-    let spots = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+    let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
     let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-    let totals = find_totals(&spots, DecimalSeparator::from_words(words));
+    let totals = find_totals(&matches, DecimalSeparator::from_words(words));
     let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
     let text = |found: Option<FoundValue<Decimal>>| {
         found.map_or("-".to_owned(), |found| found.value.normalize().to_string())

@@ -10,20 +10,20 @@ use super::{
     AmountCandidate, AmountRole, MAX_LABELLED, PAID, TOLERANCE, TotalAmounts, UNNAMED,
     amounts_beside,
 };
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
-use crate::rules::spots::LabelMatches;
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
 /// The tax included in a total by its rate, both in one row: `incl. 6% GST 1.66`.
 fn included_tax(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     gross: Decimal,
     mark: Option<DecimalSeparator>,
 ) -> Option<FoundValue<Decimal>> {
     let hundred = Decimal::ONE_HUNDRED;
-    spots.layout.rows.iter().find_map(|row| {
-        let cells = spots.layout.cells.get(row.clone())?;
+    matches.layout.rows.iter().find_map(|row| {
+        let cells = matches.layout.cells.get(row.clone())?;
         let rates = cells.iter().flat_map(|cell| till_numbers(cell, mark)).filter(|n| n.percent);
         let rates = rates
             .map(|n| n.value)
@@ -32,7 +32,7 @@ fn included_tax(
         let is_tax =
             |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
         // `Tip 15 %` is a share of the sum as well.
-        if cells.first().is_some_and(|first| is_no_tax(spots, first)) {
+        if cells.first().is_some_and(|first| is_no_tax(matches, first)) {
             return None;
         }
         cells.iter().find_map(|cell| {
@@ -109,30 +109,30 @@ pub(in super::super) fn without_tax_code(word: &str) -> &str {
 
 /// The tax that the total includes, and the taxes by rate that make it.
 pub(super) fn take_till_taxes<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     rests: &PrintedRests,
     mark: Option<DecimalSeparator>,
     chosen: &mut TotalAmounts<'a>,
 ) {
     if !(chosen.adds_up && chosen.taxed) {
-        take_included_tax(spots, mark, chosen);
+        take_included_tax(matches, mark, chosen);
     }
-    take_taxes_by_rate(spots, rests, mark, chosen);
+    take_taxes_by_rate(matches, rests, mark, chosen);
 }
 
 /// The taxes by rate make the total: their sum is the tax, and the sum of their bases is the net
 /// amount where it is printed.
 fn take_taxes_by_rate<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     rests: &PrintedRests,
     mark: Option<DecimalSeparator>,
     chosen: &mut TotalAmounts<'a>,
 ) {
     let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let made = taxes_that_make(spots.layout, gross, rests, mark);
+    let made = taxes_that_make(matches.layout, gross, rests, mark);
     let Some(taxes) = made else {
         // `19 % = 2.69 of 16.83`: the rest has no tax.
-        let part = taxes_of_part(spots.layout, gross, rests, mark).filter(|_| !chosen.adds_up);
+        let part = taxes_of_part(matches.layout, gross, rests, mark).filter(|_| !chosen.adds_up);
         if let Some(taxes) = part {
             chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
             chosen.net = None;
@@ -150,7 +150,7 @@ fn take_taxes_by_rate<'a>(
         chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
     }
     chosen.taxed = true;
-    let printed = find_printed(spots.layout, taxes.net, mark);
+    let printed = find_printed(matches.layout, taxes.net, mark);
     let own = chosen.net.as_ref().is_some_and(|net| abs_close(net.value, taxes.net, TOLERANCE));
     if !own {
         chosen.net_is_total = chosen.net.as_ref().is_some_and(|net| net.value == gross);
@@ -161,14 +161,14 @@ fn take_taxes_by_rate<'a>(
 
 /// Whether the total is repeated beside a word for the means of payment.
 pub(super) fn is_charged(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     gross: &FoundValue<Decimal>,
     mark: Option<DecimalSeparator>,
 ) -> bool {
-    let labels = spots.of_field("card_payment").chain(spots.of_field("tendered"));
+    let labels = matches.of_field("card_payment").chain(matches.of_field("tendered"));
     let mut amounts = labels
-        .filter(|spot| spot.words.start == 0)
-        .flat_map(|spot| amounts_beside(spots, spot, mark).0);
+        .filter(|label_match| label_match.words.start == 0)
+        .flat_map(|label_match| amounts_beside(matches, label_match, mark).0);
     amounts.any(|(amount, cell)| {
         amount.value.abs() == gross.value.abs()
             && (cell.page, cell.line) != (gross.page, gross.line)
@@ -178,14 +178,14 @@ pub(super) fn is_charged(
 /// A printed rate makes a printed tax of the total: then a sum before tax equal to the total does
 /// not count, and the difference is the net amount where it is printed.
 fn take_included_tax(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
     chosen: &mut TotalAmounts<'_>,
 ) {
     let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let Some(tax) = included_tax(spots, gross, mark) else { return };
+    let Some(tax) = included_tax(matches, gross, mark) else { return };
     let rest = gross - tax.value;
-    let printed = find_printed(spots.layout, rest, mark);
+    let printed = find_printed(matches.layout, rest, mark);
     chosen.tax_by_rate = true;
     chosen.adds_up = printed.is_some() && !tax.value.is_zero();
     chosen.taxed = true;
@@ -202,27 +202,31 @@ fn take_included_tax(
 /// Receipts without a word for the total: the net amount paid as it is, the amount charged to a
 /// card and repeated, or the sum alone under the lines.
 pub(super) fn add_unnamed_totals<'a>(
-    spots: &LabelMatches<'a>,
+    matches: &LabelMatches<'a>,
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    if !spots.till || candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 1.0) {
+    if !matches.till || candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 1.0) {
         return;
     }
-    let given = tendered_amounts(spots, "tendered", mark);
+    let given = tendered_amounts(matches, "tendered", mark);
     let nets = candidates.iter().filter(|c| c.role == AmountRole::Net && given.contains(&c.value));
     let paid = nets.map(|c| AmountCandidate { role: AmountRole::Gross, weight: PAID, ..c.clone() });
     let paid: Vec<AmountCandidate<'a>> = paid.collect();
     candidates.extend(paid);
-    for spot in spots.of_field("card_payment").filter(|spot| spot.words.start == 0) {
-        let Some((amount, cell)) = amounts_beside(spots, spot, mark).0.pop() else { continue };
-        let again = spots.layout.amounts(mark).filter(|(one, _)| one.value == amount.value);
+    for label_match in
+        matches.of_field("card_payment").filter(|label_match| label_match.words.start == 0)
+    {
+        let Some((amount, cell)) = amounts_beside(matches, label_match, mark).0.pop() else {
+            continue;
+        };
+        let again = matches.layout.amounts(mark).filter(|(one, _)| one.value == amount.value);
         if amount.is_money() && again.count() > 1 {
             let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
         }
     }
-    if let Some((amount, cell)) = sum_under_lines(spots.layout, mark) {
+    if let Some((amount, cell)) = sum_under_lines(matches.layout, mark) {
         let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
         candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
     }
@@ -230,23 +234,23 @@ pub(super) fn add_unnamed_totals<'a>(
 
 /// The amounts beside the labels of a section of tills.
 pub(super) fn tendered_amounts(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     section: &str,
     mark: Option<DecimalSeparator>,
 ) -> Vec<Decimal> {
-    let all = spots.of_field(section).filter(|spot| spot.words.start == 0);
-    let amounts = all.filter_map(|spot| amounts_beside(spots, spot, mark).0.pop());
+    let all = matches.of_field(section).filter(|label_match| label_match.words.start == 0);
+    let amounts = all.filter_map(|label_match| amounts_beside(matches, label_match, mark).0.pop());
     let money = amounts.filter(|(amount, _)| amount.is_money());
     money.map(|(amount, _)| amount.value.abs()).take(MAX_LABELLED).collect()
 }
 
-/// The amount paid on the spot: the amount tendered less the change.
+/// The amount paid on the label_match: the amount tendered less the change.
 pub(super) fn paid_amounts(
-    spots: &LabelMatches<'_>,
+    matches: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
 ) -> Vec<Decimal> {
-    let change = tendered_amounts(spots, "change", mark);
-    let pairs = tendered_amounts(spots, "tendered", mark).into_iter().flat_map(|given| {
+    let change = tendered_amounts(matches, "change", mark);
+    let pairs = tendered_amounts(matches, "tendered", mark).into_iter().flat_map(|given| {
         let back: Vec<Decimal> = change.iter().map(|back| given - *back).collect();
         back.into_iter()
     });

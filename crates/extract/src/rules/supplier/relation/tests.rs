@@ -1,9 +1,9 @@
 //! Names, addresses and identifiers told by how the lines of a head or a foot stand to each other.
 
 use super::super::{SupplierDetails, find_supplier};
+use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::CellLayout;
 use crate::rules::layout::tests::transcript;
-use crate::rules::spots::LabelMatches;
 use docmill_core::config::KindsConfig;
 use docmill_gate::kinds::KindSet;
 

@@ -67,7 +67,7 @@ pub(super) fn is_side_note(field: &str) -> bool {
 
 /// Every label of every field, in reading order. Fields that share a label each get a match.
 pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
-    let mut spots = Vec::new();
+    let mut matches = Vec::new();
     let read = layout.cells.iter().any(|cell| cell.from_picture);
     let known = read.then(|| KnownWords::of_labels(labels));
     for (index, cell) in layout.cells.iter().enumerate() {
@@ -78,19 +78,19 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
         let spoken = tokens_without_fillers(cell);
         let mut at = 0;
         while at < folded.len() {
-            let mut matches = labels.labels_at(folded.get(at..).unwrap_or_default());
-            let mut length = matches.first().map_or(0, |found| found.length);
+            let mut hits = labels.labels_at(folded.get(at..).unwrap_or_default());
+            let mut length = hits.first().map_or(0, |found| found.length);
             if let Some((longer, tokens)) = labels_over_fillers(labels, &folded, &spoken, at)
                 && tokens > length
             {
-                (matches, length) = (longer, tokens);
+                (hits, length) = (longer, tokens);
             }
             let word = |token: usize| cell.folded.get(token).map(|(_, word)| *word);
             if let (Some(start), Some(last)) = (word(at), word((at + length).saturating_sub(1))) {
                 let code = cell.words.get(start).filter(|_| length == 1);
-                let matches = if code.is_some_and(|word| is_code(word)) { vec![] } else { matches };
-                for found in matches {
-                    spots.push(LabelMatch {
+                let hits = if code.is_some_and(|word| is_code(word)) { vec![] } else { hits };
+                for found in hits {
+                    matches.push(LabelMatch {
                         field: found.field.to_owned(),
                         strong: found.strong,
                         cell: index,
@@ -102,8 +102,10 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
             at += length.max(1);
         }
     }
-    spots.retain(|spot| spot.field != "vat_amount" || !is_named_only(layout, spot));
-    spots
+    matches.retain(|label_match| {
+        label_match.field != "vat_amount" || !is_named_only(layout, label_match)
+    });
+    matches
 }
 
 /// Letters of the longest code prefix that is not part of a label.
@@ -234,11 +236,11 @@ fn is_like_digit(letter: char, digit: char) -> bool {
 }
 
 /// Whether the word before a tax puts it in or out of another amount.
-fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
-    let before = spot.words.start.checked_sub(1);
-    let folded = layout.cells.get(spot.cell).map_or(&[][..], |cell| &cell.folded);
+fn is_named_only(layout: &CellLayout, label_match: &LabelMatch) -> bool {
+    let before = label_match.words.start.checked_sub(1);
+    let folded = layout.cells.get(label_match.cell).map_or(&[][..], |cell| &cell.folded);
     let previous = folded.iter().rev().find(|(_, word)| Some(*word) == before);
-    let next = folded.iter().find(|(_, word)| *word == spot.words.end);
+    let next = folded.iter().find(|(_, word)| *word == label_match.words.end);
     let amount = next.is_some_and(|(text, _)| vocabulary().amounts_to.has(text));
     let said = previous.is_some_and(|(text, _)| vocabulary().includes.has(text));
     if said && amount {
@@ -247,20 +249,20 @@ fn is_named_only(layout: &CellLayout, spot: &LabelMatch) -> bool {
     let named = previous.is_some_and(|(text, _)| {
         vocabulary().including.has(text) || vocabulary().excluding.has(text)
     });
-    named || is_denied(layout, spot, folded)
+    named || is_denied(layout, label_match, folded)
 }
 
 /// How far from it, in words.
 const DENIAL: usize = 3;
 
 /// Whether the words beside a tax deny it, and its row has no amount.
-fn is_denied(layout: &CellLayout, spot: &LabelMatch, folded: &[(String, usize)]) -> bool {
-    let near = spot.words.start.saturating_sub(DENIAL)..spot.words.end + DENIAL;
+fn is_denied(layout: &CellLayout, label_match: &LabelMatch, folded: &[(String, usize)]) -> bool {
+    let near = label_match.words.start.saturating_sub(DENIAL)..label_match.words.end + DENIAL;
     let denied =
         folded.iter().any(|(text, word)| near.contains(word) && vocabulary().denied.has(text));
-    let Some(cell) = layout.cells.get(spot.cell).filter(|_| denied) else { return false };
+    let Some(cell) = layout.cells.get(label_match.cell).filter(|_| denied) else { return false };
     // `Total (no VAT charged)   100.00`: the amount is the total's.
-    spot.words.start > 0 || !layout.is_on_amount_row(cell)
+    label_match.words.start > 0 || !layout.is_on_amount_row(cell)
 }
 
 /// The label matches of a document, with cached answers.
@@ -279,8 +281,8 @@ impl<'a> LabelMatches<'a> {
         let till = labels.labels_of("tendered").next().is_some();
         let all = find_labels(layout, labels);
         let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
-        for (at, spot) in all.iter().enumerate() {
-            by_field.entry(spot.field.clone()).or_default().push(at);
+        for (at, label_match) in all.iter().enumerate() {
+            by_field.entry(label_match.field.clone()).or_default().push(at);
         }
         Self { layout, all, by_field, till }
     }
@@ -294,8 +296,8 @@ impl<'a> LabelMatches<'a> {
         places.iter().filter_map(|at| self.all.get(*at))
     }
 
-    pub(super) fn cell_of(&self, spot: &LabelMatch) -> Option<&'a TextCell> {
-        self.layout.cells.get(spot.cell)
+    pub(super) fn cell_of(&self, label_match: &LabelMatch) -> Option<&'a TextCell> {
+        self.layout.cells.get(label_match.cell)
     }
 
     /// Whether words with strokes are no days: the page writes its days otherwise.
@@ -317,27 +319,29 @@ impl<'a> LabelMatches<'a> {
 
     /// Whether a cell begins with the label of a value.
     pub(super) fn begins_with_label(&self, index: usize) -> bool {
-        self.in_cell(index).any(|spot| spot.words.start == 0 && spot.names_value())
+        self.in_cell(index)
+            .any(|label_match| label_match.words.start == 0 && label_match.names_value())
     }
 
     /// The tax included by the label of a total, with its amount behind: `Total includes GST of`.
     pub(super) fn included_in(&self, total: &LabelMatch) -> Option<&LabelMatch> {
         let cell = self.cell_of(total)?;
-        self.in_cell(total.cell).find(|spot| {
-            let before = spot.words.start.checked_sub(1);
+        self.in_cell(total.cell).find(|label_match| {
+            let before = label_match.words.start.checked_sub(1);
             let mut folded = cell.folded.iter();
             let says =
                 folded.any(|(text, word)| Some(*word) == before && vocabulary().includes.has(text));
-            says && spot.field == "vat_amount" && spot.words.start >= total.words.end
+            says && label_match.field == "vat_amount" && label_match.words.start >= total.words.end
         })
     }
 
     /// Whether the label is among the headings of a table of lines.
-    pub(super) fn heads_column(&self, spot: &LabelMatch) -> bool {
-        let row = self.cell_of(spot).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
+    pub(super) fn heads_column(&self, label_match: &LabelMatch) -> bool {
+        let row =
+            self.cell_of(label_match).and_then(|cell| self.layout.rows.get(cell.row)).cloned();
         let mut fields: Vec<&str> = self
             .in_cells(row.unwrap_or_default())
-            .filter(|other| other.cell != spot.cell)
+            .filter(|other| other.cell != label_match.cell)
             .map(|other| other.field.as_str())
             .filter(|field| MAIN_COLUMNS.contains(field))
             .collect();
@@ -348,8 +352,8 @@ impl<'a> LabelMatches<'a> {
 
     /// The matches in some cells. A search, not a scan: done for every row of a long document.
     pub(super) fn in_cells(&self, cells: Range<usize>) -> impl Iterator<Item = &LabelMatch> {
-        let from = self.all.partition_point(|spot| spot.cell < cells.start);
-        self.all.iter().skip(from).take_while(move |spot| spot.cell < cells.end)
+        let from = self.all.partition_point(|label_match| label_match.cell < cells.start);
+        self.all.iter().skip(from).take_while(move |label_match| label_match.cell < cells.end)
     }
 
     pub(super) fn in_cell(&self, index: usize) -> impl Iterator<Item = &LabelMatch> {
@@ -358,8 +362,8 @@ impl<'a> LabelMatches<'a> {
 
     /// The value under a label whose cell continues with the next label, for headings without gaps.
     /// Only text under its own words counts.
-    fn value_below(&self, spot: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
-        let own = cell.boxes.get(spot.words.clone())?;
+    fn value_below(&self, label_match: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
+        let own = cell.boxes.get(label_match.words.clone())?;
         let area = own.iter().copied().reduce(BoundingBox::union)?;
         let (index, below) = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8)?;
         let within = below.area.x < area.right() && below.area.right() > area.x;
@@ -392,29 +396,30 @@ impl<'a> LabelMatches<'a> {
     }
 
     /// The values of a label: after it in its cell, right of it, below it.
-    pub(super) fn value_candidates(&self, spot: &LabelMatch) -> Vec<ValueCandidate<'a>> {
+    pub(super) fn value_candidates(&self, label_match: &LabelMatch) -> Vec<ValueCandidate<'a>> {
         let mut found = Vec::new();
-        let Some(cell) = self.cell_of(spot) else { return found };
+        let Some(cell) = self.cell_of(label_match) else { return found };
         let next = self
-            .in_cell(spot.cell)
-            .filter(|other| other.words.start >= spot.words.end)
+            .in_cell(label_match.cell)
+            .filter(|other| other.words.start >= label_match.words.end)
             .filter(|other| other.strong && other.names_value() && other.field != "prose")
             .map(|other| other.words.start)
             .min();
-        let words = spot.words.end..next.unwrap_or(cell.words.len());
+        let words = label_match.words.end..next.unwrap_or(cell.words.len());
         let has_rest =
             cell.words_in(words.clone()).iter().any(|w| w.contains(char::is_alphanumeric));
         if has_rest {
             found.push(ValueCandidate { cell, words, inline: true, below: false });
         }
         if let Some(next) = next {
-            if next == spot.words.end {
-                found.extend(self.value_below(spot, cell));
+            if next == label_match.words.end {
+                found.extend(self.value_below(label_match, cell));
             }
             return found;
         }
-        let right = self.layout.right_of(spot.cell).iter().enumerate();
-        let right = right.take_while(|(at, _)| !self.begins_with_label(spot.cell + 1 + at)).take(4);
+        let right = self.layout.right_of(label_match.cell).iter().enumerate();
+        let right =
+            right.take_while(|(at, _)| !self.begins_with_label(label_match.cell + 1 + at)).take(4);
         found.extend(right.map(|(_, cell)| ValueCandidate {
             cell,
             words: 0..cell.words.len(),
@@ -425,10 +430,10 @@ impl<'a> LabelMatches<'a> {
             found.extend(self.value_askew(cell));
         }
         if found.is_empty() {
-            found.extend(self.value_after_slash(spot, cell));
+            found.extend(self.value_after_slash(label_match, cell));
         }
         // Under the label, not under another one before it in the cell.
-        let rest = cell.boxes.get(spot.words.start..).unwrap_or_default();
+        let rest = cell.boxes.get(label_match.words.start..).unwrap_or_default();
         let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);
         let below = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8);
         if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
@@ -440,7 +445,7 @@ impl<'a> LabelMatches<'a> {
             one.inline && one.value_words().iter().all(|word| word.contains('%'))
         };
         if found.iter().all(is_rate) {
-            found.extend(self.value_in_order(spot, cell));
+            found.extend(self.value_in_order(label_match, cell));
         }
         if found.is_empty() {
             found.extend(self.value_in_column(cell));
@@ -450,12 +455,16 @@ impl<'a> LabelMatches<'a> {
 
     /// `Invoice date` over `/delivery date   3 May 2024`: a label that continues in the next line,
     /// and the value beside that.
-    fn value_after_slash(&self, spot: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
+    fn value_after_slash(
+        &self,
+        label_match: &LabelMatch,
+        cell: &TextCell,
+    ) -> Option<ValueCandidate<'a>> {
         let (index, below) = self.layout.cell_below(cell, 1.2)?;
-        let goes_on = spot.words.end == cell.words.len()
+        let is_continued_by = label_match.words.end == cell.words.len()
             && (below.area.x - cell.area.x).abs() < below.area.h
             && below.words.first().is_some_and(|word| word.starts_with('/'));
-        let value = self.layout.right_of(index).first().filter(|_| goes_on)?;
+        let value = self.layout.right_of(index).first().filter(|_| is_continued_by)?;
         let words = 0..value.words.len();
         Some(ValueCandidate { cell: value, words, inline: false, below: false })
     }
@@ -487,14 +496,18 @@ impl<'a> LabelMatches<'a> {
 
     /// Under a row of labels only, a row of as many values: paired by order, whatever their
     /// position in the boxes.
-    fn value_in_order(&self, spot: &LabelMatch, label: &TextCell) -> Option<ValueCandidate<'a>> {
+    fn value_in_order(
+        &self,
+        label_match: &LabelMatch,
+        label: &TextCell,
+    ) -> Option<ValueCandidate<'a>> {
         let labels = self.layout.rows.get(label.row)?.clone();
         let named = |index: usize| self.in_cell(index).any(LabelMatch::names_value);
         if labels.len() < 2 || !labels.clone().all(named) {
             return None;
         }
         let values = self.layout.rows.get(label.row + 1)?.clone();
-        let at = values.start + spot.cell.checked_sub(labels.start)?;
+        let at = values.start + label_match.cell.checked_sub(labels.start)?;
         let value = self.layout.cells.get(at)?;
         let near = value.page == label.page
             && value.area.y - label.area.bottom() < ORDERED_REACH * label.area.h;
@@ -564,9 +577,9 @@ mod tests {
             ),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let spots = LabelMatches::new(&layout, labels);
-            let spot = spots.of_field("invoice_number").next().unwrap();
-            let beside = spots.value_candidates(spot);
+            let matches = LabelMatches::new(&layout, labels);
+            let label_match = matches.of_field("invoice_number").next().unwrap();
+            let beside = matches.value_candidates(label_match);
             let texts: Vec<String> =
                 beside.iter().map(|b| b.value_words().join(" ").replace(": ", "")).collect();
             assert!(texts.iter().any(|text| text == expected), "{drawing}: {texts:?}");
