@@ -21,12 +21,13 @@ test:           ## every test, with a private Postgres and stand-ins for S3, SQS
 	@scripts/setup.sh test
 	@IN_MEMORY=yes scripts/with_postgres.sh scripts/run_tests.sh
 
-lint:           ## format, clippy, documentation, .sqlx: no warning passes
+lint:           ## format, clippy, documentation, .sqlx, dependencies: no warning passes
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --lib
 	scripts/sqlx.sh --check
 	scripts/fuzz.sh check
+	scripts/dependencies.sh
 
 sqlx:           ## renew .sqlx after a change of SQL or schema
 	scripts/sqlx.sh
@@ -36,8 +37,7 @@ deploy-check:   ## Dockerfile, manifests, templates, alarms and board: what lint
 
 release-check:  ## what a release needs besides: bases by digest, the advisories of the day
 	scripts/pin_images.sh --check
-	@command -v cargo-deny >/dev/null || { echo "needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
-	$(CARGO) deny --locked check
+	scripts/dependencies.sh --online
 
 image:          ## build and run the image without Docker, and weigh it; root only
 	@scripts/setup.sh proof

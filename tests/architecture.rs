@@ -1,34 +1,11 @@
-//! Keeps the workspace layered: a crate uses those that docs/explanation/architecture.md draws below it, which
-//! Cargo then enforces, and a module names only modules of a lower layer of its own crate or of
-//! crates that its manifest names. Within a room, no modules import from each other in a circle.
+//! Holds the rules of the layout that Cargo does not: the map in the docs, imports without circles,
+//! SQL and XML in one library each, and light dependencies for the tests of formats and gate.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
-
-mod dependencies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Lowest first. Modules that share a line do not know each other.
-const LAYERS: &[&[&str]] = &[
-    &["api", "fault", "mend"],
-    &["company", "model", "retry", "suspension", "work_clock"],
-    &["config", "layout", "metrics", "notation", "xml"],
-    &["einvoice", "payment_code"],
-    &["aws", "cluster", "sandbox", "failpoint", "http", "kinds", "shutdown"],
-    &["ledger", "telemetry"],
-    &["db", "pages", "store"],
-    &["throttle", "webhook"],
-    &["llm", "queue"],
-    &["ocr"],
-    &["extract", "gate", "scheduler"],
-    &["pipeline"],
-    &["runner"],
-    &["eval", "ops", "worker"],
-    &["web"],
-    &["app"],
-    &["cli"],
-];
 /// Rooms in which modules still import from each other in a circle, a parent and its children
 /// included. No other may, and one that is undone is taken off.
 const KNOTTED: &[&str] = &[
@@ -72,15 +49,14 @@ fn words(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The table of libraries in docs/explanation/architecture.md: what each uses, and its modules.
-fn drawn() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
+/// The table of libraries in docs/explanation/architecture.md: each with the libraries that it uses.
+fn drawn_libraries() -> BTreeMap<String, BTreeSet<String>> {
     let page = fs::read_to_string("docs/explanation/architecture.md").unwrap();
-    let (_, table) = page.split_once("| crate | uses | modules |").unwrap();
+    let (_, table) = page.split_once("| crate | uses |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [_, name, uses, modules, ..] = *cells else { panic!("no row of the table: {row}") };
-        (name.trim_matches('`').to_owned(), (words(uses), words(modules)))
+        (cells[1].trim_matches('`').to_owned(), words(cells[2]))
     })
     .collect()
 }
@@ -93,13 +69,6 @@ fn every_source() -> Vec<(String, String, String)> {
         sources(&Path::new("crates").join(library).join("src"), None, &mut files);
     }
     files
-}
-
-fn layer_of(module: &str) -> usize {
-    LAYERS
-        .iter()
-        .position(|layer| layer.contains(&module))
-        .unwrap_or_else(|| panic!("module `{module}` has no place in LAYERS"))
 }
 
 /// Every `.rs` file below `dir`, as (top-level module, path, text without line comments).
@@ -169,12 +138,6 @@ fn tokens_of(code: &str) -> Vec<&str> {
         rest = behind.trim_start();
     }
     tokens
-}
-
-/// The modules that follow `crate::`.
-fn modules_named_in(code: &str) -> BTreeSet<String> {
-    let ours = paths_in(code).into_iter().filter(|path| path[0] == "crate");
-    ours.map(|mut path| path.swap_remove(1)).collect()
 }
 
 /// The modules of one crate with their code, without tests: the names on the way to each, and which
@@ -264,20 +227,6 @@ fn no_modules_import_from_each_other_in_a_circle_but_in_the_rooms_that_are_named
 }
 
 #[test]
-fn imports_run_downward_only() {
-    let files = every_source();
-    let mut upward = Vec::new();
-    for (module, path, code) in &files {
-        for target in modules_named_in(code) {
-            if target != *module && layer_of(&target) >= layer_of(module) {
-                upward.push(format!("{path}: {module} -> {target}"));
-            }
-        }
-    }
-    assert!(upward.is_empty(), "imports must run downward:\n{}", upward.join("\n"));
-}
-
-#[test]
 fn sql_is_written_in_one_room_only() {
     let files = every_source();
     let may = |path: &str| {
@@ -299,17 +248,13 @@ fn sql_is_written_in_one_room_only() {
 }
 
 #[test]
-fn the_libraries_use_each_other_as_the_map_draws() {
-    let drawn = drawn();
+fn the_map_of_libraries_in_the_docs_agrees_with_their_manifests() {
+    let drawn = drawn_libraries();
     assert_eq!(drawn.keys().cloned().collect::<BTreeSet<_>>(), libraries());
-    for (name, (uses, modules)) in drawn {
+    for (name, uses) in drawn {
         let dependencies = manifest(&name)["dependencies"].as_table().unwrap().clone();
         let used = dependencies.keys().filter_map(|name| name.strip_prefix("docmill-"));
-        assert_eq!(uses, used.map(str::to_owned).collect(), "what {name} uses");
-        let files = fs::read_dir(format!("crates/{name}/src")).unwrap();
-        let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let here = files.filter_map(|file| Some(file.strip_suffix(".rs")?.to_owned()));
-        assert_eq!(modules, here.filter(|name| name != "lib").collect(), "the modules of {name}");
+        assert_eq!(uses, used.map(str::to_owned).collect(), "the libraries that {name} uses");
     }
 }
 
@@ -343,30 +288,21 @@ fn builds_for_measuring_optimise_every_crate_of_ours() {
 }
 
 #[test]
-fn commands_reach_the_database_through_what_operators_do() {
+fn commands_reach_the_database_only_through_operations() {
     let mut files = Vec::new();
     sources(Path::new("src"), None, &mut files);
     let commands: Vec<_> = files.iter().filter(|(module, ..)| module == "cli").collect();
     assert!(commands.len() > 20, "the reader of sources finds the commands");
     let direct: Vec<_> = commands
         .iter()
-        .filter(|(_, _, code)| modules_named_in(code).iter().any(|target| target == "db"))
+        .filter(|(_, _, code)| code.contains("docmill_ledger::db"))
         .map(|(_, path, _)| path)
         .collect();
-    assert!(direct.is_empty(), "commands ask `ops`: {direct:?}");
+    assert!(direct.is_empty(), "commands call docmill_operations: {direct:?}");
 }
 
 #[test]
 fn the_reader_of_imports_sees_through_braces() {
-    let table = [
-        ("use crate::db;", vec!["db"]),
-        ("use crate::{\n    db::{a, b},\n    ocr,\n};", vec!["db", "ocr"]),
-        ("fn f(x: crate::model::Id) -> crate::fault::Error;", vec!["fault", "model"]),
-        ("use std::fmt;", vec![]),
-    ];
-    for (code, expected) in table {
-        assert!(modules_named_in(code).iter().eq(&expected), "{code}");
-    }
     let code = "use super::{a::{self, B}, c as d, e::*};\nfn f(x: g::H) { i::<J>::k(l); }";
     let paths: Vec<_> = paths_in(code).iter().map(|path| path.join("::")).collect();
     let expected = ["super::a::self", "super::a::B", "super::c", "super::e::*", "g::H", "i::<"];

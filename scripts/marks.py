@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Counts the marks of style and size that docs/dev/style.md names, and fails above their goals.
+
+    scripts/marks.py [--list MARK]    MARK: what, constants, durations, closures
+
+Reads the files that git tracks. Comments are those of all Rust files; closures are counted in product
+code: neither tests, benches and examples nor modules under #[cfg(test)].
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OLD_LIMITS = ("MOST LONGEST LEAST FEWEST LARGEST SHORTEST SMALLEST HIGHEST LOWEST DEEPEST WIDEST NARROWEST "
+              "FARTHEST THICKEST GREATEST").split()
+OLD_DURATIONS = "PATIENCE LINGER BREATH TROUBLE LOOK PULSE TENDING SETTLE STUCK PUTTING_BACK".split()
+# A term of TIFF, and of the wait of Kafka's and Postgres' batching, behind the word for what waits.
+TERMS = {"LOWEST_BIT_FIRST", "BATCH_LINGER"}
+WHAT = re.compile(r"(What|Whoever|Whatever|Whichever)\s+[a-z]")
+CONSTANT = re.compile(r"\b(?:const|static)\s+([A-Z][A-Z0-9_]*)\s*:")
+CLOSURE = re.compile(r"^[ \t]*let (?:mut )?\w+(?:\s*:[^=;]+)?\s*=\s*(?:async )?(?:move )?\|", re.M)
+COMMENT = re.compile(r"^\s*//[/!]?\s?(.*)$")
+TEST_MODULE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*(?:pub )?mod \w+ \{", re.M)
+TEXT = {".rs", ".md", ".toml", ".py", ".sh", ".sql", ".txt", ".json", ".yaml", ".yml", ".lock", ".css", ".js",
+        ".lua", ".html", ".snap", ".csv", ".xml", ".svg", ".edn", ""}
+
+
+def tracked():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def product_code(path, text):
+    """The lines of product code of a Rust file: no comments, no blank lines, no tests."""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] not in ("src", "crates") or {"tests", "examples", "benches"} & set(parts) or path.name == "tests.rs":
+        return ""
+    text = TEST_MODULE.split(text)[0]
+    return "\n".join(line for line in text.splitlines() if line.strip() and not COMMENT.match(line))
+
+
+def comment_sentences(text):
+    """Sentences of the comments, those of one block joined over their lines; and the comment lines."""
+    sentences, block, lines = [], [], 0
+    for line in [*text.splitlines(), ""]:
+        if found := COMMENT.match(line):
+            lines += 1
+            block.append(found[1])
+        elif block:
+            sentences += re.split(r"(?<=[.:;!?])\s+|\s[-*]\s|\n", " ".join(block))
+            block = []
+    return sentences, lines
+
+
+def read_labels(value):
+    """All strings in a table of labels, however deep."""
+    if isinstance(value, str):
+        return [value]
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [label for each in values for label in read_labels(each)]
+
+
+def printed_share(labels, files):
+    corpus = "\n".join(path.read_text() for path in files if path.match("tests/corpus/**/*.txt"))
+    folded = " ".join(corpus.casefold().split())
+    return sum(label.casefold() in folded for label in labels) / max(len(labels), 1)
+
+
+def main():
+    files = tracked()
+    rust = {path: path.read_text() for path in files if path.suffix == ".rs"}
+    marks = {"what": [], "constants": [], "durations": [], "closures": []}
+    comment_lines = product_lines = 0
+    for path, text in rust.items():
+        name = path.relative_to(ROOT)
+        sentences, lines = comment_sentences(text)
+        comment_lines += lines
+        marks["what"] += [f"{name}: {one}" for one in sentences if WHAT.match(one) and not one.endswith("?")]
+        for constant in set(CONSTANT.findall(text)) - TERMS:
+            words = constant.split("_")
+            if words[0] in OLD_LIMITS:
+                marks["constants"].append(f"{name}: {constant}")
+            if constant in OLD_DURATIONS or set(words) & set(OLD_DURATIONS):
+                marks["durations"].append(f"{name}: {constant}")
+        product = product_code(path, text)
+        product_lines += len(product.splitlines())
+        marks["closures"] += [f"{name}: {one.group().strip()}" for one in CLOSURE.finditer(product)]
+    if sys.argv[1:2] == ["--list"]:
+        print("\n".join(marks[sys.argv[2]]))
+        return 0
+
+    rules = [path for path in rust if path.match("crates/extract/src/rules/**/*.rs") or path.match("crates/extract/src/rules/*.rs")
+             or path.match("crates/extract/src/rules.rs")]
+    rule_lines = sum(len(product_code(path, rust[path]).splitlines()) for path in rules)
+    labels = {label for path in files if path.match("config/kinds/*/labels.toml")
+              for label in read_labels(tomllib.loads(path.read_text()))}
+    manual = [path for path in files if path.suffix == ".md"
+              and (path.match("docs/*.md") or path.match("docs/*/*.md") or path.name in ("README.md", "CONTRIBUTING.md"))
+              and "lab" not in path.parts]
+    text_lines = sum(path.read_bytes().count(b"\n") for path in files if path.suffix in TEXT)
+    service = sum(rust[path].count("\n") for path in rust if path.relative_to(ROOT).parts[0] == "src")
+    table = [
+        ("\"What ...\" sentences per 1,000 comment lines", 1000 * len(marks["what"]) / comment_lines, 2),
+        ("constants MOST_, LONGEST_, LEAST_ ...", len(marks["constants"]), 0),
+        ("durations named for a mood", len(marks["durations"]), 0),
+        ("closures bound by let per 1,000 product lines", 1000 * len(marks["closures"]) / product_lines, 3),
+        ("rules reader, product lines", rule_lines, 8000),
+        ("labels", len(labels), 6000),
+        ("lines of src/", service, 10000),
+        ("words of the manual", sum(len(path.read_text().split()) for path in manual), 60000),
+        ("lines of tracked text", text_lines, 240000),
+    ]
+    for name, figure, goal in table:
+        print(f"{'ok ' if figure <= goal else 'HIGH'} {name:50} {figure:10,.1f}   at most {goal:,}")
+    print(f"     {'labels printed on a page of the corpus':50} {100 * printed_share(labels, files):10.0f} %")
+    return int(any(figure > goal for _, figure, goal in table))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
