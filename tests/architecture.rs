@@ -6,29 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Rooms in which modules still import from each other in a circle, a parent and its children
-/// included. No other may, and one that is undone is taken off.
-const KNOTTED: &[&str] = &[
-    "app",
-    "cli",
-    "cluster",
-    "config",
-    "db",
-    "eval",
-    "extract",
-    "gate",
-    "kinds",
-    "llm",
-    "model",
-    "ops",
-    "queue",
-    "runner",
-    "scheduler",
-    "telemetry",
-    "throttle",
-    "worker",
-];
-/// What the table tests of formats and gate do not wait for.
+/// Modules that still import from each other in a circle, a parent and its children included: their
+/// number by package. None may be added; a smaller number is written here.
+const MODULES_IN_CIRCLES: &[(&str, usize)] = &[];
+/// Dependencies too slow to compile for the table tests of formats and gate.
 const HEAVY: &[&str] = &["aws-", "hyper", "opencv", "reqwest", "sqlx", "tesseract"];
 
 /// The libraries' folders, by name.
@@ -211,19 +192,19 @@ fn reached_from<'a>(
 }
 
 #[test]
-fn no_modules_import_from_each_other_in_a_circle_but_in_the_rooms_that_are_named() {
-    let libraries = libraries().into_iter().map(|name| Path::new("crates").join(name).join("src"));
+fn no_module_joins_those_that_import_from_each_other_in_a_circle() {
+    let packages = libraries().into_iter().map(|name| (format!("crates/{name}/src"), name));
     let mut circles: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for src in libraries.chain([Path::new("src").to_owned()]) {
-        let imports = imports_of(&src);
-        for module in
-            imports.keys().filter(|module| reached_from(module, &imports).contains(module))
-        {
-            circles.entry(module[0].clone()).or_default().push(module.join("::"));
+    for (src, name) in packages.chain([("src".to_owned(), "docmill".to_owned())]) {
+        let imports = imports_of(Path::new(&src));
+        for module in imports.keys() {
+            if reached_from(module, &imports).contains(module) {
+                circles.entry(name.clone()).or_default().push(module.join("::"));
+            }
         }
     }
-    let rooms: Vec<&str> = circles.keys().map(String::as_str).collect();
-    assert_eq!(rooms, KNOTTED, "modules in circles: {circles:#?}");
+    let counts: Vec<_> = circles.iter().map(|(name, found)| (name.as_str(), found.len())).collect();
+    assert_eq!(counts, MODULES_IN_CIRCLES, "modules in circles: {circles:#?}");
 }
 
 #[test]

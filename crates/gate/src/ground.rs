@@ -1,8 +1,8 @@
-//! Where a value stands on the document: numbers and dates in any notation, texts folded.
+//! The printed occurrences of a value: numbers and dates in any notation, texts folded.
 //!
-//! A reader's own word on where it read a value is not used: the value itself is searched for. What
-//! stands only on lines that speak to a model ([`super::instructions`]) does not count as printed.
-//! Nothing here knows what a value means: a total that is printed as a subtotal is found as well.
+//! The reader's own claim of where it read a value is not used: the value itself is searched for.
+//! Text that is only on lines addressed to a model ([`super::instructions`]) does not count as printed.
+//! The meaning of a value plays no part: a total that is printed as a subtotal is found as well.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,13 +19,13 @@ use docmill_formats::notation::number::DecimalSeparator;
 use docmill_formats::notation::{date, fold_text, number};
 
 /// Bytes of text that are searched for the values of one extraction: ten thousand values in a text
-/// of four hundred kilobytes. What is searched for beyond it is not found, which the rules say.
+/// of four hundred kilobytes. Values beyond it count as not found.
 const MAX_SEARCHED_BYTES: u64 = 4 << 30;
 
-/// Most places that are kept of one value; a number printed more often says no more.
+/// Occurrences that are kept of one value.
 const MAX_PLACES: usize = 50;
 
-/// Everything the transcript says, in the forms values are compared in.
+/// The whole transcript in the forms in which values are compared.
 pub(super) struct PrintedValues {
     /// By absolute value: signs are often printed apart or as words.
     numbers: HashMap<Decimal, Vec<PageRegion>>,
@@ -68,7 +68,12 @@ struct PrintedLine {
 }
 
 impl PrintedLine {
-    /// Whether one of these words, folded, stands on it whole.
+    /// Whether it contains one of these folded texts, within a word as well.
+    fn contains_one_of(&self, words: &[String]) -> bool {
+        words.iter().any(|word| self.folded.contains(word))
+    }
+
+    /// Whether it contains one of these folded words as a whole.
     fn names_one_of(&self, words: &[String]) -> bool {
         words.iter().any(|word| self.folded.contains(&format!(" {word} ")))
     }
@@ -89,10 +94,7 @@ impl PrintedValues {
     fn add_line(&mut self, page: &PageText, line: &TextLine) {
         let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
         let text = words.join(" ");
-        let place = |range: std::ops::Range<usize>| {
-            bounding_place(page.number, line.words.get(range).unwrap_or_default())
-        };
-        let (numbers, percentages) = self.add_numbers(&words, place);
+        let (numbers, percentages) = self.add_numbers(&words, page.number, line);
         // Bytes of the joined text, back to words: where each word ends, ascending.
         let ends: Vec<usize> = words
             .iter()
@@ -101,20 +103,22 @@ impl PrintedValues {
                 Some(*end)
             })
             .collect();
-        // `Invoice no. 7      November 30, 2022`: what a gap parts is no part of the day.
+        // `Invoice no. 7      November 30, 2022`: words before a gap are no part of the date.
+        let mut parts = vec![0..text.len()];
         let pairs = line.words.iter().zip(line.words.iter().skip(1)).zip(&ends).enumerate();
-        let apart =
-            pairs.filter(|(_, ((one, next), _))| is_parted(one, next)).map(|(at, (_, end))| {
-                let last = ends.get(at + DATE_WORDS).or(ends.last()).map_or(*end, |end| end - 1);
-                *end..last
-            });
-        for found in
-            std::iter::once(0..text.len()).chain(apart).flat_map(|part| dates_in(&text, part))
-        {
+        for (at, (_, end)) in pairs.filter(|(_, ((one, next), _))| is_parted(one, next)) {
+            let last = ends.get(at + MAX_DATE_WORDS).or(ends.last()).map_or(*end, |end| end - 1);
+            parts.push(*end..last);
+        }
+        for found in parts.into_iter().flat_map(|part| dates_in(&text, part)) {
             let before = ends.partition_point(|end| *end <= found.range.start);
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {
-                add_place(&mut self.dates, date, place(before..before + within + 1));
+                add_place(
+                    &mut self.dates,
+                    date,
+                    words_place(page.number, line, before..before + within + 1),
+                );
             }
         }
         let mut folded = String::new();
@@ -123,12 +127,13 @@ impl PrintedValues {
             if own.is_empty() {
                 continue;
             }
+            let place = words_place(page.number, line, at..at + 1);
             for part in own.split(' ') {
-                self.starts.push((self.text.len(), place(at..at + 1)));
+                self.starts.push((self.text.len(), place));
                 self.text.push_str(part);
-                let known = self.words.entry(part.to_owned()).or_insert_with(|| place(at..at + 1));
+                let known = self.words.entry(part.to_owned()).or_insert(place);
                 if known.unwitnessed {
-                    *known = place(at..at + 1);
+                    *known = place;
                 }
             }
             folded.push(' ');
@@ -142,34 +147,34 @@ impl PrintedValues {
     fn add_numbers(
         &mut self,
         words: &[&str],
-        place: impl Fn(std::ops::Range<usize>) -> PageRegion,
+        page: u32,
+        line: &TextLine,
     ) -> (HashSet<Decimal>, HashSet<Decimal>) {
         let (mut own, mut percentages) = (HashMap::new(), HashSet::new());
-        let has_digit = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
-        if !words.iter().any(has_digit) {
+        if !words.iter().any(|word| has_digit(word)) {
             return Default::default();
         }
-        let has_separator = |word: &&str| word.contains([',', '.']);
-        // Both notations: which one holds is the reader's judgement, not ours to repeat. What has no
-        // separator is the same in all of them.
+        // All notations: the choice between them is the reader's. Words without a separator read the
+        // same in each.
         for mark in [None, Some(DecimalSeparator::Comma), Some(DecimalSeparator::Point)] {
-            let may_differ = |word: &&str| mark.is_none() || has_separator(word);
-            if !words.iter().any(&may_differ) {
+            if mark.is_some() && !words.iter().any(|word| has_separator(word)) {
                 break;
             }
-            let mut take = |amount: number::FoundNumber, first: usize| {
+            let mut found: Vec<(usize, number::FoundNumber)> = Vec::new();
+            found.extend(number::find_numbers(words, mark).into_iter().map(|amount| (0, amount)));
+            for (at, word) in words.iter().enumerate() {
+                if has_digit(word) && (mark.is_none() || has_separator(word)) {
+                    let single = number::find_numbers(&[word.trim_matches(['(', ')'])], mark);
+                    found.extend(single.into_iter().map(|amount| (at, amount)));
+                }
+            }
+            for (first, amount) in found {
                 let value = amount.value.abs().normalize();
                 if amount.percent {
                     percentages.insert(value);
                 }
                 self.currencies.extend(amount.mark);
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
-            };
-            number::find_numbers(words, mark).into_iter().for_each(|amount| take(amount, 0));
-            let apart = |word: &&str| has_digit(word) && may_differ(word);
-            for (at, word) in words.iter().enumerate().filter(|(_, word)| apart(word)) {
-                let single = number::find_numbers(&[word.trim_matches(['(', ')'])], mark);
-                single.into_iter().for_each(|amount| take(amount, at));
             }
         }
         // `106 680`, printed in groups without cents: whole where its column has no other words.
@@ -180,7 +185,7 @@ impl PrintedValues {
             }
         }
         for (value, range) in &own {
-            add_place(&mut self.numbers, *value, place(range.clone()));
+            add_place(&mut self.numbers, *value, words_place(page, line, range.clone()));
         }
         self.percentages.extend(&percentages);
         (own.into_keys().collect(), percentages)
@@ -196,7 +201,7 @@ impl PrintedValues {
         !self.dates.is_empty()
     }
 
-    /// Whether the value stands anywhere. Null and zero stand everywhere.
+    /// Whether the value is printed anywhere. Null and zero always count as printed.
     pub(super) fn contains_value(&self, value: &Value) -> bool {
         match value {
             Value::Null => true,
@@ -205,7 +210,7 @@ impl PrintedValues {
         }
     }
 
-    /// Everywhere the value stands, as far as kept.
+    /// The occurrences of the value that are kept.
     pub(super) fn value_places(&self, value: &Value) -> Vec<PageRegion> {
         match value {
             Value::Number(_) => json_decimal(value).map(|value| self.number_places(value)),
@@ -229,23 +234,15 @@ impl PrintedValues {
         if compact.is_empty() {
             return None;
         }
-        // A number that is but a piece of a printed one was cut; a name may be glued to another.
-        let numbered = compact.contains(|c: char| c.is_ascii_digit());
-        let whole = |start: usize| {
-            let begins = |at: usize| self.starts.binary_search_by_key(&at, |(at, _)| *at).is_ok();
-            let end = start + compact.len();
-            !numbered || (begins(start) && (end == self.text.len() || begins(end)))
-        };
-        let place = |start: usize| {
-            let first = self.starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
-            let end = start + compact.len();
-            let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < end);
-            own.map(|(_, place)| *place).reduce(join_places)
-        };
+        // A number that is only a piece of a printed one was cut; a name may be glued to another.
+        let numbered = has_digit(&compact);
         if self.searches.spend(self.text.len()) {
-            let matches = self.text.match_indices(&compact).map(|(start, _)| start);
-            let mut places = matches.filter(|start| whole(*start)).filter_map(place);
-            // The first, unless only a later one was seen by two.
+            let matches = self.text.match_indices(&compact);
+            let ranges = matches.map(|(start, _)| start..start + compact.len());
+            let mut places = ranges
+                .filter(|range| !numbered || self.is_whole(range))
+                .filter_map(|range| self.range_place(range));
+            // The first, unless only a later one was read by two readers.
             let first = places.next();
             let better = first
                 .filter(|first| first.unwitnessed)
@@ -259,80 +256,106 @@ impl PrintedValues {
         places?.into_iter().reduce(join_places)
     }
 
-    /// Whether at least `share` of the text's words stand somewhere, and all that have a digit.
+    /// Whether the range of `text` begins and ends at borders of words.
+    fn is_whole(&self, range: &std::ops::Range<usize>) -> bool {
+        [range.start, range.end].iter().all(|border| {
+            *border == self.text.len()
+                || self.starts.binary_search_by_key(border, |(at, _)| *at).is_ok()
+        })
+    }
+
+    /// The area of the words in a range of `text`.
+    fn range_place(&self, range: std::ops::Range<usize>) -> Option<PageRegion> {
+        let first = self.starts.partition_point(|(at, _)| *at <= range.start).checked_sub(1)?;
+        let own = self.starts.iter().skip(first).take_while(|(at, _)| *at < range.end);
+        own.map(|(_, place)| *place).reduce(join_places)
+    }
+
+    /// Whether at least `share` of the text's words are printed, and all that have a digit.
     pub(super) fn holds_words(&self, text: &str, share: f64) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').filter(|word| !word.is_empty()).collect();
-        // Words may be printed apart or together: `D-82216`, `82216`.
-        let within = |word: &str| {
-            word.len() > 3 && self.searches.spend(self.text.len()) && self.text.contains(word)
-        };
-        let found = |word: &&&str| self.words.contains_key(**word) || within(word);
-        let numbered = |word: &&&str| word.contains(|c: char| c.is_ascii_digit());
-        let count = words.iter().filter(found).count();
-        words.iter().filter(numbered).all(|word| found(&word))
-            && count as f64 >= share * words.len() as f64
+        let missing: Vec<&&str> = words.iter().filter(|word| !self.holds_word(word)).collect();
+        let found = words.len() - missing.len();
+        !missing.iter().any(|word| has_digit(word)) && found as f64 >= share * words.len() as f64
+    }
+
+    /// Whether a folded word is printed by itself or within another: `D-82216`, `82216`.
+    fn holds_word(&self, word: &str) -> bool {
+        self.words.contains_key(word)
+            || word.len() > 3 && self.searches.spend(self.text.len()) && self.text.contains(word)
     }
 
     /// Whether the currency is printed by its code or by a sign that may mean it, or none is at all. Where
-    /// a code says which of the currencies of a sign is meant, the sign means no other one.
+    /// a printed code decides between the currencies of a sign, the sign means no other one.
     pub(super) fn shows_currency(&self, code: &str) -> bool {
-        let is_settled = |mark: &CurrencyMark| {
-            self.currencies.iter().any(|other| match other {
-                CurrencyMark::Code(own) => *own != code && mark.may_mean(own),
-                CurrencyMark::Sign(_) => false,
-            })
-        };
         self.currencies.is_empty()
             || self.currencies.iter().any(|mark| match mark {
                 CurrencyMark::Code(own) => *own == code,
-                CurrencyMark::Sign(_) => mark.may_mean(code) && !is_settled(mark),
+                CurrencyMark::Sign(_) => {
+                    mark.may_mean(code) && !self.means_other_currency(mark, code)
+                }
             })
     }
 
-    /// Numbers that stand on a line with one of these words, folded.
+    /// Whether the code of another currency that the sign may mean is printed.
+    fn means_other_currency(&self, sign: &CurrencyMark, code: &str) -> bool {
+        self.currencies.iter().any(|other| match other {
+            CurrencyMark::Code(own) => *own != code && sign.may_mean(own),
+            CurrencyMark::Sign(_) => false,
+        })
+    }
+
+    /// Numbers on the lines that contain one of these folded texts.
     pub(super) fn numbers_beside(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
-        let labelled = move |line: &&PrintedLine| {
-            !line.numbers.is_empty() && words.iter().any(|word| line.folded.contains(word))
-        };
-        self.lines.iter().filter(labelled).flat_map(|line| line.numbers.iter().copied())
+        let lines = self.lines.iter().filter(|line| !line.numbers.is_empty());
+        let labelled = lines.filter(move |line| line.contains_one_of(words));
+        labelled.flat_map(|line| line.numbers.iter().copied())
     }
 
-    /// Numbers that stand on a line with one of these words, folded and whole.
+    /// Numbers on the lines that contain one of these folded words as a whole.
     pub(super) fn numbers_named(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
-        let named = move |line: &&PrintedLine| !line.numbers.is_empty() && line.names_one_of(words);
-        self.lines.iter().filter(named).flat_map(|line| line.numbers.iter().copied())
+        let lines = self.lines.iter().filter(|line| !line.numbers.is_empty());
+        let named = lines.filter(move |line| line.names_one_of(words));
+        named.flat_map(|line| line.numbers.iter().copied())
     }
 
-    /// Percentages that stand on a line with one of these words, folded and whole.
+    /// Percentages on the lines that contain one of these folded words as a whole.
     pub(super) fn percentages_beside(&self, words: &[String]) -> BTreeSet<Decimal> {
-        let named = |line: &&PrintedLine| !line.percentages.is_empty() && line.names_one_of(words);
-        let lines = self.lines.iter().filter(named);
-        lines.flat_map(|line| line.percentages.iter().copied()).collect()
+        let lines = self.lines.iter().filter(|line| !line.percentages.is_empty());
+        let named = lines.filter(|line| line.names_one_of(words));
+        named.flat_map(|line| line.percentages.iter().copied()).collect()
     }
 
-    /// Whether the number stands on a line with one of these words, folded.
+    /// Whether the number is on a line that contains one of these folded texts.
     pub(super) fn printed_beside(&self, value: Decimal, words: &[String]) -> bool {
         let value = value.abs().normalize();
-        let labelled = |line: &&PrintedLine| words.iter().any(|word| line.folded.contains(word));
         let mut lines = self.lines.iter().filter(|line| line.numbers.contains(&value));
-        lines.any(|line| labelled(&line))
+        lines.any(|line| line.contains_one_of(words))
     }
 }
 
-/// Lines of height between words that belong to different columns.
-const PARTED: f32 = 2.0;
-
-/// Whether a wide gap parts two words of a line.
-pub(super) fn is_parted(one: &TextWord, next: &TextWord) -> bool {
-    next.bounding_box.x - one.bounding_box.right() > PARTED * one.bounding_box.h
+fn has_digit(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// More words than any form of a date has (`2024 m. kovo 7 d.`): how far one that begins behind a gap
-/// is looked for. To search the rest of the line from each of its gaps takes the square of its length.
-const DATE_WORDS: usize = 8;
+fn has_separator(word: &str) -> bool {
+    word.contains([',', '.'])
+}
 
-/// The dates of a part of a text, each where it stands in the whole.
+/// Gap between words of different columns, in heights of a word.
+const COLUMN_GAP: f32 = 2.0;
+
+/// Whether a wide gap separates two words of a line.
+pub(super) fn is_parted(one: &TextWord, next: &TextWord) -> bool {
+    next.bounding_box.x - one.bounding_box.right() > COLUMN_GAP * one.bounding_box.h
+}
+
+/// Words searched for a date behind a gap; no form of a date has more (`2024 m. kovo 7 d.`). Searching
+/// the rest of the line from each gap would take the square of its length.
+const MAX_DATE_WORDS: usize = 8;
+
+/// The dates of a part of a text, their ranges within the whole.
 fn dates_in(text: &str, part: std::ops::Range<usize>) -> impl Iterator<Item = date::FoundDate> {
     let from = part.start;
     let found = date::find_dates(text.get(part).unwrap_or_default()).into_iter();
@@ -342,14 +365,16 @@ fn dates_in(text: &str, part: std::ops::Range<usize>) -> impl Iterator<Item = da
     })
 }
 
-/// The currency that a word stands for, or carries beside a number. One that is also another word
-/// counts beside an amount, with which it is read.
+/// The currency that a word is, or carries beside a number. A code that is also an ordinary word counts
+/// only beside an amount, with which it is read.
 fn lone_currency(word: &str) -> Option<CurrencyMark> {
     let plain = word.trim_matches(|c: char| c.is_ascii_digit() || ",.-:;()'".contains(c));
     CurrencyMark::from_word(plain).filter(|_| !currency::is_also_word(plain))
 }
 
-fn bounding_place(page: u32, words: &[TextWord]) -> PageRegion {
+/// The area of some words of a line.
+fn words_place(page: u32, line: &TextLine, range: std::ops::Range<usize>) -> PageRegion {
+    let words: &[TextWord] = line.words.get(range).unwrap_or_default();
     let boxes = words.iter().map(|word| word.bounding_box);
     let confidence = words.iter().map(|word| word.confidence).fold(1.0, f32::min);
     let bounding_box = boxes.reduce(BoundingBox::union).unwrap_or_default();

@@ -11,7 +11,7 @@ use super::checks::FailedFields;
 use super::subject::{GateSubject, json_decimal};
 use crate::kinds::{CashRounding, PaymentWords, RoundingMode, RuleCheck};
 
-/// A list and what its amounts have to add up to.
+/// A list and the totals to which its amounts have to add up.
 pub(super) struct ListSumRule<'a> {
     pub(super) list: &'a str,
     pub(super) item: &'a str,
@@ -25,7 +25,7 @@ pub(super) struct ListSumRule<'a> {
 }
 
 impl<'a> ListSumRule<'a> {
-    /// What a check of this sort says; nothing for one of another.
+    /// The rule of a check of this sort; `None` for one of another.
     pub(super) fn of_check(check: &'a RuleCheck) -> Option<Self> {
         let RuleCheck::ListSum {
             list,
@@ -46,7 +46,7 @@ impl<'a> ListSumRule<'a> {
     }
 }
 
-/// Terms and what they have to add up to.
+/// Terms and the total to which they have to add up.
 pub(super) struct SumRule<'a> {
     pub(super) terms: &'a [String],
     pub(super) plus: &'a [String],
@@ -67,11 +67,10 @@ impl<'a> SumRule<'a> {
 const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// No country's value added tax is higher (Hungary, 27 %).
 pub(super) const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
-/// Amounts beside words for payments that are tried.
+/// Amounts tried beside words for payments.
 const MAX_PAID: usize = 20;
 /// Pairs of net and tax that are combined.
 const MAX_PAIRS: usize = 40;
-const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 
 pub(super) fn checked_sum(values: &[Decimal]) -> Option<Decimal> {
     values.iter().try_fold(Decimal::ZERO, |sum, value| sum.checked_add(*value))
@@ -79,6 +78,11 @@ pub(super) fn checked_sum(values: &[Decimal]) -> Option<Decimal> {
 
 pub(super) fn is_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
     a.checked_sub(b).is_some_and(|difference| difference.abs() <= tolerance)
+}
+
+/// `rate` percent of the amount.
+pub(super) fn share_of(amount: Decimal, rate: Decimal) -> Option<Decimal> {
+    amount.checked_mul(rate)?.checked_div(Decimal::ONE_HUNDRED)
 }
 
 /// Whether `total` is `made`, rounded to a multiple of `unit`.
@@ -95,8 +99,8 @@ fn is_rounded(made: Decimal, total: Decimal, unit: Decimal, mode: RoundingMode) 
 }
 
 impl GateSubject<'_> {
-    /// Whether the terms add up; nothing if one of the values is unknown. What is in `plus` and
-    /// `minus` counts where it is known.
+    /// Whether the terms add up; `None` if one of the values is unknown. Fields of `plus` and `minus`
+    /// count where they are known.
     pub(super) fn sum_holds(&self, rule: &SumRule<'_>) -> Option<bool> {
         let terms: Option<Vec<Decimal>> =
             rule.terms.iter().map(|field| self.field_number(field)).collect();
@@ -130,26 +134,32 @@ impl GateSubject<'_> {
         }
     }
 
-    /// Whether the page or the currency says why the total is not the sum.
+    /// Whether the page or the currency explains the difference between total and sum.
     fn sum_explained(&self, made: Decimal, total: Decimal, rule: &SumRule<'_>) -> bool {
         let Some(rest) = total.checked_sub(made) else { return false };
-        let rounded = |made: Decimal| {
-            rule.rounding.is_some_and(|rounding| {
-                let currency = self.field_value(&rounding.currency).as_str();
-                let unit = currency.and_then(|code| rounding.to.get(code));
-                unit.is_some_and(|unit| is_rounded(made, total, *unit, rounding.mode))
-            })
-        };
-        // A charge is printed, and what it makes is rounded.
-        let charged = || {
-            let mut charges = self.ground.numbers_beside(rule.charges);
-            charges.any(|charge| made.checked_add(charge).is_some_and(rounded))
-        };
-        rounded(made) || self.ground.printed_beside(rest, rule.charges) || charged()
+        if self.is_cash_rounded(made, total, rule) || self.ground.printed_beside(rest, rule.charges)
+        {
+            return true;
+        }
+        // A printed charge, with rounding after it.
+        let mut charges = self.ground.numbers_beside(rule.charges);
+        charges.any(|charge| {
+            let charged = made.checked_add(charge);
+            charged.is_some_and(|charged| self.is_cash_rounded(charged, total, rule))
+        })
     }
 
-    /// Whether a payment is printed that makes another printed amount with the total: then the
-    /// total is but what was left to pay.
+    /// Whether the total is the sum, rounded as cash of the document's currency is.
+    fn is_cash_rounded(&self, made: Decimal, total: Decimal, rule: &SumRule<'_>) -> bool {
+        rule.rounding.is_some_and(|rounding| {
+            let currency = self.field_value(&rounding.currency).as_str();
+            let unit = currency.and_then(|code| rounding.to.get(code));
+            unit.is_some_and(|unit| is_rounded(made, total, *unit, rounding.mode))
+        })
+    }
+
+    /// Whether a printed payment and the total make another printed amount: then the total is only
+    /// the rest that was left to pay.
     pub(super) fn is_after_payment(
         &self,
         total: &str,
@@ -198,17 +208,19 @@ impl GateSubject<'_> {
 
     /// The sum of the lines with the charges and without the allowances that were read.
     fn with_adjustments(&self, lines: Decimal, rule: &ListSumRule<'_>) -> Option<Decimal> {
-        let sum_of = |fields: &[String]| {
-            let values = fields.iter().flat_map(|field| self.named_values(field));
-            let numbers: Vec<Decimal> = values.filter_map(|(_, it)| json_decimal(it)).collect();
-            checked_sum(&numbers)
-        };
-        lines.checked_add(sum_of(rule.plus)?)?.checked_sub(sum_of(rule.minus)?)
+        lines.checked_add(self.field_sum(rule.plus)?)?.checked_sub(self.field_sum(rule.minus)?)
     }
 
-    /// Whether the page says why the lines are not the total: their sum is printed beside them, or
-    /// the rest is an allowance or charge, or stands in the lines as included; or the pages show
-    /// no line that the list lacks.
+    /// The sum of all values of these fields.
+    fn field_sum(&self, fields: &[String]) -> Option<Decimal> {
+        let values = fields.iter().flat_map(|field| self.named_values(field));
+        let numbers: Vec<Decimal> = values.filter_map(|(_, it)| json_decimal(it)).collect();
+        checked_sum(&numbers)
+    }
+
+    /// Whether the page explains the difference between lines and total: their sum is printed beside
+    /// them, or the rest is an allowance or charge, or an amount included in the lines; or the pages
+    /// show no line that the list lacks.
     fn list_sum_explained(
         &self,
         lines: Decimal,
@@ -217,29 +229,25 @@ impl GateSubject<'_> {
         rule: &ListSumRule<'_>,
     ) -> bool {
         let rows = self.number_rows();
-        let count = |value: Decimal| amounts.iter().filter(|it| it.abs() == value.abs()).count();
         if self.ground.printed_beside(lines, rule.sums) {
             return true;
         }
-        let rests = totals.iter().filter_map(|total| lines.checked_sub(*total));
-        let explains = |rest: Decimal| {
-            let labelled = self.ground.printed_beside(rest, rule.charges);
-            // Of each included amount the pages show as many as the list.
-            labelled
-                || (count(rest) > 0
-                    && rows.count_rows_with(rest) >= count(rest)
-                    && rest > Decimal::ZERO)
-        };
-        rests.map(|rest| rest.normalize()).any(explains) || {
-            let all: Vec<Decimal> =
-                self.extraction.data.values().filter_map(json_decimal).collect();
-            rows.show_no_more_than(amounts, &all)
+        for rest in totals.iter().filter_map(|total| lines.checked_sub(*total)) {
+            let rest = rest.normalize();
+            // The pages show each included amount as often as the list.
+            let listed = amounts.iter().filter(|it| it.abs() == rest.abs()).count();
+            let is_included =
+                rest > Decimal::ZERO && listed > 0 && rows.count_rows_with(rest) >= listed;
+            if is_included || self.ground.printed_beside(rest, rule.charges) {
+                return true;
+            }
         }
+        let all: Vec<Decimal> = self.extraction.data.values().filter_map(json_decimal).collect();
+        rows.show_no_more_than(amounts, &all)
     }
 
-    /// Whether lines of these amounts add up to the total, or with the tax to the total. A single
-    /// line that repeats the total says nothing new, but is printed twice: that is a confirmation
-    /// too.
+    /// Whether lines of these amounts add up to the total, with or without the tax. A single line that
+    /// repeats the total is a confirmation too, since the amount is printed twice.
     pub(super) fn list_confirms(
         &self,
         amounts: &[Decimal],
@@ -255,8 +263,8 @@ impl GateSubject<'_> {
         !amounts.is_empty() && sums.any(|sum| is_close(sum, total, tolerance))
     }
 
-    /// Whether anything else makes the total of a check `confirmed`; nothing if it is no such check,
-    /// or the total is not known.
+    /// Whether any other amounts make the total of a check `confirmed`; `None` for another check, or if
+    /// the total is not known.
     pub(super) fn total_confirmed(&self, check: &RuleCheck) -> Option<bool> {
         let RuleCheck::Confirmed { terms, total, list, item, tolerance, charges, payment } = check
         else {
@@ -282,8 +290,8 @@ impl GateSubject<'_> {
         terms.iter().filter(|_| made).chain([total]).collect()
     }
 
-    /// Whether what was handed over, less the change, is the total; or the total is printed once
-    /// more where a card was charged.
+    /// Whether the payment less the change is the total, or the total is printed once more where a card
+    /// was charged.
     fn payment_confirms(&self, total: &str, words: &PaymentWords) -> bool {
         let Some(total) = self.field_number(total).map(|it| it.abs()) else { return false };
         let change: Vec<Decimal> =
@@ -293,11 +301,8 @@ impl GateSubject<'_> {
             let mut back = change.iter().filter_map(|back| given.checked_sub(*back));
             back.any(|paid| paid == total)
         });
-        let charged = || {
-            self.ground.number_places(total).len() > 1
-                && self.ground.numbers_named(&words.charged).any(|amount| amount == total)
-        };
-        paid || charged()
+        paid || self.ground.number_places(total).len() > 1
+            && self.ground.numbers_named(&words.charged).any(|amount| amount == total)
     }
 
     /// The page's own figures make the total: the column over it, net and tax by the printed rates, or
@@ -322,13 +327,8 @@ impl GateSubject<'_> {
             .filter_map(|(net, tax)| net.checked_add(tax))
             .collect();
         gross.iter().enumerate().any(|(at, one)| {
-            let both = |two: &Decimal| one.checked_add(*two);
-            is_close(*one, total, tolerance)
-                || gross
-                    .iter()
-                    .skip(at + 1)
-                    .filter_map(both)
-                    .any(|it| is_close(it, total, tolerance))
+            let mut pairs = gross.iter().skip(at + 1).filter_map(|two| one.checked_add(*two));
+            is_close(*one, total, tolerance) || pairs.any(|it| is_close(it, total, tolerance))
         })
     }
 
@@ -339,35 +339,46 @@ impl GateSubject<'_> {
         item: &str,
         tolerance: Decimal,
     ) -> FailedFields {
-        let fails = |row: &Map<String, Value>| {
-            let amount = row.get(item).and_then(json_decimal)?;
-            let factors: Option<Vec<Decimal>> =
-                factors.iter().map(|factor| json_decimal(row.get(factor)?)).collect();
-            let factors = factors?;
-            let product = factors
-                .iter()
-                .try_fold(Decimal::ONE, |product, factor| product.checked_mul(*factor))?;
-            // A printed unit price is rounded: the error grows with the quantity.
-            let slack = factors.first()?.abs().checked_mul(HALF_A_CENT)?.checked_add(tolerance)?;
-            // Printed so in one row: a base quantity, a discount or charge is the document's own.
-            Some(
-                !self.product_explains(product.abs(), amount.abs(), slack)
-                    && !self.number_rows().show_together(&factors, amount),
-            )
-        };
-        let failed = self.list_items(list).enumerate().filter(|(_, row)| fails(row) == Some(true));
-        failed.map(|(index, _)| Some(format!("{list}[{index}]"))).collect()
+        let mut failed = FailedFields::new();
+        for (index, row) in self.list_items(list).enumerate() {
+            if self.product_holds(row, factors, item, tolerance) == Some(false) {
+                failed.push(Some(format!("{list}[{index}]")));
+            }
+        }
+        failed
+    }
+
+    /// Whether the factors of an entry make its amount; `None` if one of them is unknown.
+    fn product_holds(
+        &self,
+        row: &Map<String, Value>,
+        factors: &[String],
+        item: &str,
+        tolerance: Decimal,
+    ) -> Option<bool> {
+        let amount = row.get(item).and_then(json_decimal)?;
+        let factors: Option<Vec<Decimal>> =
+            factors.iter().map(|factor| json_decimal(row.get(factor)?)).collect();
+        let factors = factors?;
+        let product = factors
+            .iter()
+            .try_fold(Decimal::ONE, |product, factor| product.checked_mul(*factor))?;
+        // A printed unit price is rounded: the error grows with the quantity.
+        let slack = factors.first()?.abs().checked_mul(HALF_A_CENT)?.checked_add(tolerance)?;
+        // Printed so in one row: a base quantity, a discount or charge is the document's own.
+        Some(
+            self.product_explains(product.abs(), amount.abs(), slack)
+                || self.number_rows().show_together(&factors, amount),
+        )
     }
 
     /// Whether the amount is the product, or differs from it by a printed percentage: the tax of a
     /// gross amount or a discount.
     fn product_explains(&self, product: Decimal, amount: Decimal, slack: Decimal) -> bool {
-        let with = |rate: &Decimal| {
-            let share = product.checked_mul(*rate)?.checked_div(HUNDRED)?;
-            let near = |it: Option<Decimal>| it.is_some_and(|it| is_close(it, amount, slack));
-            Some(near(product.checked_add(share)) || near(product.checked_sub(share)))
-        };
-        is_close(product, amount, slack)
-            || self.ground.percentages.iter().any(|rate| with(rate) == Some(true))
+        let shares = self.ground.percentages.iter().filter_map(|rate| share_of(product, *rate));
+        let mut with_share = shares
+            .flat_map(|share| [product.checked_add(share), product.checked_sub(share)])
+            .flatten();
+        is_close(product, amount, slack) || with_share.any(|it| is_close(it, amount, slack))
     }
 }

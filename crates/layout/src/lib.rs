@@ -28,7 +28,7 @@ pub use block::{
     BlockContent, DocumentLayout, ListItem, PageBlock, PageLayout, TableCell, WordSpan,
 };
 pub use chunks::{TextChunk, TextSpot, split_chunks};
-pub use figures::{FigurePlace, list_figures};
+pub use figures::{FigureArea, list_figures};
 pub use markdown::{PicturePaths, render_markdown, render_with_pictures};
 pub use page::read_layout;
 pub use plain::render_text;

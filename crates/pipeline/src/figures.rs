@@ -8,7 +8,7 @@ use crate::step_error::{StepError, step_error};
 use crate::text_room::TextRoom;
 use docmill_core::model::{BoundingBox, ImageEncoding, PageCrop, PageText, Transcript};
 use docmill_documents::sandbox::{DocumentOpening, OpenDocument};
-use docmill_layout::{DocumentLayout, FigurePlace, PicturePaths, list_figures};
+use docmill_layout::{DocumentLayout, FigureArea, PicturePaths, list_figures};
 
 /// Figures of one document that are cut out, and bytes of their pictures; what is beyond has none.
 const MAX_FIGURES: usize = 256;
@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct FigurePicture {
     /// Which figure it is of.
-    pub place: FigurePlace,
+    pub place: FigureArea,
     /// The name of its file, as BlobForge's converter names them: pages from 0, figures from 1.
     pub name: String,
     /// A grey PNG or JPEG.
@@ -36,7 +36,7 @@ impl CutFigures {
     /// Where the pictures lie if their files are in this folder.
     pub fn paths_below(&self, folder: &str) -> PicturePaths {
         let path = |picture: &FigurePicture| {
-            let FigurePlace { page, number, .. } = picture.place;
+            let FigureArea { page, number, .. } = picture.place;
             ((page, number), format!("{folder}/{}", picture.name))
         };
         self.pictures.iter().map(path).collect()
@@ -80,7 +80,7 @@ pub async fn cut_figures(
 async fn cut_figure(
     document: &OpenDocument,
     page: &PageText,
-    place: FigurePlace,
+    place: FigureArea,
 ) -> Result<Option<FigurePicture>, StepError> {
     let Some(crop) = crop_of(place.bounding_box, page) else { return Ok(None) };
     let index = place.page.saturating_sub(1);
